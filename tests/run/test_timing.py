@@ -40,7 +40,7 @@ def test_time_since_start_grows():
 
 @pytest.mark.parametrize(
     ("words", "stages"),
-    [(("--loss_function", "squared"), 1), (("--recall_tree", 9), 3), (("--cpt", 9, "--rerank"), 3)],
+    [(("--loss_function", "squared"), 1), (("--recall_tree", 9), 3), (("--cpt", 9, "--rerank"), 4)],
 )
 def test_the_summary_tells_all_parts(tmp_path, words, stages):
     (tmp_path / "d.vw").write_text(streams.multiclass(1, 9, 300))

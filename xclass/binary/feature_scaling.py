@@ -47,13 +47,19 @@ SHIFT = np.uint64(64 - BITS)
 EXAMPLES, COLUMNS, NUMBERS = range(3)  # positions in `state`, and its size
 
 
-def normalize_option(size: str) -> Any:
-    """Return the declaration of the option `normalize_features`; `size` names the divisor in the help."""
+def normalize_option(size: str, weighting: str) -> Any:
+    """Return the declaration of the option `normalize_features`.
+
+    Parameters
+    ----------
+    size : text for the help that names the divisor of a column
+    weighting : text for the help about the choice `idf`
+    """
     return option(
         f"`unit` scales every example to length 1; `columns` first divides every feature by {size}; `auto` chooses "
         "`columns` for tables of numbers, whose features recur and differ in size, and `unit` otherwise (judged by the "
-        "first 1024 examples)",
-        choices=("auto", "columns", "unit", "none"),
+        f"first 1024 examples); `idf` {weighting}",
+        choices=("auto", "columns", "unit", "none", "idf"),
         default="auto",
         stored=True,
     )
@@ -61,7 +67,7 @@ def normalize_option(size: str) -> Any:
 
 def from_option(mode: str, window: float = WINDOW) -> Scales | None:
     """Return new scales for a value of --normalize_features, or None if it does not scale features."""
-    return Scales(mode == "columns", window) if mode in ("auto", "columns") else None
+    return Scales(mode == "columns", window) if mode in ("auto", "columns", "idf") else None
 
 
 class Scales:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -10,14 +11,17 @@ from library import fact, go_through, state_of, trained
 from probability_trees import examples
 from streams import multiclass
 
+from tests.oracles import document_frequency
 from tests.oracles.cpt import Tree
+from tests.oracles.feature_index import Index, Opinions
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
-from xclass import Learner, UsageError, load
+from xclass import Learner, ModelError, UsageError, load
 from xclass.binary import adagrad
 from xclass.data.batch import Batch
 from xclass.kernels.constants import GOLDEN
-from xclass.reductions.cpt import reranking
+from xclass.reductions.cpt import feature_index, reranking
+from xclass.reductions.cpt.options import Options, table_bits
 
 
 def proposals_of(tree: Tree, row, k: int, cut: float) -> list[tuple[int, float]]:
@@ -26,22 +30,30 @@ def proposals_of(tree: Tree, row, k: int, cut: float) -> list[tuple[int, float]]
     return [(y, p) for y, p in pairs if p >= cut * pairs[0][1]]
 
 
+def plain(row) -> list[tuple[int, float, float]]:
+    """Return a row without weights in the form that the scorers take."""
+    return [(index, x, 0.0) for index, x in row]
+
+
 @pytest.mark.parametrize("cut", [0.0, 0.3])
 def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
     classes, k = 12, 4
     text = multiclass(21, classes, 300, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     options = {"bits": 22, "rerank": True, "candidates": k, "candidate_cut": cut, "rerank_rate": 0.3}
+    options |= {"index_slots": 0, "normalize_features": "unit"}
     with Learner("cpt", classes, **options) as model:
         results = go_through(model, text, top_k=k)
     tree, scorers = Tree(), Scorers(0.3)
     missed = mistaken = weight_sum = 0.0
-    for number, ((row, y, weight), got) in enumerate(zip(as_learned(examples(text)), results.lists, strict=True), 1):
+    for number, ((row, y, weight), got) in enumerate(
+        zip(as_learned(examples(text), "none"), results.lists, strict=True), 1
+    ):
         rest = got.pop(0)
         proposed = [proposals_of(tree, row, k, cut)]
         if tree.root is None:
             assert got == {} and rest == 1
         else:
-            want, outside = scorers.rank(proposed, tree.scaled(row))
+            want, outside = scorers.rank(proposed, plain(row))
             assert set(got) == set(want), number
             for label, p in got.items():
                 assert p == pytest.approx(want[label], rel=5e-3, abs=1e-5), (number, label)
@@ -54,40 +66,164 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
         mistaken += weight * (y in got and next(iter(got)) != y)
         if weight > 0:
             if tree.root is not None:
-                scorers.learn(proposed, tree.scaled(row), y, weight)
+                scorers.learn(proposed, plain(row), y, weight)
             tree.learn(row, y, weight)
     assert fact(results.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
     assert fact(results.summary, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
     assert missed > 0 and mistaken > 0
 
 
-def rank_rows(scorers: reranking.Scorers, rows, label, top, top_p, learns: bool):
-    """Call the kernel on rows of (index, value) pairs."""
+class Reranked:
+    """Combine the oracles of the weights, the trees, the index and the scorers as a learner with --rerank does."""
+
+    def __init__(self, trees: int, k: int, cut: float, slots: int, proposals: int):
+        self.k, self.cut = k, cut
+        self.trees = [Tree() for _ in range(trees)]
+        self.frequencies = document_frequency.Frequencies()
+        self.index = Index(20, slots, proposals)
+        self.scorers = Scorers(0.42)
+
+    def rank(self, row) -> tuple[dict[int, float], float]:
+        """Return the probability of each candidate, and that of all other labels; `learn` takes the same example."""
+        weighted, shares = self.frequencies.weighted(row)
+        self.features = [(index, q) for (index, _), q in zip(row, shares, strict=True)]
+        self.rows = [row if t % 2 else weighted for t in range(len(self.trees))]
+        self.proposals = []
+        if self.trees[0].root is None:
+            return {}, 1.0
+        self.proposals = [
+            proposals_of(tree, row, self.k, self.cut) for tree, row in zip(self.trees, self.rows, strict=True)
+        ]
+        self.opinions = self.index.opinions(self.features, self.scorers.candidates(self.proposals))
+        self.weighted = [(i, x, math.log(w / x)) for (i, x), (_, w) in zip(row, weighted, strict=True)]
+        return self.scorers.rank(self.proposals, self.weighted, self.opinions)
+
+    def learn(self, row, y: int, weight: float) -> None:
+        if self.proposals:
+            label_weight = self.index.weight.get(y, 0.0)
+            tree_p = None
+            if y in self.trees[0].leaf:
+                tree_p = [tree.probability(y, tree.scaled(r)) for tree, r in zip(self.trees, self.rows, strict=True)]
+            self.scorers.learn(self.proposals, self.weighted, y, weight, self.opinions, label_weight, tree_p)
+        for tree, row_of_tree in zip(self.trees, self.rows, strict=True):
+            tree.learn(row_of_tree, y, weight)
+        self.index.learn(self.features, y, weight)
+        self.frequencies.learn(row, weight)
+
+
+def stories(seed: int, n: int, classes: int, valued: float) -> str:
+    """Return lines of words, some frequent and some that tell the class; `valued` is the share with a value."""
+    rng = random.Random(f"{seed} {n} {classes} {valued}")
+    lines = []
+    for _ in range(n):
+        y = int(classes * rng.random() ** 1.5)
+        words = [f"w{y}_{rng.randrange(3)}" if rng.random() < 0.6 else f"w{rng.randrange(classes)}_0" for _ in range(3)]
+        words += [f"f{j}" for j in range(3) if rng.random() < 0.7 - 0.3 * j] + [f"r{rng.randrange(9)}"]
+        words += ["v:2.5"] * (rng.random() < valued)
+        label = "" if rng.random() < 0.1 else f"{y + 1} {rng.choice((1, 0.5, 2, 0)):g} "
+        lines.append(f"{label}| {' '.join(words)}\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("trees", "valued", "index"), [(1, 0.0, (8, 4)), (2, 0.0, (8, 4)), (1, 0.02, (2, 3)), (2, 0.02, (2, 3))]
+)
+def test_trees_index_and_scorers_are_the_oracles_example_by_example(trees, valued, index):
+    classes, k, cut = 12, 3, 0.05
+    text = stories(21, 300, classes, valued)
+    slots, proposals = index
+    options = {"candidates": k, "candidate_cut": cut, "index_slots": slots, "index_candidates": proposals}
+    if trees > 1:
+        options |= {"trees": trees, "tree_noise": 0.0}
+    with Learner("cpt", classes, bits=22, rerank=True, **options) as model:
+        results = go_through(model, text, top_k=trees * k + proposals)
+        state = np.asarray(model.contents().arrays["scorers.state"])
+    oracle = Reranked(trees, k, cut, slots, proposals)
+    missed = weight_sum = by_index = 0.0
+    for number, ((row, y, weight), got) in enumerate(zip(as_learned(examples(text)), results.lists, strict=True), 1):
+        want, outside = oracle.rank(row)
+        assert got.pop(0) == pytest.approx(outside, rel=5e-3, abs=1e-5), number
+        assert set(got) == set(want), number
+        for label, p in got.items():
+            assert p == pytest.approx(want[label], rel=5e-3, abs=1e-5), (number, label)
+        if y is None:
+            continue
+        weight_sum += weight
+        missed += weight * (y not in got)
+        by_index += y in got and not any(y in dict(listing) for listing in oracle.proposals)
+        if weight > 0:
+            oracle.learn(row, y, weight)
+    assert fact(results.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
+    assert missed > 0 and by_index > 0
+    for numbers, want in zip(state, oracle.scorers.parameters(), strict=True):
+        assert numbers == pytest.approx(want, rel=1e-2)
+    assert oracle.frequencies.valued is (valued > 0)
+
+
+def rank_rows(
+    scorers: reranking.Scorers, rows, label, top, top_p, learns: bool, opinions=None, weight=1.0, tree_p=None
+):
+    """Call the kernel on rows of (index, value, logarithm of the weight); without `opinions` there is no index."""
     n = len(rows)
     start = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    index = np.array([i for row in rows for i, _ in row], np.uint32)
-    value = np.array([x for row in rows for _, x in row], np.float32)
+    index = np.array([i for row in rows for i, _, _ in row], np.uint32)
+    value = np.array([x for row in rows for _, x, _ in row], np.float32)
+    log_weight = np.array([w for row in rows for _, _, w in row], np.float32)
     batch = Batch(
-        start, index, value, label.astype(np.float32), np.ones(n, np.float32), np.zeros(n, np.float32),
+        start, index, value, label.astype(np.float32), np.full(n, weight, np.float32), np.zeros(n, np.float32),
         np.zeros(n + 1, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(n, np.int64),
         np.zeros(n, np.int64), np.arange(1, n + 1), np.zeros(1, np.uint8),
     )  # fmt: skip
     trees, _, k = top.shape
-    candidate = np.zeros((n, trees * k), np.int64)
-    for i in range(n):
-        seen = list(dict.fromkeys(int(top[t, i, j]) for j in range(k) for t in range(trees) if top[t, i, j] > 0))
-        candidate[i, : len(seen)] = seen
+    if opinions is None:
+        candidate = np.zeros((n, trees * k), np.int64)
+        for i in range(n):
+            seen = list(dict.fromkeys(int(top[t, i, j]) for j in range(k) for t in range(trees) if top[t, i, j] > 0))
+            candidate[i, : len(seen)] = seen
+        opinions = feature_index.no_opinions(candidate)
     ranked = reranking.Ranked(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
-    proposed = reranking.Proposed(top, top_p, np.zeros((trees, n)), candidate)
-    scratch = reranking.scratch(batch, trees * k)
-    reranking.rank(scorers, True, batch, label, np.full(n, learns), 0, n, proposed, scratch, ranked)
+    tree_p = np.zeros((trees, n)) if tree_p is None else tree_p
+    proposed = reranking.Proposed(top, top_p, tree_p, opinions)
+    scratch = reranking.scratch(batch, opinions.candidate.shape[1])
+    reranking.rank(scorers, True, batch, log_weight, label, np.full(n, learns), 0, n, proposed, scratch, ranked)
     return ranked
 
 
-def test_several_trees_that_disagree_are_the_oracles():
-    trees, k, labels, n = 3, 3, 8, 150
+def random_opinions(rng, of_trees: list[int], labels: int) -> Opinions:
+    """Return what an index could say about an example: it proposes up to three labels."""
+    proposed = (rng.permutation(labels)[: rng.integers(0, 4)] + 1).tolist()
+    scores = {
+        y: [float(rng.exponential()) * (rng.random() < 0.8), float(y in proposed), -float(rng.exponential(3))]
+        for y in [*of_trees, *(y for y in proposed if y not in of_trees)]
+    }
+    return Opinions(proposed, scores)
+
+
+def as_arrays(opinions: Opinions, label_weight: float, width: int) -> feature_index.Opinions:
+    """Return the opinions about one example in the form that the kernel takes."""
+    candidate, score = np.zeros((1, width), np.int64), np.zeros((1, width, feature_index.SCORES))
+    candidate[0, : len(opinions.scores)] = list(opinions.scores)
+    score[0, : len(opinions.scores)] = list(opinions.scores.values())
+    return feature_index.Opinions(candidate, score, np.array([label_weight]))
+
+
+@pytest.mark.bounds
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("indexed", "extended", "start"),
+    [
+        (False, False, (1, 0, 1)),
+        (False, True, (1, 0, 1)),
+        (True, True, (1, 0, 1)),
+        (True, True, (0.001, 0, 0.0501)),  # E and T begin close to their lower limits
+    ],
+)
+def test_several_trees_that_disagree_are_the_oracles(indexed, extended, start):
+    trees, k, labels, n = 3, 3, 14 if indexed else 8, 200
     rng = np.random.default_rng(5)
-    kernel, oracle = reranking.new_scorers(18, 0, 0.35), Scorers(0.35)
+    kernel, oracle = reranking.new_scorers(22, 0, 0.35, extended, False), Scorers(0.35, extended)
+    oracle.e, oracle.m, oracle.t = kernel.state[0, reranking.EXPONENT :] = start
+    missed, limits = 0, set()
     for _ in range(n):
         top, top_p = np.zeros((trees, 1, k), np.int64), np.zeros((trees, 1, k))
         proposals = []
@@ -97,28 +233,38 @@ def test_several_trees_that_disagree_are_the_oracles():
             p = np.sort(rng.dirichlet(np.ones(size + 1))[:size])[::-1]
             top[t, 0, :size], top_p[t, 0, :size] = chosen, p
             proposals.append([(int(y), float(x)) for y, x in zip(chosen, p, strict=True)])
-        y = int(rng.integers(1, labels + 1))
-        row = [(int(i), float(rng.integers(1, 3))) for i in rng.permutation(6)[:3] + 10 * y]
-        ranked = rank_rows(kernel, [row], np.array([y]), top, top_p, True)
-        scaled = Tree().scaled(row)
-        want, outside = oracle.rank(proposals, scaled)
+        y, weight = int(rng.integers(1, labels + 1)), float(rng.choice([1, 0.5, 3]))
+        index, label_weight = None, math.inf
+        if indexed:
+            index, label_weight = random_opinions(rng, oracle.candidates(proposals), labels), float(rng.integers(0, 12))
+        row = [(int(i), float(rng.integers(1, 3)), rng.normal() * extended) for i in rng.permutation(6)[:3] + 1000 * y]
+        opinions = as_arrays(index, label_weight, trees * k + 3) if index else None
+        tree_p = [dict(part).get(y, (1 - sum(p for _, p in part)) * rng.uniform(0.01, 1)) for part in proposals]
+        ranked = rank_rows(kernel, [row], np.array([y]), top, top_p, True, opinions, weight, np.array(tree_p)[:, None])
+        want, outside = oracle.rank(proposals, row, index)
         assert ranked.top_p[0].sum() <= 1 - outside + 1e-6
         for label, p in zip(ranked.top[0], ranked.top_p[0], strict=True):
             if label > 0:
                 assert p == pytest.approx(want[int(label)], rel=2e-3, abs=1e-6)
         assert ranked.inside[0] == (y in want)
-        if y in want:
-            assert ranked.p[0] == pytest.approx(want[y], rel=2e-3, abs=1e-6)
-        oracle.learn(proposals, scaled, y)
-    assert kernel.state[0, :3] == pytest.approx(oracle.v, rel=1e-3)
-    assert kernel.state[0, 3:] == pytest.approx(oracle.ab, rel=1e-3)
+        p = want[y] if y in want else oracle.other_probability(proposals, index, tree_p)
+        assert ranked.p[0] == pytest.approx(p, rel=2e-3, abs=1e-6)
+        missed += y not in want
+        oracle.learn(proposals, row, y, weight, index, label_weight, tree_p)
+        limits |= {oracle.e, oracle.t} & {0.0, 0.05}
+    for numbers, want in zip(kernel.state, oracle.parameters(), strict=True):
+        assert numbers == pytest.approx(want, rel=1e-3)
+    assert limits == ({0.0, 0.05} if start[0] < 1 else set())
+    assert 0.2 * n < missed < 0.8 * n
+    assert all(oracle.v) is all(oracle.numbers) is indexed
+    assert (oracle.e != 1) is (oracle.m != 0) is (oracle.t != 1) is extended
 
 
 def test_features_so_large_that_scores_overflow_do_no_lasting_harm():
-    scorers = reranking.new_scorers(10, 0, 0.35)
+    scorers = reranking.new_scorers(10, 0, 0.35, True, False)
     scorers.weights.flat[:] = np.float32(3e38)
     top, top_p = np.array([[[1, 2]]]), np.array([[[0.6, 0.3]]])
-    ranked = rank_rows(scorers, [[(1, 3.0), (2, 3.0)]], np.array([1]), top, top_p, False)
+    ranked = rank_rows(scorers, [[(1, 3.0, 0.0), (2, 3.0, 0.0)]], np.array([1]), top, top_p, False)
     assert np.isfinite(ranked.top_p).all() and ranked.top[0, 0] == 1
 
 
@@ -181,6 +327,9 @@ def test_new_label_becomes_a_candidate():
     [
         ({"candidate_cut": 0.1}, "candidate_cut has no effect: it belongs to rerank"),
         ({"rerank_rate": 0.1}, "rerank_rate has no effect: it belongs to rerank"),
+        ({"index_slots": 4}, "index_slots has no effect: it belongs to rerank"),
+        ({"table_split": "halves"}, "table_split has no effect: it belongs to rerank"),
+        ({"rerank": True, "index_slots": 0, "index_bits": 10}, "index_bits has no effect: index_slots 0 switches"),
         ({"candidates": 3}, "candidates has no effect with a single tree"),
         ({"rerank": True, "cpt_search": "greedy"}, "cpt_search greedy leaves out the search"),
         ({"rerank": True, "cpt_report": "losses"}, "cpt_report losses leaves out the search"),
@@ -200,3 +349,28 @@ def test_scorers_share_slots_by_feature_and_class():
     weights = adagrad.new_weights(20, 0, 0.5)
     slots = {reranking._slot(weights, np.uint64(h * int(GOLDEN) % 2**64), y) for h in range(40) for y in range(1, 40)}
     assert len(slots) > 0.99 * 40 * 39
+
+
+@pytest.mark.parametrize(
+    ("row", "number", "value"),
+    [
+        (0, reranking.MEAN, 1e200), (0, reranking.BAYES, math.nan), (0, reranking.EXPONENT, -0.1),
+        (0, reranking.SHARPNESS, 0.0), (0, reranking.MIXTURE, 31.0), (1, reranking.MEAN, 0.0),
+        (1, reranking.EXPONENT, 0.5), (1, reranking.SLOPE, math.inf),
+    ],
+)  # fmt: skip
+def test_parameters_that_training_cannot_reach_are_refused(row, number, value):
+    scorers = reranking.new_scorers(4, 0, 0.35, True, True)
+    arrays = reranking.arrays(scorers)
+    state = scorers.state.copy()
+    state[row, number] = value
+    with pytest.raises(ModelError, match=r"'scorers\.state' does not fit"):
+        reranking.restore(reranking.new_scorers(4, 0, 0.35, True, True), {**arrays, "scorers.state": state})
+
+
+@pytest.mark.parametrize(
+    ("trees", "split", "bits"), [(1, "trees", (11, 8)), (4, "trees", (9, 8)), (3, "halves", (8, 10))]
+)
+def test_table_split_divides_the_weights(trees, split, bits):
+    """Trees get 2 * 2**b slots in all and scorers 2**b / 4, or each half of 2 * 2**b."""
+    assert table_bits(Options(rerank=True, trees=trees, table_split=split), 10) == bits

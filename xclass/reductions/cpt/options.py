@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from ...binary import adagrad, feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
@@ -15,6 +16,11 @@ SAMPLED = ("kmeans", "huffman")  # --cpt_tree: trees built from the first exampl
 LOG2_SLOTS_PER_LABEL = 12  # log2 of the slots per label, for the size of the weight table
 PLAIN_RATE = 2.0  # learning rate with --sgd
 CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
+UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
+INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 8, 20, 8  # defaults of the index with --rerank
+INDEX_DEFAULTS: dict[str, object] = {
+    "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,11 @@ class Options:
         metavar="M",
         stored=True,
     )
-    normalize_features: str = feature_scaling.normalize_option("its mean size so far")
+    normalize_features: str = feature_scaling.normalize_option(
+        "its mean size so far",
+        "is `auto`, but features of examples whose values are all 1 are weighted by the root of their inverse document "
+        "frequency in every second tree and in the scorers. With --rerank, `auto` means `idf`",
+    )
     cpt_search: str = option(
         "how the most probable class is found: `exact`, or `greedy`, which follows the more probable child",
         choices=("exact", "greedy"),
@@ -125,7 +135,7 @@ class Options:
         kind=int,
         minimum=1,
         maximum=1000,
-        default_text="10 with --rerank, or 8 with several trees; else 5",
+        default_text="10 with --rerank and one tree; else 5",
         metavar="N",
         stored=True,
     )
@@ -133,14 +143,58 @@ class Options:
         "with --rerank, drop candidates less probable than this fraction of the tree's best",
         aliases=("--candidate_threshold",),
         kind=float,
-        default_text="0.01 with one tree, 0.05 with several",
+        default_text="0.01 with one tree, 0.1 with several",
         minimum=0,
         maximum=1,
         metavar="SHARE",
         stored=True,
     )
     rerank_rate: float = option(
-        "learning rate of the scorers of --rerank", kind=float, default=0.35, minimum=0, metavar="RATE", stored=True
+        "learning rate of the scorers of --rerank",
+        kind=float,
+        default_text="0.42",
+        minimum=0,
+        metavar="RATE",
+        stored=True,
+    )
+    index_slots: int = option(
+        "with --rerank, number of classes that the index keeps for each feature; the index proposes classes in which "
+        "the features of an example occur often. 0 switches it off",
+        kind=int,
+        minimum=0,
+        maximum=64,
+        default_text=str(INDEX_SLOTS),
+        metavar="N",
+        stored=True,
+        omitted=True,
+    )
+    index_bits: int = option(
+        "log2 of the number of features for which the index has a row; features with the same hash share a row",
+        kind=int,
+        minimum=4,
+        maximum=28,
+        default_text=str(INDEX_BITS),
+        metavar="B",
+        stored=True,
+        omitted=True,
+    )
+    index_candidates: int = option(
+        "number of classes that the index proposes",
+        kind=int,
+        minimum=1,
+        maximum=1000,
+        default_text=str(INDEX_CANDIDATES),
+        metavar="N",
+        stored=True,
+        omitted=True,
+    )
+    table_split: str = option(
+        "with --rerank, how trees and scorers share the weights: `trees` gives the trees 2 * 2**b slots and the "
+        "scorers 2**b / 4; `halves` gives 2**b to the trees and to the scorers, as before version 0.2",
+        choices=("trees", "halves"),
+        default_text="trees",
+        stored=True,
+        omitted=True,
     )
 
 
@@ -153,18 +207,41 @@ NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: dro
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options whose defaults depend on other options."""
     o: Options = spec.options
-    resolved = {"loss_function": spec.binary.loss_function or "squared"}
+    resolved: dict[str, object] = {"loss_function": spec.binary.loss_function or "squared"}
     if spec.binary.learning_rate is None:
         grown = o.cpt_tree in GROWN
         resolved["learning_rate"] = _rate(resolved["loss_function"], grown, spec.passes, spec.binary.sgd)
+    if o.candidates is None:
+        resolved["candidates"] = 5 if not o.rerank or o.trees > 1 else 10
+    if o.candidate_cut is None:
+        resolved["candidate_cut"] = 0.01 if o.trees == 1 else 0.1 if o.rerank else UNUSED_CUT
+    if o.rerank_rate is None:
+        resolved["rerank_rate"] = 0.42 if o.rerank else UNUSED_RATE
+    if o.rerank and not (spec.loaded and o.index_slots is None):  # models of versions without an index lack the option
+        for name, default in INDEX_DEFAULTS.items():
+            if getattr(o, name) is None:
+                resolved[name] = default
+        if o.normalize_features == "auto":
+            resolved["normalize_features"] = "idf"
     log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
     classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
     binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)
-    if o.candidates is None:
-        resolved["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
-    if o.candidate_cut is None:
-        resolved["candidate_cut"] = 0.01 if o.trees == 1 else 0.05
+    if spec.binary.bits is None and resolved.get("table_split", o.table_split) == "trees":
+        binary_defaults["bits"] = cast(int, binary_defaults["bits"]) - 1  # as many slots for the trees as with halves
     return {**binary_defaults, **resolved}
+
+
+def table_bits(options: Options, bits: int) -> tuple[int, int]:
+    """Return log2 of the slots of a tree's table and of the scorers' table (if there are scorers) for `-b bits`."""
+    log2_trees = (options.trees - 1).bit_length()
+    if options.rerank and options.table_split == "trees":
+        return max(bits + 1 - log2_trees, 4), max(bits - 2, 4)
+    return max(bits - log2_trees, 4), bits
+
+
+def index_bytes(options: Options) -> int:
+    """Return the memory of the index, 0 without one."""
+    return 2 * 4 * options.index_slots << options.index_bits if options.rerank and options.index_slots else 0
 
 
 def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
@@ -212,7 +289,7 @@ def check(spec: LearnerSpec) -> None:
     if o.trees > 1 and o.cpt_search == "greedy":
         raise UsageError("--cpt_search greedy finds only one candidate per tree, too few for --trees: drop one of them")
     if not o.rerank:
-        for name in ("candidate_cut", "rerank_rate"):
+        for name in ("candidate_cut", "rerank_rate", *INDEX_DEFAULTS):
             if name in given:
                 raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
         if "candidates" in given and o.trees == 1:
@@ -224,6 +301,10 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError(
             f"{without_search} leaves out the search that finds the candidates of --rerank: drop one of them"
         )
+    if o.index_slots == 0:
+        for name in ("index_bits", "index_candidates"):
+            if name in given:
+                raise UsageError(f"--{name} has no effect: --index_slots 0 switches the index off; drop one of them")
     from_file = o.cpt_tree not in GROWN and o.cpt_tree not in SAMPLED
     if from_file and spec.learn_names and not spec.names and not spec.loaded:
         raise UsageError(

@@ -30,12 +30,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
-from ...binary import adagrad, feature_scaling, finite, gd, loss
+from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
 from ...kernels.direct import DirectCall
@@ -51,6 +51,7 @@ from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
 from . import (
     binary_nodes,
+    feature_index,
     huffman,
     label_tree,
     reranking,
@@ -58,7 +59,17 @@ from . import (
     tree_file,  # fmt: skip
 )
 from .binary_nodes import DEEPEST, NODES, Predictions, Settings
-from .options import GROWN, SAMPLED, SUPPORTED_OPTIONS, Options, check, refused, resolve_defaults
+from .options import (
+    GROWN,
+    SAMPLED,
+    SUPPORTED_OPTIONS,
+    Options,
+    check,
+    index_bytes,
+    refused,
+    resolve_defaults,
+    table_bits,
+)
 from .tree_member import Member
 
 
@@ -68,12 +79,25 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model with another number of trees, before memory is allocated for them."""
+    """Refuse a model with another number of trees or rows of the index, before memory is allocated for them."""
     stored_arrays.check_rows("random", arrays, spec.options.trees)
+    if spec.options.rerank and spec.options.index_slots:
+        feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
 
 
 # for each tree and example, all labels in order and their probabilities
 Distributions = list[list[tuple[Int64s, Float64s]]]
+
+
+class _Plan(NamedTuple):
+    """Hold what the stages after the trees need."""
+
+    weighted: document_frequency.Weighted
+    labelled: Bools  # bool[n], whether the example has a label
+    label: Int64s  # int64[n], 0 for examples without a label
+    learns: Bools  # bool[n]
+    output: Predictions  # of all trees
+    opinions: feature_index.Opinions  # written by the index
 
 
 class ProbabilityTree(Learner, Previews, TreeViewable):
@@ -83,19 +107,23 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
     ----------
     members : the trees with their regressors
     scorers : scorers of --rerank, or None
+    index : index that proposes classes for --rerank, or None
     scales : scales of numeric columns, or None
+    frequencies : counts of the features for the index and for weighting them, or None
     sample : examples collected for building the tree, None if none are needed
     sample_scales : scales of numeric columns in the sample, or None
     placed_text : text for the summary about the labels of the tree that was built from the sample
     label_weight : weight of all labelled examples
     not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
-    memory : bytes of all weight tables
+    memory : bytes of all weight tables and of the index
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o = self.options = spec.options
         bits = spec.binary.bits
-        gd.check_memory(bits, adagrad.SLOT_BYTES)
+        tree_bits, scorer_bits = table_bits(o, bits)
+        scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
+        gd.check_memory(tree_bits, o.trees * adagrad.SLOT_BYTES, scorer_bytes + index_bytes(o))
         kind = loss.CODES[spec.binary.loss_function]
         settings = Settings(
             alpha={"balanced": 1.0, "random": 0.0}.get(o.cpt_tree, o.cpt_alpha),
@@ -106,8 +134,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             search=o.cpt_report == "argmax",
             cut=o.candidate_cut if o.rerank else 0.0,
         )
-        tree_bits = max(bits - (o.trees - 1).bit_length(), 4)
-        self.memory = o.trees * adagrad.SLOT_BYTES << tree_bits
+        self.memory = (o.trees * adagrad.SLOT_BYTES << tree_bits) + scorer_bytes + index_bytes(o)
         self.members = []
         for t in range(o.trees):
             member_settings = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
@@ -116,12 +143,16 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
                 Member(min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed)
             )
         self.scales = feature_scaling.from_option(o.normalize_features)
-        self.scorers = None
+        self.scorers = self.index = self.frequencies = None
         self.scales_examples = settings.unit
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         if o.rerank:
-            self.memory += adagrad.SLOT_BYTES << bits
-            self.scorers = reranking.new_scorers(bits, kind, o.rerank_rate)
+            extended = o.index_slots is not None
+            self.scorers = reranking.new_scorers(scorer_bits, kind, o.rerank_rate, extended, spec.constant)
+        if o.rerank and o.index_slots:
+            self.index = feature_index.FeatureIndex(o.index_bits, o.index_slots, o.index_candidates)
+        if self.index is not None or o.normalize_features == "idf":
+            self.frequencies = document_frequency.Frequencies(o.normalize_features == "idf", spec.constant)
         self.names = spec.names
         if o.save_tree is not None:
             output_file.check_writable(o.save_tree, "the tree")
@@ -140,9 +171,13 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.examples = 0
         self._rank_kernel = DirectCall(reranking, "rank")
-        self.stages = [self._learn_batch] if self.scorers is None else [self._learn_batch, self._rerank]
-        if self.scales is not None:
-            self.stages.insert(0, self._scale)
+        self.stages = [self._learn_batch]
+        if self.scales is not None or self.frequencies is not None:
+            self.stages.insert(0, self._prepare)
+        if self.index is not None:
+            self.stages.append(self._propose)
+        if self.scorers is not None:
+            self.stages.append(self._rerank)
 
     @property
     def most_rows(self) -> int | None:
@@ -196,14 +231,21 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         for member, tree in zip(self.members, trees, strict=True):
             member.tree = tree
 
-    def _scale(self, task: BatchTask) -> None:
-        """Scale numeric columns, as the first stage."""
-        assert self.scales is not None  # else this is not a stage
-        task.batch = self.scales.scaled(task.batch, task.learned())
+    def _prepare(self, task: BatchTask) -> None:
+        """Scale numeric columns and weight features, as the first stage."""
+        if self.scales is not None:
+            task.batch = self.scales.scaled(task.batch, task.learned())
+        if self.frequencies is not None:
+            task.plan = self.frequencies.weighted(task.batch, task.learned())
+
+    def _batch_of_tree(self, t: int, task: BatchTask, weighted: Batch) -> Batch:
+        """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
+        return weighted if t % 2 == 0 else task.batch
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict with the trees and learn from the batch; finish the task unless the scorers rerank it."""
-        batch = task.batch
+        batch, weighted = task.batch, task.plan or document_frequency.not_weighted(task.batch)
+        by_tree_batch = [self._batch_of_tree(t, task, weighted.batch) for t in range(len(self.members))]
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = label_arrays.whole(batch.label)
@@ -233,36 +275,53 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
 
             def learn_and_list(t: int, a: int, b: int) -> None:
                 self.members[t].learn_batch_with_probabilities(
-                    batch, label, learns, whole_search, a, b, by_tree[t], distributions[t]
+                    by_tree_batch[t], label, learns, whole_search, a, b, by_tree[t], distributions[t]
                 )
 
             self.share(learn_and_list, jobs, n)
             task.class_lists = _mean_class_lists(distributions)
         else:
             self.share(
-                lambda t, a, b: self.members[t].learn_batch(batch, label, learns, whole_search, a, b, by_tree[t]),
+                lambda t, a, b: self.members[t].learn_batch(
+                    by_tree_batch[t], label, learns, whole_search, a, b, by_tree[t]
+                ),
                 jobs,
                 n,
             )
         if self.scorers is not None:
-            task.plan = (labelled, label, learns, ensemble_output)
+            candidates = np.zeros(
+                (n, trees * k + (self.options.index_candidates if self.index is not None else 0)), np.int64
+            )
+            binary_nodes.union_of_candidates(ensemble_output.top, candidates)
+            task.plan = _Plan(weighted, labelled, label, learns, ensemble_output, feature_index.no_opinions(candidates))
             return
         if trees == 1:
             top, top_p = by_tree[0].top, by_tree[0].top_p
         else:
-            top, top_p = self._vote(batch, ensemble_output, list_size, score_candidates=not task.learn)
+            top, top_p = self._vote(by_tree_batch, ensemble_output, list_size, score_candidates=not task.learn)
         p = ensemble_output.p[0] if trees == 1 else ensemble_output.p.mean(axis=0)
         self._finish(task, labelled, ensemble_output.known[0], p, ensemble_output, top, top_p)
 
+    def _propose(self, task: BatchTask) -> None:
+        """Add the candidates of the index to those of the trees and learn from the batch, as a stage."""
+        assert self.index is not None  # else this is not a stage
+        index, plan = self.index, task.plan
+        if task.learn:
+            index.reserve(task.batch.n)
+        self.share(
+            lambda begin, end: index.propose(
+                task.batch, plan.weighted.share, plan.label, plan.learns, begin, end, plan.opinions
+            ),
+            [(0, task.batch.n)] if task.learn else self.thread_ranges(task.batch.n),
+        )
+
     def _rerank(self, task: BatchTask) -> None:
-        """Rerank the candidates of the trees and finish the task, as the second stage."""
-        labelled, label, learns, output = task.plan
+        """Rerank the candidates and finish the task, as the last stage."""
+        weighted, labelled, label, learns, output, opinions = task.plan
         task.plan = None
-        trees, n, k = output.top.shape
-        list_size = trees * k if self.listing_options.probabilities else self.listing_options.top_k or 1
-        candidate = np.empty((n, trees * k), np.int64)
-        binary_nodes.union_of_candidates(output.top, candidate)
-        proposed = reranking.Proposed(output.top, output.top_p, output.p, candidate)
+        n, candidates = opinions.candidate.shape
+        list_size = candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
+        proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
         ranked = reranking.Ranked(
             np.zeros((n, list_size), np.int64), np.zeros((n, list_size)), np.zeros(n), np.zeros(n, bool)
         )
@@ -270,8 +329,11 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         unit = self.options.normalize_features != "none"
 
         def job(begin: int, end: int) -> None:
-            scratch = reranking.scratch(task.batch, trees * k)
-            self._rank_kernel(self.scorers, unit, task.batch, label, learns, begin, end, proposed, scratch, ranked)
+            scratch = reranking.scratch(task.batch, candidates)
+            self._rank_kernel(
+                self.scorers, unit, task.batch, weighted.log_weight, label, learns, begin, end, proposed, scratch,
+                ranked,
+            )  # fmt: skip
 
         self.share(job, shares)
         if self.listing_options.probabilities:
@@ -284,16 +346,18 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         self.not_chosen += sums[2]
 
     def _vote(
-        self, batch: Batch, predictions: Predictions, best: int, score_candidates: bool
+        self, batches: list[Batch], predictions: Predictions, best: int, score_candidates: bool
     ) -> tuple[Int64s, Float64s]:
-        """Return the `best` most probable labels of several trees, and their mean probabilities."""
+        """Return the `best` most probable labels of several trees, each of its batch, and their mean probabilities."""
         trees, n, k = predictions.top.shape
         candidate = np.empty((n, trees * k), np.int64)
         binary_nodes.union_of_candidates(predictions.top, candidate)
         p = np.empty((trees, n if score_candidates else 0, trees * k))
         if score_candidates:
             jobs = [(t, a, b) for a, b in self.thread_ranges(n) for t in range(trees)]
-            self.share(lambda t, a, b: self.members[t].candidate_probabilities(batch, a, b, candidate, p[t]), jobs, n)
+            self.share(
+                lambda t, a, b: self.members[t].candidate_probabilities(batches[t], a, b, candidate, p[t]), jobs, n
+            )
         top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
         binary_nodes.vote(predictions.top, predictions.top_p, candidate, p, score_candidates, top, top_p)
         return top, top_p
@@ -326,6 +390,11 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
             task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
             task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+
+    @property
+    def weighs_features(self) -> bool:
+        """Return whether features of examples whose values are all 1 are weighted."""
+        return self.frequencies is not None and self.frequencies.active
 
     @property
     def classes_seen(self) -> int:
@@ -366,6 +435,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         nodes = sum(int(member.tree.size[NODES]) for member in self.members)
         return [
             *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
+            *(["features are weighted by inverse document frequency"] if self.weighs_features else []),
             f"classes in the tree = {classes}{self.placed_text}, depth = {depth}",
             tree_view.statistics(nodes, np.concatenate([label_tree.depths(member.tree) for member in self.members])),
         ]  # fmt: skip
@@ -388,6 +458,8 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         if o.cpt_arity > 2:
             rule = f"cpt_arity = {o.cpt_arity} {rule}"
         scorers = f" rerank, candidates = {o.candidates}" if o.rerank else ""
+        if self.index is not None:
+            scorers += f", index_slots = {o.index_slots}, index_candidates = {o.index_candidates}"
         return [f"cpt: {rule}trees = {o.trees}{scorers}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, Stored]:
@@ -398,6 +470,10 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             stored.update(adagrad.weights_arrays(f"weights.{t}", member.weights))
         if self.scales is not None:
             stored.update(self.scales.arrays())
+        if self.frequencies is not None:
+            stored.update(self.frequencies.arrays())
+        if self.index is not None:
+            stored.update(self.index.arrays())
         if self.scorers is not None:
             stored.update(reranking.arrays(self.scorers))
         return stored
@@ -423,6 +499,10 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
                 member.random[0] = random[t]
             if self.scales is not None:
                 self.scales.restore(arrays)
+            if self.frequencies is not None:
+                self.frequencies.restore(arrays)
+            if self.index is not None:
+                self.index.restore(arrays)
             if self.scorers is not None:
                 reranking.restore(self.scorers, arrays)
 

@@ -3,18 +3,30 @@
 Idea      Conditional probability trees are good at proposing a few classes that include the label, and worse at
           choosing among them: their regressors separate sets of classes, not two given classes. Here each class has a
           scorer w_y, as in one-against-all, but only the scorers of proposed classes are evaluated and trained.
-          p(y|x, y proposed) = softmax over the proposed classes of  w_y . x + v . o(y), where o(y) are the mean and the
-          largest of the trees' log probabilities of y (a tree that does not propose y counts with the least that it
-          proposes) and the share of trees that propose it. The probability that the label is not proposed is
-          1 / (1 + e**-(A r + B)), where r are the log odds of the probability that the trees leave to other classes.
-Source    This project's own. w, v, A and B minimise the log loss by AdaGrad, on proposals made before the trees learn
-          the example. DELTA is added to a weight's sum of squared slopes, so that its first steps are small if its
-          slope is small. Each example updates w STEPS times, because one pass would otherwise be too short.
-          docs/defaults.md contains the measurements.
+          p(y|x, y proposed) = softmax over the proposed classes of  T (w_y . x + v . o(y)), where o(y) are the mean and
+          the largest of the trees' log probabilities of y (a tree that does not propose y counts with the least that it
+          proposes), the share of trees that propose it, and the three scores of `feature_index`. x are the features
+          times sqrt(idf)**E (`document_frequency`), scaled to length 1. The probability that the label is not proposed
+          is 1 / (1 + e**-(A r + B + D u)), where r are the log odds of the probability that the trees leave to other
+          classes, and u is the largest cosine that the index finds. It is divided among the other classes in proportion
+          to their probabilities by the trees; those of the trees that see weighted features have the weight
+          1 / (1 + e**-M), those of the others the rest.
+Source    This project's own. w, v and the parameters minimise the log loss by AdaGrad, on proposals made before the
+          trees and the index learn the example. DELTA is added to a weight's sum of squared slopes, so that its first
+          steps are small if its slope is small. Each example updates w STEPS times, because one pass would otherwise be
+          too short. docs/defaults.md contains the measurements.
 Cost      O(s C) for C proposed classes and s features.
-Names     y class | c index of a candidate | o(y) features of a candidate from the trees (`Scratch.offset`) |
-          w weights of a scorer | v, A, B parameters that all classes share
-Differs   from one-against-all: the scorers of classes that are not proposed learn nothing from an example.
+Names     y class | c index of a candidate | o(y) features of a candidate (`Scratch.offset`) | w weights of a scorer |
+          v, A, B, D, E, M, T parameters that all classes share
+Differs   from one-against-all: the scorers of classes that are not proposed learn nothing from an example, except that
+          of the label if there is an index. This one is taught as if the label had been proposed with the smallest of
+          each o(y), with weight min(1, FIRST_EXAMPLES / n) for the n-th example of its class, because the first
+          examples of a class are never proposed. To teach the proposed classes too makes them too improbable where
+          many labels are not proposed. The weight of the constant is left out, because it would prefer classes that are
+          not proposed to the others in every example.
+          T does not enter the slopes from which w and v learn. Without it, predictions are too sure where the next word
+          is predicted. E matters because a step changes the score in proportion to x**2: rare words are learned the
+          faster the larger E is, which helps in short texts and hurts if the next word is predicted.
 
 The weights are slots of `adagrad`, found by a hash of feature and class. Their cache lines are prefetched.
 """
@@ -31,25 +43,41 @@ import numpy as np
 from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad
 from ...kernels import fast_math, intrinsics, top_k
-from ...kernels.constants import GOLDEN, SPREAD, ZERO
+from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities
+from . import feature_index
 
 DELTA = np.float32(0.003)
 LEAST_SLOPE = 1e-4  # slopes smaller than this are skipped
+LEAST_SHARPNESS = 0.05  # T stays between this and its inverse
+LARGEST_PARAMETER = 1e100  # of v, A, B and D in a model file
+LARGEST_EXPONENT = 2.0  # E stays between 0 and this
+LARGEST_MIXTURE = 30.0  # M stays between this and its negative
 FIRST_SUM = 0.01  # initial sum of squared slopes of v
-STEP = 0.1  # learning rate of v, A and B
+STEP = 0.1  # learning rate of v and of A, B, D, E, M and T
 STEPS = 2  # updates of the scorers per example
-MEAN, LARGEST, SUPPORT, SLOPE, SHIFT, NUMBERS = range(6)  # indices into `Scorers.state`: v (three), A and B
+FIRST_EXAMPLES = 5.0  # examples of a class whose scorer learns with full weight although it is not proposed
+# indices into o(y) and `Scorers.state`: v (one for each o(y)), then A, B, D, E, M and T
+MEAN, LARGEST, SUPPORT, COSINE, PROPOSED, BAYES = range(6)
+SLOPE, SHIFT, CLOSENESS, EXPONENT, MIXTURE, SHARPNESS, NUMBERS = range(6, 13)
+OFFSETS = SLOPE
+LIMITS = {
+    EXPONENT: (0.0, LARGEST_EXPONENT), MIXTURE: (-LARGEST_MIXTURE, LARGEST_MIXTURE),
+    SHARPNESS: (LEAST_SHARPNESS, 1 / LEAST_SHARPNESS),
+}  # fmt: skip
+FIRST_NUMBERS = [MEAN, LARGEST, SUPPORT, SLOPE, SHIFT]  # those of versions without an index
 
 
 class Scorers(NamedTuple):
     """Hold the weight table of the scorers and the shared parameters."""
 
     weights: adagrad.Weights
-    state: Float64s  # float64[2, NUMBERS], v, A and B, and their sums of squared slopes
+    state: Float64s  # float64[2, NUMBERS], v, A, B, D, E, M and T, and their sums of squared slopes
+    extended: bool  # whether D, E, M and T are learned; in versions without an index they did not exist
+    constants: int  # number of constant features at the end of each example, 0 or 1
 
 
 class Scratch(NamedTuple):
@@ -57,18 +85,22 @@ class Scratch(NamedTuple):
 
     h: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
-    at: Int64s  # int64[C * s]
-    offset: Float64s  # float64[C, 3], o(y) of each candidate
-    share: Float64s  # float64[C], scores, then probabilities among the candidates
+    change: Float32s  # float32[s], derivative of log x with respect to E
+    rest: Float64s  # float64[2], probability left to other classes by trees with and without weighted features
+    at: Int64s  # int64[(C + 1) * s], of each candidate, and of a label that is not proposed
+    offset: Float64s  # float64[C, OFFSETS], o(y) of each candidate
+    score: Float64s  # float64[C]
+    share: Float64s  # float64[C], probabilities among the candidates from which the scorers learn
+    reported: Float64s  # float64[C], probabilities among the candidates that are reported
 
 
 class Proposed(NamedTuple):
-    """Hold the proposals of the trees for n examples."""
+    """Hold the proposals for n examples."""
 
     top: Int64s  # int64[trees, n, k], labels, then 0
     top_p: Float64s  # float64[trees, n, k]
     p: Float64s  # float64[trees, n], probability of the example's label
-    candidate: Int64s  # int64[n, C], distinct labels of all trees, then 0
+    opinions: feature_index.Opinions  # candidates of the trees and the index, and the scores of the index
 
 
 class Ranked(NamedTuple):
@@ -80,45 +112,50 @@ class Ranked(NamedTuple):
     inside: Bools  # bool[n], whether the label is proposed
 
 
-def new_scorers(bits: int, kind: int, rate: float) -> Scorers:
+def new_scorers(bits: int, kind: int, rate: float, extended: bool, constant: bool) -> Scorers:
     """Return untrained scorers, with which candidates keep the order in which the trees rank them."""
     state = np.zeros((2, NUMBERS))
-    state[0, [MEAN, SLOPE]] = 1.0
-    state[1] = FIRST_SUM
-    state[1, [SLOPE, SHIFT]] = 1.0
-    return Scorers(adagrad.new_weights(bits, kind, rate), state)
+    state[0, [MEAN, SLOPE, EXPONENT, SHARPNESS]] = 1.0
+    state[1, :SLOPE] = FIRST_SUM
+    state[1, SLOPE:] = 1.0
+    return Scorers(adagrad.new_weights(bits, kind, rate), state, extended, int(constant))
 
 
 def scratch(batch, candidates: int) -> Scratch:
     """Return buffers for one thread, a batch and up to `candidates` candidates per example."""
     most_features = batch.most_features
     return Scratch(
-        np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
-        np.empty(most_features * candidates, np.int64),
-        np.empty((candidates, 3)), np.empty(candidates),
+        np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
+        np.empty(2),
+        np.empty(most_features * (candidates + 1), np.int64),
+        np.empty((candidates, OFFSETS)), np.empty(candidates), np.empty(candidates), np.empty(candidates),
     )  # fmt: skip
 
 
 def arrays(scorers: Scorers) -> dict[str, Stored]:
     """Return the arrays that a model file stores."""
-    return {"scorers.state": scorers.state, **adagrad.weights_arrays("scorers", scorers.weights)}
+    state = scorers.state if scorers.extended else scorers.state[:, FIRST_NUMBERS]
+    return {"scorers.state": state, **adagrad.weights_arrays("scorers", scorers.weights)}
 
 
 def restore(scorers: Scorers, stored: Mapping[str, Stored]) -> None:
-    """Fill new scorers with the arrays of a model file.
+    """Fill new scorers with the arrays of a model file, see `arrays`.
 
-    Weights may be any numbers, because `_score` replaces scores that are not finite.
+    Weights may be any numbers, because `_score` replaces scores that are not finite. Sums of squared slopes never fall
+    below their initial values, so they are never 0; parameters are bounded so that their products stay finite.
 
     Raises
     ------
     ModelError
         if an array is missing, has a wrong shape or is out of range.
     """
-    state = stored_arrays.take("scorers.state", stored, np.float64, (2, NUMBERS))
-    most = sys.float_info.max
-    stored_arrays.check_range("scorers.state", state[0], -most, most)
-    stored_arrays.check_range("scorers.state", state[1], 0, most)
-    scorers.state[:] = state
+    numbers = list(range(NUMBERS)) if scorers.extended else FIRST_NUMBERS
+    state = stored_arrays.take("scorers.state", stored, np.float64, (2, len(numbers)))
+    for number, value, total in zip(numbers, *state, strict=True):
+        low, high = LIMITS.get(number, (-LARGEST_PARAMETER, LARGEST_PARAMETER))
+        stored_arrays.check_range("scorers.state", value, low, high)
+        stored_arrays.check_range("scorers.state", total, scorers.state[1, number], sys.float_info.max)
+    scorers.state[:, numbers] = state
     adagrad.restore_weights("scorers", scorers.weights, stored)
 
 
@@ -156,23 +193,54 @@ def _slot(weights, feature, label):
 
 
 @jit
+def _load(batch, log_weight, i, unit, exponent, scratch):
+    """Copy example i with weighted values to `scratch`; return the number of features."""
+    begin, end = batch.start[i], batch.start[i + 1]
+    total = 0.0
+    for f in range(end - begin):
+        x = batch.value[begin + f]
+        if log_weight[begin + f] != ZERO:
+            x *= fast_math.exp32(exponent * log_weight[begin + f])
+        total += np.float64(x) * np.float64(x)
+        scratch.x[f] = x
+        scratch.h[f] = np.uint64(batch.index[begin + f]) * GOLDEN
+    scale = adagrad.inverse_root(total) if unit else ONE
+    mean = ZERO
+    for f in range(end - begin):
+        scratch.x[f] *= scale
+        if unit:
+            mean += scratch.x[f] * scratch.x[f] * log_weight[begin + f]
+    for f in range(end - begin):
+        scratch.change[f] = log_weight[begin + f] - mean
+    return end - begin
+
+
+@jit
 def _locate(weights, scratch, count, candidate):
     """Find and prefetch the slots of all candidates of an example; return the number of candidates."""
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
-        for f in range(count):
-            s = _slot(weights, scratch.h[f], candidate[size])
-            scratch.at[size * count + f] = s
-            intrinsics.prefetch(weights.flat, s)
+        _locate_one(weights, scratch, count, size, candidate[size])
         size += 1
     return size
 
 
 @jit
-def _tree_features(top, top_p, i, candidate, size, offset):
+def _locate_one(weights, scratch, count, c, label):
+    """Find and prefetch the slots of a label as candidate c."""
+    for f in range(count):
+        s = _slot(weights, scratch.h[f], label)
+        scratch.at[c * count + f] = s
+        intrinsics.prefetch(weights.flat, s)
+
+
+@jit
+def _tree_features(top, top_p, i, candidate, size, scratch):
     """Compute o(y) of the candidates; return the probability that the trees leave to other classes."""
     trees, _, k = top.shape
     rest = 1.0
+    scratch.rest[:] = 1.0
+    offset = scratch.offset
     for c in range(size):
         offset[c, MEAN] = 0.0
         offset[c, LARGEST] = -1e300
@@ -183,6 +251,7 @@ def _tree_features(top, top_p, i, candidate, size, offset):
             if top[t, i, j] > 0:
                 least = top_p[t, i, j]
                 rest -= least / trees
+                scratch.rest[t % 2] -= least / ((trees + 1 - t % 2) // 2)
         least = math.log(max(least, 1e-9))
         for c in range(size):
             log_p = least
@@ -192,42 +261,104 @@ def _tree_features(top, top_p, i, candidate, size, offset):
                     offset[c, SUPPORT] += 1.0 / trees
             offset[c, MEAN] += log_p / trees
             offset[c, LARGEST] = max(offset[c, LARGEST], log_p)
+    for group in range(2):
+        scratch.rest[group] = min(max(scratch.rest[group], 1e-6), 1.0 - 1e-6)
     return min(max(rest, 1e-6), 1.0 - 1e-6)
 
 
 @jit
-def _score(scorers, scratch, count, size):
-    """Set `scratch.share` to the probability of each candidate, given that the label is one of them."""
-    weights, state = scorers
-    highest = -1e300
-    for c in range(size):
-        s = ZERO
-        for f in range(count):
-            s += weights.flat[scratch.at[c * count + f]] * scratch.x[f]
-        if not math.isfinite(s):
-            s = ZERO
-        scratch.share[c] = np.float64(s)
-        for v in range(3):
-            scratch.share[c] += state[0, v] * scratch.offset[c, v]
-        highest = max(highest, scratch.share[c])
-    total = 0.0
-    for c in range(size):
-        scratch.share[c] = fast_math.exp(max(scratch.share[c] - highest, -700.0))
-        total += scratch.share[c]
-    for c in range(size):
-        scratch.share[c] /= total
+def _weights_score(weights, scratch, count, c):
+    """Return w . x for candidate c, 0 if it is not finite."""
+    s = ZERO
+    for f in range(count):
+        s += weights.flat[scratch.at[c * count + f]] * scratch.x[f]
+    return np.float64(s) if math.isfinite(s) else 0.0
 
 
 @jit
-def _update(weights, scratch, count, c, slope, weight):
-    """Update the scorer of candidate c by one AdaGrad step.
+def _score(scorers, scratch, count, size):
+    """Set `scratch.share` to the probability of each candidate, given that the label is one of them.
+
+    Returns
+    -------
+    Logarithm of the sum of e**score of the candidates.
+    """
+    highest = -1e300
+    for c in range(size):
+        score = _weights_score(scorers.weights, scratch, count, c)
+        for v in range(OFFSETS):
+            score += scorers.state[0, v] * scratch.offset[c, v]
+        scratch.score[c] = score
+        highest = max(highest, score)
+    total = _softmax(scratch.score, size, highest, 1.0, scratch.share)
+    return highest + fast_math.log(total)
+
+
+@jit
+def _softmax(score, size, highest, factor, share):
+    """Set `share` to the softmax of factor * score; return the sum of e**(factor * (score - highest))."""
+    total = 0.0
+    for c in range(size):
+        share[c] = fast_math.exp(max(factor * (score[c] - highest), -700.0))
+        total += share[c]
+    for c in range(size):
+        share[c] /= total
+    return total
+
+
+@jit
+def _learn_exponent(scorers, scratch, count, size, truth, weight):
+    """Update E, the exponent of the weights of features."""
+    slope = 0.0
+    for c in range(size):
+        change = ZERO
+        for f in range(count):
+            change += scorers.weights.flat[scratch.at[c * count + f]] * (scratch.x[f] * scratch.change[f])
+        slope += (scratch.share[c] - (1.0 if c == truth else 0.0)) * np.float64(change)
+    if math.isfinite(slope):
+        _adapt(scorers.state, EXPONENT, slope, weight)
+        scorers.state[0, EXPONENT] = min(max(scorers.state[0, EXPONENT], 0.0), LARGEST_EXPONENT)
+
+
+@jit
+def _other_probability(scorers, scratch, tree_p, i, label_learns, weight):
+    """Return p(y|x, y not proposed) of the label of example i; learn M if `label_learns`."""
+    state = scorers.state
+    trees = tree_p.shape[0]
+    sums = (0.0, 0.0)
+    for t in range(trees):
+        sums = (sums[0] + tree_p[t, i], sums[1]) if t % 2 == 0 else (sums[0], sums[1] + tree_p[t, i])
+    first, second = sums[0] / ((trees + 1) // 2), sums[1] / max(trees // 2, 1)
+    share = 1.0 / (1.0 + fast_math.exp(-state[0, MIXTURE])) if trees > 1 else 1.0
+    p = share * first + (1.0 - share) * second
+    rest = share * scratch.rest[0] + (1.0 - share) * scratch.rest[1]
+    if label_learns and trees > 1 and p > 0.0:
+        slope = share * (1.0 - share) * ((scratch.rest[0] - scratch.rest[1]) / rest - (first - second) / p)
+        _adapt(state, MIXTURE, slope, weight)
+        state[0, MIXTURE] = min(max(state[0, MIXTURE], -LARGEST_MIXTURE), LARGEST_MIXTURE)
+    return min(p / rest, 1.0)
+
+
+@jit
+def _learn_sharpness(state, scratch, size, truth, weight):
+    """Update T, the factor of the scores in the reported probabilities."""
+    slope = -scratch.score[truth]
+    for c in range(size):
+        slope += scratch.reported[c] * scratch.score[c]
+    _adapt(state, SHARPNESS, slope, weight)
+    state[0, SHARPNESS] = min(max(state[0, SHARPNESS], LEAST_SHARPNESS), 1.0 / LEAST_SHARPNESS)
+
+
+@jit
+def _update(weights, scratch, count, used, c, slope, weight):
+    """Update the scorer of candidate c by one AdaGrad step, for the first `used` of `count` features.
 
     `adagrad.find_rates` and `move` do not fit: DELTA is added under the root, and the order of multiplications differs.
     """
     slope = np.float32(slope)
     square = weight * slope * slope
     step = weights.rate * weight * slope
-    for f in range(count):
+    for f in range(used):
         a = scratch.at[c * count + f]
         x = scratch.x[f]
         g = weights.flat[a + 1] + square * x * x
@@ -254,50 +385,84 @@ def _learn(scorers, scratch, count, size, truth, weight):
         for c in range(size):
             slope = scratch.share[c] - (1.0 if c == truth else 0.0)
             if abs(slope) >= LEAST_SLOPE:
-                _update(scorers.weights, scratch, count, c, slope, weight)
+                _update(scorers.weights, scratch, count, count, c, slope, weight)
         if repeat == 0:
-            for v in range(3):
+            for v in range(OFFSETS):
                 slope = -scratch.offset[truth, v]
                 for c in range(size):
                     slope += scratch.share[c] * scratch.offset[c, v]
                 _adapt(scorers.state, v, slope, np.float64(weight))
 
 
+@jit
+def _learn_label(scorers, scratch, count, size, label, log_total, weight):
+    """Train the scorer of a label that is not proposed, but for its constant, and leave the others as they are.
+
+    Parameters
+    ----------
+    log_total : what `_score` returned
+    """
+    weights, state = scorers.weights, scorers.state
+    _locate_one(weights, scratch, count, size, label)
+    s = _weights_score(weights, scratch, count, size)
+    for v in range(OFFSETS):
+        least = scratch.offset[0, v]
+        for c in range(1, size):
+            least = min(least, scratch.offset[c, v])
+        s += state[0, v] * least
+    slope = -1.0 / (1.0 + fast_math.exp(min(max(s - log_total, -700.0), 700.0)))
+    if slope <= -LEAST_SLOPE:
+        _update(weights, scratch, count, count - scorers.constants, size, slope, weight)
+
+
 @bare
-def rank(scorers, unit, batch, label, learns, begin, end, proposed, scratch, output):
+def rank(scorers, unit, batch, log_weight, label, learns, begin, end, proposed, scratch, output):
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
     Parameters
     ----------
     scorers : written
     unit : whether examples are scaled to length 1
+    log_weight : float32[z], see `document_frequency.Weighted`
     label : int64[n], 0 for examples without a label; read only
     learns : bool[n], whether to learn from the example; read only
     proposed : Proposed, read only
     scratch : Scratch, written
     output : Ranked, rows begin..end-1 are written
     """
-    weights, state = scorers
-    top, top_p, tree_p, candidate = proposed
+    weights, state, extended, _ = scorers
+    top, top_p, tree_p, opinions = proposed
+    candidate = opinions.candidate
     trees = top.shape[0]
     for i in range(begin, end):
         y = label[i]
-        count = adagrad.load(batch, i, unit, scratch.h, scratch.x)
+        count = _load(batch, log_weight, i, unit, np.float32(state[0, EXPONENT]), scratch)
         size = _locate(weights, scratch, count, candidate[i])
         if size == 0:
             continue
-        rest = _tree_features(top, top_p, i, candidate[i], size, scratch.offset)
+        rest = _tree_features(top, top_p, i, candidate[i], size, scratch)
         truth = -1
+        closeness = 0.0
         for c in range(size):
             if candidate[i, c] == y:
                 truth = c
-        _score(scorers, scratch, count, size)
+            for v in range(feature_index.SCORES):
+                scratch.offset[c, COSINE + v] = opinions.score[i, c, v]
+            closeness = max(closeness, opinions.score[i, c, feature_index.COSINE])
+        log_total = _score(scorers, scratch, count, size)
+        _softmax(scratch.score, size, log_total, state[0, SHARPNESS], scratch.reported)
         odds = math.log(rest / (1.0 - rest))
-        z = min(max(state[0, SLOPE] * odds + state[0, SHIFT], -30.0), 30.0)
+        z = state[0, SLOPE] * odds + state[0, SHIFT] + state[0, CLOSENESS] * closeness
+        z = min(max(z, -30.0), 30.0)
         outside = 1.0 / (1.0 + fast_math.exp(-z))
         output.inside[i] = truth >= 0
         if truth >= 0:
-            output.p[i] = (1.0 - outside) * scratch.share[truth]
+            output.p[i] = (1.0 - outside) * scratch.reported[truth]
+        elif extended:
+            learns_label = learns[i] and y > 0
+            output.p[i] = outside * _other_probability(
+                scorers, scratch, tree_p, i, learns_label, np.float64(batch.weight[i])
+            )
         else:
             mean = 0.0
             for t in range(trees):
@@ -306,15 +471,23 @@ def rank(scorers, unit, batch, label, learns, begin, end, proposed, scratch, out
         best, best_p = output.top[i], output.top_p[i]
         filled = 0
         for c in range(size):
-            filled = top_k.insert(best, best_p, filled, candidate[i, c], (1.0 - outside) * scratch.share[c])
+            filled = top_k.insert(best, best_p, filled, candidate[i, c], (1.0 - outside) * scratch.reported[c])
         if not learns[i]:
             continue
         weight = batch.weight[i]
         slope = outside - (0.0 if truth >= 0 else 1.0)
         _adapt(state, SLOPE, slope * odds, np.float64(weight))
         _adapt(state, SHIFT, slope, np.float64(weight))
+        if extended:
+            _adapt(state, CLOSENESS, slope * closeness, np.float64(weight))
+            if truth >= 0:
+                _learn_exponent(scorers, scratch, count, size, truth, np.float64(weight))
+                _learn_sharpness(state, scratch, size, truth, np.float64(weight))
         if truth >= 0:
             _learn(scorers, scratch, count, size, truth, weight)
+        elif opinions.label_weight[i] < np.inf:
+            first = min(1.0, FIRST_EXAMPLES / (opinions.label_weight[i] + 1.0))
+            _learn_label(scorers, scratch, count, size, y, log_total, weight * np.float32(first))
 
 
 @jit

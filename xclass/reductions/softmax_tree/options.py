@@ -96,7 +96,7 @@ class Options:
         metavar="EPS",
         stored=True,
     )
-    normalize_features: str = feature_scaling.normalize_option("its mean size")
+    normalize_features: str = feature_scaling.normalize_option("its mean size", "is not available with --softmax_tree")
 
 
 SUPPORTED_OPTIONS = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
@@ -135,6 +135,10 @@ def check(spec: LearnerSpec) -> None:
     """
     given, o = spec.given, spec.options
     gd.check(spec)
+    if o.normalize_features == "idf":
+        raise UsageError(
+            "--normalize_features idf is not available with --softmax_tree; give auto, columns, unit or none"
+        )
     for name in options_of(gd.Options):
         if name in given and name not in SUPPORTED_OPTIONS:
             raise UsageError(

@@ -1,0 +1,143 @@
+"""Count how many examples each feature occurs in, and weight features by their inverse document frequency (idf).
+
+Source    Sparck Jones, "A statistical interpretation of term specificity and its application in retrieval", 1972, in
+          an online form with a square root of this project's own; docs/defaults.md contains the measurements.
+Cost      O(s) for an example of s features; one random access to a table of 8 MB for each feature.
+Names     N weight of the examples counted so far | df weight of those that contain the feature | q share of the
+          examples that contain it, (df + 1/2) / (N + 1) | idf log(1 / q).
+Differs   from batch learners: N and df are the counts before the example, so an example is weighted in the same way
+          whether it is learned or predicted.
+Idea      A rare word tells more about the class than a frequent one. Features of an example get the value sqrt(idf)
+          instead of 1 before the example is scaled to length 1.
+
+Only values of 1 are replaced, because any other value is the user's own weight. An example is weighted if all of its
+values are 1. If one of the first DECISION_EXAMPLES examples contains another value, no example is weighted any more.
+The constant keeps its value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ..array_types import Bools, Float32s, Float64s
+from ..data.batch import Batch
+from ..kernels import fast_math
+from ..kernels.constants import ONE
+from ..kernels.jit import jit
+from ..model import stored_arrays
+from ..model.stored_arrays import Stored
+from . import feature_scaling
+
+DECISION_EXAMPLES = 1024  # number of examples after which it is final that features are weighted
+LARGEST_SHARE = 0.999  # a feature that occurs several times in each example is counted as often
+WEIGHT, EXAMPLES, VALUED, NUMBERS = range(4)  # positions in `state`, and its size
+
+
+class Weighted(NamedTuple):
+    """Hold a batch whose values are weighted, and what is known about each feature."""
+
+    batch: Batch
+    share: Float32s  # float32[z], q of each feature, 0 for the constant
+    log_weight: Float32s  # float32[z], logarithm of the factor of each value, 0 where values are not weighted
+
+
+def not_weighted(batch: Batch) -> Weighted:
+    """Return a batch as it is."""
+    zeros = np.zeros(len(batch.value), np.float32)
+    return Weighted(batch, zeros, zeros)
+
+
+class Frequencies:
+    """Hold the counts of all features.
+
+    Parameters
+    ----------
+    weighting : whether values of 1 are weighted; if not, features are only counted
+    constant : whether examples end with a constant feature
+
+    Attributes
+    ----------
+    state : float64[3], N, number of examples, and 1 if one of the first examples had a value other than 1
+    count : float64[2**feature_scaling.BITS], df
+    """
+
+    def __init__(self, weighting: bool, constant: bool) -> None:
+        self.weighting, self.constant = weighting, constant
+        self.state = np.zeros(NUMBERS)
+        self.count = np.zeros(1 << feature_scaling.BITS)
+
+    @property
+    def active(self) -> bool:
+        """Return whether features have been weighted and still are."""
+        return bool(self.weighting and self.state[EXAMPLES] and not self.state[VALUED])
+
+    def weighted(self, batch: Batch, learns: Bools) -> Weighted:
+        """Return the batch with weighted values, and count the examples that `learns` (bool[n]) selects."""
+        weighted = Weighted(
+            batch._replace(value=batch.value.copy()), np.zeros_like(batch.value), np.zeros_like(batch.value)
+        )
+        weigh(batch, learns, self.weighting, int(self.constant), self.state, self.count, weighted)
+        return weighted
+
+    def arrays(self) -> dict[str, Stored]:
+        """Return the arrays that a model file stores."""
+        return {"frequencies.state": self.state, **stored_arrays.pack_table("frequencies", {"count": self.count})}
+
+    def restore(self, arrays: Mapping[str, Stored]) -> None:
+        """Fill new counts with the arrays of a model file, see `arrays`.
+
+        Raises
+        ------
+        ModelError
+            if an array is missing, does not fit or is out of range.
+        """
+        state = stored_arrays.take("frequencies.state", arrays, np.float64, (NUMBERS,))
+        stored_arrays.check_range("frequencies.state", state[:VALUED], 0, stored_arrays.MAX_COUNT)
+        stored_arrays.check_range("frequencies.state", state[VALUED:], 0, 1)
+        self.state[:] = state
+        stored_arrays.unpack_table("frequencies", arrays, {"count": self.count})
+        stored_arrays.check_range("frequencies.count", arrays["frequencies.count"], 0, stored_arrays.MAX_COUNT)
+
+
+# -- kernels
+
+
+@jit
+def weigh(
+    batch: Batch, learns: Bools, weighting: bool, constants: int, state: Float64s, count: Float64s, weighted: Weighted
+) -> None:
+    """Compute the weighted values of a batch, example by example, and count each example that is learned afterwards.
+
+    Parameters
+    ----------
+    learns : bool[n], read only
+    constants : number of constant features at the end of each example, 0 or 1
+    state, count : attributes of `Frequencies`, written
+    weighted : a copy of the batch and zeros, written
+    """
+    for i in range(len(learns)):
+        begin, end = batch.start[i], batch.start[i + 1] - constants
+        total = state[WEIGHT] + 1.0
+        ones = True
+        for f in range(begin, end):
+            occurrences = count[feature_scaling.slot_of(batch.index[f])]
+            weighted.share[f] = np.float32(min((occurrences + 0.5) / total, LARGEST_SHARE))
+            ones &= batch.value[f] == ONE
+        if weighting and ones and state[VALUED] == 0.0:
+            for f in range(begin, end):
+                idf = -fast_math.log(np.float64(weighted.share[f]))
+                weighted.batch.value[f] = np.float32(math.sqrt(idf))
+                weighted.log_weight[f] = np.float32(0.5 * fast_math.log(idf))
+        weight = np.float64(batch.weight[i])
+        if not learns[i] or weight <= 0.0:
+            continue
+        for f in range(begin, end):
+            count[feature_scaling.slot_of(batch.index[f])] += weight
+        if not ones and state[EXAMPLES] < DECISION_EXAMPLES:
+            state[VALUED] = 1.0
+        state[WEIGHT] += weight
+        state[EXAMPLES] += 1.0

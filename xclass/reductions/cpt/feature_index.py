@@ -1,0 +1,414 @@
+"""Propose classes by an index that stores, for each hashed feature, the classes in which it occurs most often.
+
+Idea      A tree proposes classes by about log2 K decisions, each of which learns from many classes at once. Where rare
+          words tell the class, it is simpler to remember which classes a word occurred in. The index keeps a few pairs
+          (class, count) for each feature. They give two scores for each class: the cosine between the example and the
+          tf-idf centroid of the class, and the log probability of naive Bayes, both as far as the stored pairs tell.
+          The classes with the largest cosine are proposed, and both scores become features of all candidates in
+          `reranking`.
+Source    This project's own; the centroid classifier is that of Rocchio, "Relevance feedback in information retrieval",
+          1971. docs/defaults.md contains the measurements.
+Cost      O(s m) per example for s features and m slots, and one cache line per feature if m is 8.
+Names     y class | n weight of its examples | c count of a feature in a class | q share of all examples that contain
+          the feature (`document_frequency`), w = log(1 / q)**2 | norm2 estimate of the centroid's squared length.
+Differs   from an inverted index: a row keeps at most m classes, the most frequent first. A class that finds its row
+          full adds its weight to the `wear` of the row; as soon as this reaches the count of the last class, it takes
+          the place of that class.
+
+    cosine(y) = GAIN * (sum of w c) / (sqrt(norm2) + SHRINK) / sqrt(sum of w)
+    bayes(y)  = (sum of log(1 + c / (PRIOR q)) - s log(1 + n / PRIOR) + log(n + 1)) / sqrt(s + 1), where s counts the
+                features that the index knows; less the largest of the candidates, and at least LEAST
+
+Features that occur in more than MOST_SHARE of the examples tell nothing and are left out, and so is the constant. A
+count is the weight of the examples; their values are not used.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s
+from ...data.batch import HIGHEST_LABEL, Batch
+from ...errors import ModelError
+from ...kernels import fast_math, hash_table, intrinsics, top_k
+from ...kernels.constants import GOLDEN, LARGEST, ZERO
+from ...kernels.direct import DirectCall
+from ...kernels.jit import jit
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+
+GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
+PRIOR = 50.0  # of naive Bayes: examples that are added to those of a class
+LEAST = -20.0  # smallest score of naive Bayes
+MOST_SHARE = 0.5  # features that occur in a larger share of the examples are not used
+COSINE, PROPOSED, BAYES, SCORES = range(4)  # positions in `Opinions.score`, and their number
+PAIR_BYTES, CLASS_BYTES = 8, 48  # memory of a slot, and of a class with its cells in the hash table
+FIRST_CLASSES = 256  # classes for which memory is reserved at first
+
+
+class Index(NamedTuple):
+    """Hold the rows of the index and the counts of its classes, for kernels."""
+
+    pair: UInt32s  # uint32[rows * slots * 2], number of the class plus 1 (0: empty slot), and its count as float32
+    times: Float32s  # float32[rows * slots * 2], the same memory; count of slot j of row r at 2 * (r * slots + j) + 1
+    wear: Float32s  # float32[rows]
+    shift: np.uint64  # 64 - log2 of the rows
+    slots: int
+    key: Int64s  # int64[cells], labels in a hash table, 0 in empty cells
+    number: Int32s  # int32[cells], number of the class
+    secret: np.uint64  # of the hash table
+    label: Int64s  # int64[capacity], label of each class
+    weight: Float64s  # float64[capacity], n
+    norm2: Float64s  # float64[capacity]
+    size: Int64s  # int64[1], number of classes
+
+
+class Scratch(NamedTuple):
+    """Provide buffers for one thread; sums are 0 between examples."""
+
+    dot: Float64s  # float64[capacity], sum of w c for each class
+    log_odds: Float64s  # float64[capacity], sum of log(1 + c / (PRIOR q))
+    touched: Int64s  # int64[features * slots], classes whose sums are not 0
+    best: Int64s  # int64[proposals], classes with the largest cosine
+    best_score: Float64s  # float64[proposals]
+
+
+class Opinions(NamedTuple):
+    """Hold the candidates of n examples and what the index says about each."""
+
+    candidate: Int64s  # int64[n, C], distinct labels of the trees, then those that only the index proposes, then 0
+    score: Float64s  # float64[n, C, SCORES], cosine, 1 if the index proposes the class, and score of naive Bayes
+    label_weight: Float64s  # float64[n], weight of the earlier examples of the label; infinite without an index
+
+
+def no_opinions(candidate: Int64s) -> Opinions:
+    """Return opinions that say nothing, for the candidates (int64[n, C]) of trees without an index."""
+    n, size = candidate.shape
+    return Opinions(candidate, np.zeros((n, size, SCORES)), np.full(n, np.inf))
+
+
+class FeatureIndex:
+    """An index that grows with the classes.
+
+    Parameters
+    ----------
+    bits : log2 of the number of rows
+    slots : classes that a row keeps
+    proposals : classes to propose for an example
+
+    Attributes
+    ----------
+    index : arrays for the kernels, replaced when they are enlarged
+    """
+
+    def __init__(self, bits: int, slots: int, proposals: int) -> None:
+        self.proposals = proposals
+        pair = _aligned_zeros(2 * slots << bits)
+        self.index = _with_capacity(
+            Index(
+                pair, pair.view(np.float32), np.zeros(1 << bits, np.float32), np.uint64(64 - bits), slots,
+                np.empty(0, np.int64), np.empty(0, np.int32), hash_table.new_secret(),
+                np.empty(0, np.int64), np.empty(0), np.empty(0), np.zeros(1, np.int64),
+            ),
+            FIRST_CLASSES,
+        )  # fmt: skip
+        self._scratches: list[Scratch] = []  # buffers that no thread uses
+        self._kernel = DirectCall(sys.modules[__name__], "propose")
+
+    def reserve(self, classes: int) -> None:
+        """Make the arrays larger if there is no space for `classes` new classes."""
+        needed = int(self.index.size[0]) + classes
+        if needed > len(self.index.label):
+            self.index = _with_capacity(self.index, max(needed, 2 * len(self.index.label)))
+
+    def propose(
+        self, batch: Batch, share: Float32s, label: Int64s, learns: Bools, begin: int, end: int, opinions: Opinions
+    ) -> None:
+        """Add candidates and scores to the examples begin..end-1, and learn each example afterwards.
+
+        Parameters
+        ----------
+        share : float32[z], q of each feature, 0 for the constant
+        label : int64[n], 0 for examples without a label
+        learns : bool[n], whether to learn from the example
+        opinions : rows begin..end-1 are written; `candidate` holds the candidates of the trees and has space for
+            `proposals` more
+        """
+        needed = batch.most_features * self.index.slots
+        scratch = self._scratches.pop() if self._scratches else None
+        if scratch is None or len(scratch.dot) < len(self.index.label) or len(scratch.touched) < needed:
+            capacity = len(self.index.label)
+            scratch = Scratch(
+                np.zeros(capacity), np.zeros(capacity), np.empty(needed, np.int64),
+                np.empty(self.proposals, np.int64), np.empty(self.proposals),
+            )  # fmt: skip
+        self._kernel(self.index, batch, share, label, learns, begin, end, scratch, opinions)
+        self._scratches.append(scratch)
+
+    def arrays(self) -> dict[str, Stored]:
+        """Return the arrays that a model file stores."""
+        index, size = self.index, int(self.index.size[0])
+        return {
+            **stored_arrays.pack_table("index", {"class": index.pair[0::2], "count": index.times[1::2]}),
+            **stored_arrays.pack_table("index_rows", {"wear": index.wear}),
+            "index_classes.label": index.label[:size],
+            "index_classes.weight": index.weight[:size],
+            "index_classes.norm2": index.norm2[:size],
+        }
+
+    def restore(self, arrays: Mapping[str, Stored]) -> None:
+        """Fill a new index with the arrays of a model file, see `arrays`.
+
+        The numbers of classes are used as indices, so they are checked to be below the number of classes. Labels must
+        differ, because each has one cell of the hash table.
+
+        Raises
+        ------
+        ModelError
+            if an array is missing, does not fit or is out of range.
+        """
+        label = stored_arrays.take("index_classes.label", arrays, np.int64, None)
+        stored_arrays.check_range("index_classes.label", label, 1, HIGHEST_LABEL)
+        if len(np.unique(label)) < len(label):
+            raise stored_arrays.unfit("index_classes.label", "a label occurs twice")
+        self.reserve(len(label))
+        index = self.index
+        for name, target in (("weight", index.weight), ("norm2", index.norm2)):
+            stored = stored_arrays.take(f"index_classes.{name}", arrays, np.float64, label.shape)
+            stored_arrays.check_range(f"index_classes.{name}", stored, 0, sys.float_info.max)
+            target[: len(label)] = stored
+        stored_arrays.unpack_table("index", arrays, {"class": index.pair[0::2], "count": index.times[1::2]})
+        stored_arrays.check_range("index.class", arrays["index.class"], 0, len(label))
+        stored_arrays.check_range("index.count", arrays["index.count"], 0, LARGEST)
+        stored_arrays.unpack_table("index_rows", arrays, {"wear": index.wear})
+        stored_arrays.check_range("index_rows.wear", arrays["index_rows.wear"], 0, LARGEST)
+        index.label[: len(label)] = label
+        index.size[0] = len(label)
+        enter_labels(index)
+
+
+def _aligned_zeros(size: int) -> UInt32s:
+    """Return uint32[size] that begins at a cache line."""
+    memory = np.zeros(size + 16, np.uint32)
+    skip = -memory.ctypes.data // 4 % 16
+    return memory[skip : skip + size]
+
+
+def _with_capacity(index: Index, classes: int) -> Index:
+    """Return the index with space for at least `classes` classes."""
+    capacity = 1 << max(0, classes - 1).bit_length()
+    cells = 2 * capacity
+    old = int(index.size[0])
+    label, weight, norm2 = np.zeros(capacity, np.int64), np.zeros(capacity), np.zeros(capacity)
+    for target, source in ((label, index.label), (weight, index.weight), (norm2, index.norm2)):
+        target[:old] = source[:old]
+    larger = index._replace(
+        key=np.zeros(cells, np.int64), number=np.zeros(cells, np.int32), label=label, weight=weight, norm2=norm2
+    )
+    if old:
+        enter_labels(larger)
+    return larger
+
+
+def check_sizes(arrays: Mapping[str, Stored], slots: int, bits: int) -> None:
+    """Refuse a model whose index has rows of another size, before memory is allocated for them."""
+    if "index.index" not in arrays and "index.class" in arrays:
+        rows = np.shape(arrays["index.class"])
+        if rows != (slots << bits,):
+            raise ModelError(
+                f"the model's array 'index.class' does not fit its options: it has the shape {list(rows)}; train the "
+                "model again"
+            )
+
+
+# -- kernels
+
+
+@jit
+def enter_labels(index: Index) -> None:
+    """Enter the labels of all classes in an empty hash table."""
+    for number in range(index.size[0]):
+        cell = hash_table.probe(index.key, index.label[number], 0, index.secret)
+        index.key[cell] = index.label[number]
+        index.number[cell] = number
+
+
+@jit
+def class_number(index: Index, label: int) -> int:
+    """Return the number of a label's class, -1 if the index has not learned it."""
+    cell = hash_table.probe(index.key, label, 0, index.secret)
+    number: int = int(index.number[cell]) if index.key[cell] == label else -1
+    return number
+
+
+@jit
+def row_begin(index: Index, feature: np.uint32) -> np.int64:
+    """Return the position in `pair` of the first slot of a feature's row."""
+    return np.int64((np.uint64(feature) * GOLDEN) >> index.shift) * (2 * index.slots)
+
+
+@jit
+def cosine(index: Index, dot: float, number: int, total: float) -> float:
+    """Return the cosine of class `number`; `total` is the sum of w of the example's features."""
+    return GAIN * dot / ((math.sqrt(index.norm2[number]) + SHRINK) * math.sqrt(total))
+
+
+@jit
+def propose(
+    index: Index, batch: Batch, share: Float32s, label: Int64s, learns: Bools, begin: int, end: int, scratch: Scratch,
+    opinions: Opinions,
+) -> None:  # fmt: skip
+    """Add candidates and scores to the examples begin..end-1, and learn each example afterwards.
+
+    The parameters are those of `FeatureIndex.propose`.
+    """
+    candidate, score, label_weight = opinions
+    for i in range(begin, end):
+        first, last = batch.start[i], batch.start[i + 1]
+        for f in range(first, last):
+            intrinsics.prefetch(index.pair, row_begin(index, batch.index[f]))
+        touched, features, total = add_rows(index, batch, share, first, last, scratch)
+        proposed = 0
+        for t in range(touched):
+            number = scratch.touched[t]
+            value = cosine(index, scratch.dot[number], number, total)
+            proposed = top_k.insert(scratch.best, scratch.best_score, proposed, number, value)
+        score_candidates(index, candidate[i], score[i], scratch, proposed, features, total)
+        for t in range(touched):
+            scratch.dot[scratch.touched[t]] = 0.0
+            scratch.log_odds[scratch.touched[t]] = 0.0
+        if label[i] > 0:
+            number = class_number(index, label[i])
+            label_weight[i] = index.weight[number] if number >= 0 else 0.0
+            if learns[i] and batch.weight[i] > ZERO:
+                learn(index, batch.index, share, first, last, label[i], batch.weight[i])
+
+
+@jit
+def add_rows(
+    index: Index, batch: Batch, share: Float32s, first: int, last: int, scratch: Scratch
+) -> tuple[int, int, float]:
+    """Add up the scores of all classes that the rows of features first..last-1 contain.
+
+    Returns
+    -------
+    touched : number of these classes
+    features : number of features that the index knows
+    total : sum of w of these features
+    """
+    touched = features = 0
+    total = 0.0
+    for f in range(first, last):
+        q = np.float64(share[f])
+        at = row_begin(index, batch.index[f])
+        if not 0.0 < q <= MOST_SHARE or index.pair[at] == 0:
+            continue
+        w = fast_math.log(q)
+        w *= w
+        features += 1
+        total += w
+        scale = 1.0 / (PRIOR * q)
+        for a in range(at, at + 2 * index.slots, 2):
+            if index.pair[a] == 0:
+                break
+            number = np.int64(index.pair[a]) - 1
+            count = np.float64(index.times[a + 1])
+            if scratch.dot[number] == 0.0:
+                scratch.touched[touched] = number
+                touched += 1
+            scratch.dot[number] += w * count
+            scratch.log_odds[number] += fast_math.log(1.0 + scale * count)
+    return touched, features, total
+
+
+@jit
+def score_candidates(
+    index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float
+) -> None:
+    """Append the classes in `scratch.best` to the candidates of an example, and score all candidates.
+
+    Parameters
+    ----------
+    candidate : int64[C], labels, then 0; written
+    score : float64[C, SCORES], written
+    proposed : number of classes in `scratch.best`
+    features, total : see `add_rows`
+    """
+    size = 0
+    while size < candidate.shape[0] and candidate[size] > 0:
+        size += 1
+    of_trees = size
+    for j in range(proposed):
+        y = index.label[scratch.best[j]]
+        c = 0
+        while c < of_trees and candidate[c] != y:
+            c += 1
+        if c == of_trees:
+            c = size
+            candidate[c] = y
+            size += 1
+        score[c, PROPOSED] = 1.0
+    largest = -math.inf
+    for c in range(size):
+        number = class_number(index, candidate[c])
+        weight = index.weight[number] if number >= 0 else 0.0
+        log_odds = scratch.log_odds[number] if number >= 0 else 0.0
+        if number >= 0 and total > 0.0:
+            score[c, COSINE] = cosine(index, scratch.dot[number], number, total)
+        bayes = log_odds - features * fast_math.log(1.0 + weight / PRIOR) + fast_math.log(weight + 1.0)
+        score[c, BAYES] = bayes / math.sqrt(features + 1.0)
+        largest = max(largest, score[c, BAYES])
+    for c in range(size):
+        score[c, BAYES] = max(score[c, BAYES] - largest, LEAST)
+
+
+@jit
+def learn(
+    index: Index, feature: UInt32s, share: Float32s, first: int, last: int, label: int, weight: np.float32
+) -> None:
+    """Count features first..last-1 for a label; there is space for a new class."""
+    cell = hash_table.probe(index.key, label, 0, index.secret)
+    if index.key[cell] != label:
+        index.key[cell] = label
+        index.number[cell] = index.size[0]
+        index.label[index.size[0]] = label
+        index.size[0] += 1
+    number = np.int64(index.number[cell])
+    index.weight[number] += np.float64(weight)
+    for f in range(first, last):
+        q = np.float64(share[f])
+        if not 0.0 < q <= MOST_SHARE:
+            continue
+        begin = row_begin(index, feature[f])
+        end = begin + 2 * index.slots
+        a = begin
+        while a < end and index.pair[a] != 0 and index.pair[a] != number + 1:
+            a += 2
+        if a == end:
+            replace_last(index, end - 2, number, weight)
+            continue
+        w = fast_math.log(q)
+        count = np.float64(index.times[a + 1])
+        index.norm2[number] += w * w * np.float64(weight) * (2.0 * count + np.float64(weight))
+        index.pair[a] = number + 1
+        index.times[a + 1] = np.float32(min(count + np.float64(weight), LARGEST))
+        while a > begin and index.times[a + 1] > index.times[a - 1]:
+            index.pair[a], index.pair[a - 2] = index.pair[a - 2], index.pair[a]
+            index.times[a + 1], index.times[a - 1] = index.times[a - 1], index.times[a + 1]
+            a -= 2
+
+
+@jit
+def replace_last(index: Index, at: Int, number: Int, weight: np.float32) -> None:
+    """Add to the wear of a full row, and replace its last class, at position `at`, as soon as it is worn out."""
+    row = at // (2 * index.slots)
+    index.wear[row] = np.float32(min(np.float64(index.wear[row]) + np.float64(weight), LARGEST))
+    if index.wear[row] >= index.times[at + 1]:
+        index.pair[at] = number + 1
+        index.times[at + 1] = weight
+        index.wear[row] = ZERO
