@@ -222,8 +222,8 @@ def test_audit_has_the_names_of_features(data):
 
 
 AUDITED = {
-    "a.csv": 'label,n,words,m\ntea,1.5,red cat,2\n"c ake",,"x\nred",-1\ntea,3,dog,\n',
-    "b.vw": "tea | n:1.5 m:2 |words red cat\nc_ake | m:-1 |words x red\ntea | n:3 |words dog\n",
+    "a.csv": 'label,n,words,m\ntea,1.5,red cat,2\n"oat cake",,"x\nred",-1\ntea,3,dog,\n',
+    "b.vw": "tea | n:1.5 m:2 |words red cat\noat_cake | m:-1 |words x red\ntea | n:3 |words dog\n",
     "a.jsonl": """\
 {"label": "tea", "text": "red cat", "tag": "t", "features": {"n": 1.5, "at": "home", "o": {"k": true, "l": "m"}}}
 {"label": "cake", "features": {"o": {"k": -1}, "n": null, "o2": {"k": 3}}, "weight": 2}
