@@ -185,7 +185,7 @@ def rank_rows(
     tree_p = np.zeros((trees, n)) if tree_p is None else tree_p
     proposed = reranking.Proposed(top, top_p, tree_p, opinions)
     scratch = reranking.scratch(batch, opinions.candidate.shape[1])
-    reranking.rank(scorers, True, batch, log_weight, label, np.full(n, learns), 0, n, proposed, scratch, ranked)
+    reranking.rank(scorers, True, batch, log_weight, label, np.full(n, learns), True, 0, n, proposed, scratch, ranked)
     return ranked
 
 
@@ -374,3 +374,23 @@ def test_parameters_that_training_cannot_reach_are_refused(row, number, value):
 def test_table_split_divides_the_weights(trees, split, bits):
     """Trees get 2 * 2**b slots in all and scorers 2**b / 4, or each half of 2 * 2**b."""
     assert table_bits(Options(rerank=True, trees=trees, table_split=split), 10) == bits
+
+
+def test_further_passes_teach_the_scorers_but_not_what_they_share():
+    text = multiclass(31, 12, 300)
+    options = {"rerank": True, "bits": 16, "learning_rate": 0.5}
+    with (
+        Learner.for_passes(3, "cpt", 12, **options) as several,
+        Learner("cpt", 12, **options) as one,
+    ):
+        for model in (several, one):
+            model.learn_many(text)
+            model.end_pass()
+        first = several.reduction.scorers.state.copy()
+        weights = several.reduction.scorers.weights.flat.copy()
+        assert np.array_equal(first, one.reduction.scorers.state)
+        for model in (several, one):
+            model.learn_many(text)
+        assert np.array_equal(first, several.reduction.scorers.state)
+        assert not np.array_equal(weights, several.reduction.scorers.weights.flat)
+        assert not np.array_equal(first, one.reduction.scorers.state)

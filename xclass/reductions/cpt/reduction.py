@@ -170,6 +170,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         self.want(spec.wanted)
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.examples = 0
+        self.several_passes, self.first_pass = spec.passes > 1, True
         self._rank_kernel = DirectCall(reranking, "rank")
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
@@ -327,12 +328,13 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         )
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         unit = self.options.normalize_features != "none"
+        adapts = self.first_pass or self.options.index_slots is None
 
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, candidates)
             self._rank_kernel(
-                self.scorers, unit, task.batch, weighted.log_weight, label, learns, begin, end, proposed, scratch,
-                ranked,
+                self.scorers, unit, task.batch, weighted.log_weight, label, learns, adapts, begin, end, proposed,
+                scratch, ranked,
             )  # fmt: skip
 
         self.share(job, shares)
@@ -400,6 +402,10 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
     def classes_seen(self) -> int:
         """Return the number of classes in the first tree."""
         return int(np.count_nonzero(self.members[0].tree.key))
+
+    def end_pass(self) -> None:
+        """Note that the examples of further passes have been learned before."""
+        self.first_pass = not self.several_passes
 
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""

@@ -24,6 +24,8 @@ Differs   from one-against-all: the scorers of classes that are not proposed lea
           examples of a class are never proposed. To teach the proposed classes too makes them too improbable where
           many labels are not proposed. The weight of the constant is left out, because it would prefer classes that are
           not proposed to the others in every example.
+          In further passes over the same data, v and the parameters stay as they are, because trees and index know
+          these examples and are right more often than on new data.
           T does not enter the slopes from which w and v learn. Without it, predictions are too sure where the next word
           is predicted. E matters because a step changes the score in proportion to x**2: rare words are learned the
           faster the larger E is, which helps in short texts and hurts if the next word is predicted.
@@ -377,8 +379,8 @@ def _adapt(state, parameter, slope, weight):
 
 
 @jit
-def _learn(scorers, scratch, count, size, truth, weight):
-    """Train the scorers of all candidates, and v, on the candidate `truth`."""
+def _learn(scorers, adapts, scratch, count, size, truth, weight):
+    """Train the scorers of all candidates, and v if `adapts` is set, on the candidate `truth`."""
     for repeat in range(STEPS):
         if repeat > 0:
             _score(scorers, scratch, count, size)
@@ -386,7 +388,7 @@ def _learn(scorers, scratch, count, size, truth, weight):
             slope = scratch.share[c] - (1.0 if c == truth else 0.0)
             if abs(slope) >= LEAST_SLOPE:
                 _update(scorers.weights, scratch, count, count, c, slope, weight)
-        if repeat == 0:
+        if repeat == 0 and adapts:
             for v in range(OFFSETS):
                 slope = -scratch.offset[truth, v]
                 for c in range(size):
@@ -416,7 +418,7 @@ def _learn_label(scorers, scratch, count, size, label, log_total, weight):
 
 
 @bare
-def rank(scorers, unit, batch, log_weight, label, learns, begin, end, proposed, scratch, output):
+def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, proposed, scratch, output):
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
     Parameters
@@ -426,6 +428,7 @@ def rank(scorers, unit, batch, log_weight, label, learns, begin, end, proposed, 
     log_weight : float32[z], see `document_frequency.Weighted`
     label : int64[n], 0 for examples without a label; read only
     learns : bool[n], whether to learn from the example; read only
+    adapts : whether to learn the shared parameters, too
     proposed : Proposed, read only
     scratch : Scratch, written
     output : Ranked, rows begin..end-1 are written
@@ -459,7 +462,7 @@ def rank(scorers, unit, batch, log_weight, label, learns, begin, end, proposed, 
         if truth >= 0:
             output.p[i] = (1.0 - outside) * scratch.reported[truth]
         elif extended:
-            learns_label = learns[i] and y > 0
+            learns_label = learns[i] and adapts and y > 0
             output.p[i] = outside * _other_probability(
                 scorers, scratch, tree_p, i, learns_label, np.float64(batch.weight[i])
             )
@@ -476,15 +479,16 @@ def rank(scorers, unit, batch, log_weight, label, learns, begin, end, proposed, 
             continue
         weight = batch.weight[i]
         slope = outside - (0.0 if truth >= 0 else 1.0)
-        _adapt(state, SLOPE, slope * odds, np.float64(weight))
-        _adapt(state, SHIFT, slope, np.float64(weight))
-        if extended:
+        if adapts:
+            _adapt(state, SLOPE, slope * odds, np.float64(weight))
+            _adapt(state, SHIFT, slope, np.float64(weight))
+        if adapts and extended:
             _adapt(state, CLOSENESS, slope * closeness, np.float64(weight))
             if truth >= 0:
                 _learn_exponent(scorers, scratch, count, size, truth, np.float64(weight))
                 _learn_sharpness(state, scratch, size, truth, np.float64(weight))
         if truth >= 0:
-            _learn(scorers, scratch, count, size, truth, weight)
+            _learn(scorers, adapts, scratch, count, size, truth, weight)
         elif opinions.label_weight[i] < np.inf:
             first = min(1.0, FIRST_EXAMPLES / (opinions.label_weight[i] + 1.0))
             _learn_label(scorers, scratch, count, size, y, log_total, weight * np.float32(first))
