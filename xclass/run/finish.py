@@ -15,9 +15,10 @@ from ..api.progress import Progress
 from ..api.skipped_steps import SkippedSteps
 from ..cache.source import Source
 from ..errors import DataError, XclassError
-from ..reductions.core.base import Inspectable
+from ..reductions.core.base import ExplainsProposals, Inspectable
 from ..text.text_format import TextFormat
 from .checkpoints import Saver
+from .inspect.proposal_audit import ProposalAudit
 from .inspect.readable_model import Inspector
 from .inspect.tree_dump import TreeDump
 from .label_notes import LabelNotes
@@ -40,7 +41,7 @@ class RunParts(NamedTuple):
     skipped_steps: SkippedSteps
     labels: LabelNotes
     stopwatch: Stopwatch
-    inspector: Inspector | None
+    inspector: Inspector | ProposalAudit | None
     tree_dump: TreeDump
 
 
@@ -122,8 +123,11 @@ def _restore_contents(run: RunParts, contents: Contents) -> None:
     if run.inspector is not None:
         run.inspector.detach()
     run.model.replace_contents(contents)
-    if run.inspector is not None and isinstance(run.model.reduction, Inspectable):
-        run.inspector.attach(run.model.reduction)
+    reduction = run.model.reduction
+    if isinstance(run.inspector, Inspector) and isinstance(reduction, Inspectable):
+        run.inspector.attach(reduction)
+    if isinstance(run.inspector, ProposalAudit) and isinstance(reduction, ExplainsProposals):
+        run.inspector.attach(reduction)
 
 
 def _additional_summary(run: RunParts, seconds: float) -> list[str]:

@@ -33,7 +33,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
-from ..reductions.core.base import Inspectable, LearnsAtEnd, Previews
+from ..reductions.core.base import ExplainsProposals, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space
 from ..system.pipeline import Pipeline
@@ -41,6 +41,7 @@ from ..text.reader import Reader
 from . import file_conflicts, learner_use, passes, timing, warm_up
 from . import finish as ending
 from .checkpoints import Saver
+from .inspect.proposal_audit import ProposalAudit
 from .inspect.readable_model import Inspector
 from .inspect.tree_dump import TreeDump
 from .label_notes import LabelNotes
@@ -118,7 +119,7 @@ class Run:
     model: Learner
     progress: Progress
     saver: Saver
-    inspector: Inspector | None
+    inspector: Inspector | ProposalAudit | None
     tree_dump: TreeDump
     reader: Source
     skipped_steps: SkippedSteps
@@ -254,12 +255,14 @@ class Run:
         vw_shows_none = self.options.vw_exact and self.config.shuffle.shuffle is None
         return self.config.readable.invert_hash is not None or (self.config.readable.audit and not vw_shows_none)
 
-    def _inspector(self) -> Inspector | None:
-        """Return the inspector that writes weights as text if an option requires it, else None."""
+    def _inspector(self) -> Inspector | ProposalAudit | None:
+        """Return the inspector that writes weights or proposals as text if an option requires it, else None."""
         requested = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
         if not requested:
             return None
         reduction = self.model.reduction
+        if requested == ["audit"] and isinstance(reduction, ExplainsProposals) and reduction.explains_proposals:
+            return ProposalAudit(self.config, reduction, lambda: self.model.names.class_list)
         if not isinstance(reduction, Inspectable) or not reduction.tables:
             raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen_name(self.config)} does not have")
         return Inspector(self.config, reduction)

@@ -15,11 +15,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...array_types import Bools, Int64s, UInt32s, UInt64s
+from ...array_types import Bools, Float64s, Int64s, UInt32s, UInt64s
 from ...binary import finite, gd
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
@@ -332,6 +332,27 @@ class Inspectable(ABC):
     @abstractmethod
     def readable_lines(self) -> list[str]:
         """Return lines of the readable model that describe the learned state other than the weights."""
+
+
+class Proposal(NamedTuple):
+    """Hold a class that is proposed for an example, and why."""
+
+    label: int
+    score: float
+    share: Float64s  # float64[s], what each feature of the example adds to the score
+
+
+class ExplainsProposals(ABC):
+    """A learner whose `--audit` shows which features propose a class."""
+
+    @property
+    @abstractmethod
+    def explains_proposals(self) -> bool:
+        """Return whether the options select such proposals."""
+
+    @abstractmethod
+    def proposals(self, batch: Batch) -> list[Proposal]:
+        """Return the classes that features propose for the only example of `batch`, best first; nothing is learned."""
 
 
 @dataclass(frozen=True)

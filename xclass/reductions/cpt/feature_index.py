@@ -41,6 +41,7 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
+from ..core.base import Proposal
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
 PRIOR = 50.0  # of naive Bayes: examples that are added to those of a class
@@ -149,6 +150,23 @@ class FeatureIndex:
             )  # fmt: skip
         self._kernel(self.index, batch, share, label, learns, begin, end, scratch, opinions)
         self._scratches.append(scratch)
+
+    def explain(self, batch: Batch, share: Float32s) -> list[Proposal]:
+        """Return the classes proposed for the only example of a batch, and what each feature adds to their cosine.
+
+        Parameters
+        ----------
+        share : float32[z], q of each feature, 0 for the constant
+        """
+        opinions = no_opinions(np.zeros((1, self.proposals), np.int64))
+        self.propose(batch, share, np.zeros(1, np.int64), np.zeros(1, bool), 0, 1, opinions)
+        proposals = []
+        for label, score in zip(opinions.candidate[0].tolist(), opinions.score[0, :, COSINE].tolist(), strict=True):
+            if label > 0:
+                added = np.zeros(len(share))
+                add_cosines(self.index, batch.index, share, label, added)
+                proposals.append(Proposal(label, score, added))
+        return proposals
 
     def arrays(self) -> dict[str, Stored]:
         """Return the arrays that a model file stores."""
@@ -324,6 +342,26 @@ def add_rows(
             scratch.dot[number] += w * count
             scratch.log_odds[number] += fast_math.log(1.0 + scale * count)
     return touched, features, total
+
+
+@jit
+def add_cosines(index: Index, feature: UInt32s, share: Float32s, label: int, added: Float64s) -> None:
+    """Add to `added` (float64[s]) what each feature of an example adds to the cosine of a label that it proposes."""
+    number = class_number(index, label)
+    total = 0.0
+    for f in range(len(feature)):
+        q = np.float64(share[f])
+        at = row_begin(index, feature[f])
+        if not 0.0 < q <= MOST_SHARE or index.pair[at] == 0:
+            continue
+        w = fast_math.log(q) * fast_math.log(q)
+        total += w
+        for a in range(at, at + 2 * index.slots, 2):
+            if index.pair[a] == number + 1:
+                added[f] += w * np.float64(index.times[a + 1])
+    for f in range(len(feature)):
+        if added[f] > 0.0:
+            added[f] = cosine(index, added[f], number, total)
 
 
 @jit

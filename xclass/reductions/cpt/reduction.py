@@ -43,7 +43,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...system import output_file
 from ..core import label_arrays, probabilities, tree_view
-from ..core.base import Learner, Previews, Reduction, TreeViewable
+from ..core.base import ExplainsProposals, Learner, Previews, Proposal, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.result import Result
@@ -100,7 +100,7 @@ class _Plan(NamedTuple):
     opinions: feature_index.Opinions  # written by the index
 
 
-class ProbabilityTree(Learner, Previews, TreeViewable):
+class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
     Attributes
@@ -452,6 +452,17 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             if member.tree.size[NODES]:
                 name = "{}" if len(self.members) == 1 else f"{t}.{{}}"
                 yield from tree_view.preorder(0, levels, partial(label_tree.node_view, member.tree), name)
+
+    @property
+    def explains_proposals(self) -> bool:
+        """Return whether there is an index."""
+        return self.index is not None
+
+    def proposals(self, batch: Batch) -> list[Proposal]:
+        """Return the classes that the index proposes for the only example of `batch`, best first."""
+        assert self.index is not None and self.frequencies is not None
+        share = self.frequencies.weighted(batch, np.zeros(1, bool)).share
+        return self.index.explain(batch, share)
 
     # model
 
