@@ -353,6 +353,60 @@ def test_files_are_learned_like_by_the_command(tmp_path):
         ours.close(), theirs.close()
 
 
+FILES = {
+    "drinks.csv": ("csv", "label,size,smell\ntea,0.25,of leaves\nbeer,0.5,of hops\n", ["tea", "beer"]),
+    "drinks.jsonl": ("jsonl", '{"label": "tea", "text": "leaf"}\n{"label": "beer", "text": "hops"}\n', ["tea", "beer"]),
+    "tea.txt": ("fasttext", "__label__1 kettle leaf\n__label__beer hops\n", ["1", "beer"]),
+    "numbers.txt": ("libsvm", "1 1:0.5\n2 2:1.5\n", 2),
+    "books": ("xmc", "2 10 4\n0 1:0.5 7:2\n3 2:1.5\n", ["0", "3"]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_of_every_format_are_learned_like_by_the_command(tmp_path, name):
+    """The format is chosen by the first lines or given; so is the type of the labels."""
+    chosen, text, classes = FILES[name]
+    (tmp_path / name).write_text(text)
+    learn("-d", name, "--multiclass", 0, "-b", 16, "-f", "m", cwd=tmp_path)
+    for format in ("auto", chosen):
+        with xclass.Learner(bits=16) as model:
+            figures = model.learn_file(tmp_path / name, format=format)
+            assert (figures["examples"], figures["weighted_examples"], model.classes) == (2, 2, classes)
+            assert model.evaluate(tmp_path / name, format=format)["examples"] == 2
+            model.save(tmp_path / "library")
+        with xclass.load(tmp_path / "library") as ours, xclass.load(tmp_path / "m") as theirs:
+            assert pickle.dumps(ours) == pickle.dumps(theirs)
+
+
+def test_learning_from_a_file_without_labels_is_an_error(tmp_path):
+    for name, text, advice in (
+        ("a.vw", "| tea\n| beer\n", "a labelled line is `label | features`"),
+        ("a.csv", "size,label\n1,\n2,\n", "all cells of the column 'label' are empty"),
+    ):
+        (tmp_path / name).write_text(text)
+        with xclass.Learner(bits=10) as model:
+            with pytest.raises(xclass.DataError, match=f"{name}: no example was learned from; {advice}"):
+                model.learn_file(tmp_path / name)
+            assert model.evaluate(tmp_path / name)["examples"] == 2
+
+
+def test_errors_about_the_format_of_a_file_say_what_to_give(tmp_path):
+    (tmp_path / "a.csv").write_text("room,size\nhall,1\nkitchen,2\n")
+    (tmp_path / "a.vw").write_text("1 | tea\n")
+    with xclass.Learner(bits=10) as model:
+        for file, arguments, message in (
+            ("a.csv", {"format": "CSV"}, "format: 'CSV' is none of .* did you mean 'csv'"),
+            ("a.csv", {"label_column": "colour"}, "^label_column colour: .* has no such column"),
+            ("a.vw", {"label_column": "room"}, "^label_column is for CSV"),
+        ):
+            with pytest.raises(xclass.UsageError, match=message):
+                model.learn_file(tmp_path / file, **arguments)
+        model.learn_file(tmp_path / "a.csv", label_column=1)
+        assert model.classes == ["hall", "kitchen"]
+    with pytest.raises(xclass.DataError, match=r"if labels are names, call learn_file\(path, format='csv'\)"):
+        list(xclass.read_vw(tmp_path / "a.csv", format="csv"))
+
+
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
 def test_numbers_that_are_written_are_read_exactly(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("vw") / "x.vw"

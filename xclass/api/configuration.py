@@ -37,7 +37,7 @@ Config: TypeAlias = options_resolve.Config[Reduction]
 OF_A_RUN: tuple[tuple[str, str], ...] = (
     # flags of options that only a run of the command has, what a program does instead
     ("-d --data -c --cache --cache_file -k --kill_cache --no_stdin", "call learn_file(path) or learn_many(X, y)"),
-    ("--format --label_column", "call read_vw(path, format=...), and give its batches to learn_many()"),
+    ("--format --label_column", "call learn_file(path, format=...)"),
     ("-i --initial_regressor --preserve_performance_counters", "call xclass.load(path)"),
     ("-t --testonly", "call predict() or predict_many()"),
     ("-f --final_regressor --save_per_pass --checkpoint", "call save(path)"),
@@ -61,6 +61,8 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
     ("--probabilities --calibration --perplexity", "call probabilities(X)"),
     ("--save_tree", "a Learner does not have it"),
 )
+
+OF_FILES = ("format", "label_column")  # options of the data that are arguments of `Learner.learn_file`
 
 
 def seed_option() -> Any:
@@ -202,7 +204,7 @@ def configured(
     known = _reductions()
     if reduction not in known:
         raise UsageError(
-            f"{reduction!r} is not a reduction{_hint(reduction, known)}; the reductions are {', '.join(known)}"
+            f"{reduction!r} is not a reduction{hint(reduction, known)}; the reductions are {', '.join(known)}"
         )
     aliases = {alias.lstrip("-"): name for name, option in declared.items() for alias in option.aliases}
     given: dict[str, Any] = {}
@@ -341,10 +343,10 @@ def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]
     for name, declaration in declared.items():
         if word in (flag.lstrip("-") for flag in declaration.flags):
             return f"; did you mean {name!r}?"
-    return _hint(word, set(declared) - set(known))
+    return hint(word, set(declared) - set(known))
 
 
-def _hint(word: str, known: Iterable[str]) -> str:
+def hint(word: str, known: Iterable[str]) -> str:
     """Return a suggestion with the known name that is most similar to a word, or an empty string."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
@@ -352,7 +354,7 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 def with_keywords(message: str) -> str:
     """Replace the command-line flags in a message by the keywords of `Learner`, except flags in single quotes."""
-    names = {f"--{name}": name for name in _reductions()}
+    names = {f"--{name}": name for name in (*_reductions(), *OF_FILES)}
     for group in option_groups().values():
         for name, declared in options_of(group).items():
             names.update({flag: name for flag in (*declared.flags, long_flag(declared))})

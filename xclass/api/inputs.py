@@ -18,7 +18,7 @@ from ..kernels import jit
 from ..system.printable import short_repr
 from ..text import parser, reader, vw_writer
 from ..text.label_detection import MAX_LINES, LabelDetector
-from ..text.text_format import FORMATS
+from ..text.text_format import FORMATS, TextFormat
 from . import arrays, configuration
 from .configuration import Config, LabelRange
 from .labels import LabelConverter, are_names, weights_of
@@ -161,18 +161,30 @@ class Inputs:
             raise UsageError("the text has a label, and a label is given beside it; give one of them")
         return batch
 
-    def read(self, paths: Sequence[str], learn: bool) -> Iterator[Batch]:
-        """Yield the examples of files, standard input without any; new names become classes only with `learn`."""
+    def read(self, files: reader.Options, learn: bool) -> Iterator[Batch]:
+        """Yield the examples of files, standard input without any; new names become classes only with `learn`.
+
+        Raises
+        ------
+        DataError
+            if a file cannot be read or a line is malformed, or if `learn` is set and no example has a label.
+        """
         multiclass = self._config.reduction.labels == "multiclass"
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         source = reader.Reader(
-            reader.Options(data=tuple(paths)), self._config.parser, self._config.learner.bits, multiclass,
-            *self._label_range, names=self._names,
+            files, self._config.parser, self._config.learner.bits, multiclass, *self._label_range, names=self._names,
+            choose=detect.chooser(files),
         )  # fmt: skip
         source.parser.notes = self.notes
+        labelled = not learn
         try:
             with configuration.naming_keywords():
-                yield from source
+                for batch in source:
+                    labelled = labelled or not np.isnan(batch.label).all()
+                    yield batch
+                if not labelled:
+                    advice = (source.format or TextFormat()).labelled
+                    raise DataError(f"{source.name}: no example was learned from; {advice}")
             self.notes += source.report()
         finally:
             self._names.growing = growing
@@ -265,11 +277,31 @@ def have_names(given: object, y: object) -> bool:
     return bool(detector.name)
 
 
-def are_names_in_file(path: str | None) -> bool:
-    """Return whether the labels of a file are names; False for standard input, which can be read only once."""
+def files_of(
+    paths: Sequence[str | PathLike[str]], format: str, label_column: str | int | None = None
+) -> reader.Options:
+    """Return the options of the reader for files; raise UsageError if there is no such format."""
+    if format not in FORMATS:
+        hint = configuration.hint(str(format).lower(), FORMATS)
+        raise UsageError(f"format: {format!r} is none of {', '.join(map(repr, FORMATS))}{hint}")
+    column = None if label_column is None else str(label_column)
+    return reader.Options(data=tuple(str(fspath(path)) for path in paths), format=format, label_column=column)
+
+
+def are_names_in_file(files: reader.Options, numbered: bool) -> bool:
+    """Return whether the labels of files are names; False for standard input, which can be read only once.
+
+    Parameters
+    ----------
+    files : the files, of which the first is read
+    numbered : see `detect.FormatLabels`
+    """
     detector = LabelDetector(read_on=True, only_names=True)
-    if path is not None:
-        reader.peek_labels((path,), detector, bytearray())
+    if files.data:
+        with configuration.naming_keywords():
+            lines = detect.FormatLabels(detector, files, numbered)
+            reader.peek_labels(files.data, lines, bytearray())
+            lines.end()
     detector.end()
     return bool(detector.name)
 
@@ -372,7 +404,7 @@ def read_vw(
     labels: str = "classes",
     noconstant: bool = False,
     format: str = "vw",
-    label_column: str | None = None,
+    label_column: str | int | None = None,
 ) -> Iterator[Batch]:
     """Read files of VW text or of another format, plain or compressed, batch by batch.
 
@@ -383,12 +415,12 @@ def read_vw(
         standard input is read.
     labels : {"classes", "numbers"}, default "classes"
         Type of the labels: "classes" for positive whole numbers, "numbers" for the real numbers that the reduction
-        "scalar" learns. If labels are names, pass lines of text to a `Learner` with `learn_names=True` instead.
+        "scalar" learns. If labels are names, use `Learner.learn_file` instead.
     noconstant : bool, default False
         Leave out the constant feature, for learners with `noconstant=True`.
     format : {"vw", "auto", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "vw"
         Format of the files; "auto" chooses by the first lines and the name of the first file.
-    label_column : str, optional
+    label_column : str or int, optional
         Column of the label in a CSV file: its name, or its number from 1. The default is the column named `label`,
         else the first.
 
@@ -422,17 +454,15 @@ def read_vw(
     """
     if labels not in ("classes", "numbers"):
         raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
-    if format not in FORMATS:
-        raise UsageError(f"format: {format!r} is none of {', '.join(map(repr, FORMATS))}")
+    source = files_of(paths, format, label_column)
     jit.activate(hide_scipy=False)
-    data = tuple(str(fspath(path)) for path in paths)
     options = parser.Options(noconstant=noconstant)
-    source = reader.Options(data=data, format=format, label_column=label_column)
     batches = reader.Reader(source, options, HASH_BITS, labels == "classes", choose=detect.chooser(source))
     try:
         with configuration.naming_keywords():
             yield from batches
     except DataError as error:
         words = "where a model is new, learn_names takes names"
-        advice = "if labels are names, give the lines to a Learner with learn_names=True, as in learn_many(open(path))"
+        given = "" if format == "vw" else f", format={format!r}"
+        advice = f"if labels are names, call learn_file(path{given}) of a Learner"
         raise DataError(str(error).replace(words, advice)) from None

@@ -488,7 +488,13 @@ class Learner(BatchLearner):
         start, labels, scores = arrays.joined_scores(tasks)
         return Scores(start, self._class_labels(labels, None), scores)
 
-    def learn_file(self, *paths: str | PathLike[str], passes: int = 1) -> dict[str, float]:
+    def learn_file(
+        self,
+        *paths: str | PathLike[str],
+        passes: int = 1,
+        format: str = "auto",
+        label_column: str | int | None = None,
+    ) -> dict[str, float]:
         """Learn from files, as the command does with `-d`.
 
         Parameters
@@ -497,6 +503,11 @@ class Learner(BatchLearner):
             Files of examples, one after the other, plain or compressed (`.gz`, `.zst`).
         passes : int, default 1
             Number of passes over the files. `end_pass` is called after each.
+        format : {"auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "auto"
+            Format of the files; "auto" chooses by the first lines and the name of the first file.
+        label_column : str or int, optional
+            Column of the label in a CSV file: its name, or its number from 1. The default is the column named `label`,
+            else the first.
 
         Returns
         -------
@@ -507,7 +518,10 @@ class Learner(BatchLearner):
         Raises
         ------
         DataError
-            If a file cannot be read or a line is malformed. The examples before that line are learned then.
+            If a file cannot be read or a line is malformed; the examples before that line are learned then. Also if
+            none of the examples has a label to learn from.
+        UsageError
+            If `format` is none of the words above, or a file has no column `label_column`.
 
         Examples
         --------
@@ -526,15 +540,15 @@ class Learner(BatchLearner):
         if passes < 1:
             raise UsageError(f"passes: {passes} is not a whole number of at least 1")
         _ = self.reduction
-        names = [str(fspath(path)) for path in paths]
-        self._use_names_if(lambda: inputs.are_names_in_file(names[0] if names else None))
+        files = inputs.files_of(paths, format, label_column)
+        self._use_names_if(lambda: inputs.are_names_in_file(files, "indexing" in self.config.given))
         for _ in range(passes):
             counted = Progress(self.config.reduction.labels, None)
             if self.preview_size is not None:
-                for batch in self._inputs.read(names, learn=True):
+                for batch in self._inputs.read(files, learn=True):
                     if not self.preview(batch):
                         break
-            for batch in self._inputs.read(names, learn=True):
+            for batch in self._inputs.read(files, learn=True):
                 for task in self._learn_batches([batch]):
                     counted.count(task)
                     self._inputs.notes += task.notes
@@ -544,12 +558,14 @@ class Learner(BatchLearner):
             _warn(self._notes([]))
         return _figures(counted)
 
-    def evaluate(self, *paths: str | PathLike[str]) -> dict[str, float]:
+    def evaluate(
+        self, *paths: str | PathLike[str], format: str = "auto", label_column: str | int | None = None
+    ) -> dict[str, float]:
         """Predict the examples of files and compare the predictions with their labels; nothing is learned.
 
         Parameters
         ----------
-        *paths : str or path-like
+        *paths, format, label_column
             Files of examples, as in `learn_file`.
 
         Returns
@@ -565,7 +581,7 @@ class Learner(BatchLearner):
         """
         _ = self.reduction
         counted = Progress(self.config.reduction.labels, None)
-        for batch in self._inputs.read([str(fspath(path)) for path in paths], learn=False):
+        for batch in self._inputs.read(inputs.files_of(paths, format, label_column), learn=False):
             for task in self._predict_tasks(batch):
                 counted.count(task)
         _warn(self._notes([]))
