@@ -390,6 +390,22 @@ def test_learning_from_a_file_without_labels_is_an_error(tmp_path):
             assert model.evaluate(tmp_path / name)["examples"] == 2
 
 
+def test_warnings_about_refused_data_are_not_those_of_the_next_call(tmp_path):
+    (tmp_path / "bad.vw").write_text("2\n3 | a:nan\n")
+    with xclass.Learner(bits=10, on_bad_line="stop") as model:
+        model.learn_many(["1 | a"])
+        refused = (
+            lambda: model.learn_many("import x\nx y z | a\n"),
+            lambda: model.learn_many("| a\nb\n", [1, 0]),
+            lambda: model.learn("2 | a", 1),
+            lambda: model.learn_file(tmp_path / "bad.vw"),
+        )
+        for call in refused:
+            with pytest.raises(xclass.XclassError):
+                call()
+            assert model.learn_many([{"a": 1}], [1]).warnings == ()
+
+
 def test_errors_about_the_format_of_a_file_say_what_to_give(tmp_path):
     (tmp_path / "a.csv").write_text("room,size\nhall,1\nkitchen,2\n")
     (tmp_path / "a.vw").write_text("1 | tea\n")

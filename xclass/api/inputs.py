@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
@@ -83,6 +84,16 @@ class Inputs:
         parser_of_learner.notes = self.notes
         return parser_of_learner
 
+    @contextlib.contextmanager
+    def _no_notes_if_refused(self) -> Iterator[None]:
+        """Forget the notes about data that an error in the `with` block refuses."""
+        known = len(self.notes)
+        try:
+            yield
+        except BaseException:
+            del self.notes[known:]
+            raise
+
     def batches(
         self, given: Examples, y: Any = None, sample_weight: Any = None, learn: bool = False
     ) -> Iterator[Batch]:
@@ -100,6 +111,11 @@ class Inputs:
         UsageError
             if the examples have a type that is not supported, or a constant feature that the learner does not expect.
         """
+        with self._no_notes_if_refused():
+            return self._checked_batches(given, y, sample_weight, learn)
+
+    def _checked_batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
+        """Return examples as batches, see `batches`."""
         if isinstance(given, Batch):
             self._check_constant(given)
             batch = arrays.masked(arrays.typed(given), self._config.learner.bits)
@@ -135,6 +151,11 @@ class Inputs:
         given, label, weight : as in `Learner.learn`
         learn : whether the example is learned from
         """
+        with self._no_notes_if_refused():
+            return self._checked_example(given, label, weight, learn)
+
+    def _checked_example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
+        """Return a single example as a batch, see `example`."""
         if isinstance(given, str):
             batch = self._text_example(given, label, learn)
         elif isinstance(given, Mapping):
@@ -178,7 +199,7 @@ class Inputs:
         source.parser.notes = self.notes
         labelled = not learn
         try:
-            with configuration.naming_keywords():
+            with self._no_notes_if_refused(), configuration.naming_keywords():
                 for batch in source:
                     labelled = labelled or not np.isnan(batch.label).all()
                     yield batch
