@@ -413,7 +413,10 @@ def test_messages_name_keywords(words, message):
             "y has the type int64 and the shape (2,)",
         ),
         ((SimpleNamespace(indptr=[0, 2], indices=[5], data=[1.0]), [1]), "indptr"),
-        ((SimpleNamespace(indptr=[0, 1], indices=[-5], data=[1.0]), [1]), "indices contains values from -5"),
+        (
+            (SimpleNamespace(indptr=[0, 1], indices=[-5], data=[1.0]), [1]),
+            "row 0: indices contains -5; allowed are 0 to 4294967295",
+        ),
         ((SimpleNamespace(indptr=[0, 1], indices=[5, 6], data=[1.0]), [1]), "the same length"),
     ],
 )

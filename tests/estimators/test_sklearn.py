@@ -453,6 +453,17 @@ def test_calibration_and_cross_validation():
     assert p.shape == (150, 3) and (np.unique(y)[p.argmax(axis=1)] == y).mean() > 0.9
 
 
+@pytest.mark.parametrize("column", [9, -1])
+def test_a_column_that_the_matrix_does_not_have_is_refused(column):
+    X, y = sparse.csr_matrix(np.eye(4)), [1, 2, 3, 4]
+    model = XClassifier(bits=10).fit(X, y)
+    X.indices[2] = column
+    message = f"row 2: indices contains {column}; allowed are 0 to 3, because the matrix has 4 columns"
+    for call in (lambda: XClassifier(bits=10).fit(X, y), lambda: model.predict(X)):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
 @pytest.mark.parametrize("name", ["multiclass", "oaa", "recall_tree"])
 def test_threads_and_seeds(name):
     X, y = data(2000, 100)

@@ -40,6 +40,8 @@ class SparseRows(Protocol):
     indptr : int array[n + 1], row i has the entries `indptr[i]:indptr[i + 1]`
     indices : int array[nnz], column of each entry, 0..2**32 - 1
     data : float array[nnz], value of each entry
+
+    If there is an attribute `shape`, (n, d), columns have to be less than d.
     """
 
     indptr: ArrayLike
@@ -96,23 +98,34 @@ class SparseTable(Table):
             lengths = f"{len(self._column)} and {len(self._value)}"
             raise DataError(f"indices and data have {lengths} entries; they have to have the same length")
         self.n = len(start) - 1
+        shape = getattr(rows, "shape", None)
+        self._columns = None if shape is None else int(shape[1])  # None if any column number is allowed
 
     def arrays(self) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Return the positions, columns and values of the entries as they were given."""
         return self._start, self._column, self._value
 
     def check(self) -> None:
-        column = self._column[: self._start[-1]]
-        if column.size and (column.min() < 0 or column.max() > LARGEST_COLUMN):
-            raise DataError(
-                f"indices contains values from {column.min()} to {column.max()}; allowed are 0 to {LARGEST_COLUMN}"
-            )
+        self._check_columns()
         for low, high in self.pieces():
             begin, end = self._start[low], self._start[high]
             at = _first_wrong(self._value[begin:end])
             if at is not None:
                 row = int(np.searchsorted(self._start, begin + at, side="right")) - 1
                 raise _wrong_value(row, f"column {self._column[begin + at]}", self._value[begin + at])
+
+    def _check_columns(self) -> None:
+        """Raise DataError if a number of a column is negative or beyond the last column."""
+        column = self._column[: self._start[-1]]
+        last = LARGEST_COLUMN if self._columns is None else min(LARGEST_COLUMN, self._columns - 1)
+        if not column.size or (column.min() >= 0 and column.max() <= last):
+            return
+        at = int(np.argmax((column < 0) | (column > last)))
+        row = int(np.searchsorted(self._start, at, side="right")) - 1
+        allowed = f"0 to {last}" + (
+            "" if self._columns is None else f", because the matrix has {self._columns} columns"
+        )
+        raise DataError(f"row {row}: indices contains {column[at]}; allowed are {allowed}")
 
     def batch(self, low: int, high: int, constant: bool) -> Batch:
         begin, end = self._start[low], self._start[high]
