@@ -5,6 +5,8 @@ It needs the extra `sklearn`: `pip install 'xclass[sklearn]'`.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
@@ -57,7 +59,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default None
         Seed of the random choices of the learner. None stands for 0, so that results are always reproducible.
     warm_start : bool, default False
-        Whether `fit` continues from the model of the previous call. The model keeps its options and number of classes.
+        Whether `fit` continues from the model of the previous call. The model keeps its options and number of classes;
+        another `reduction` is refused.
 
     Attributes
     ----------
@@ -99,6 +102,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     learner_: Learner
     classes_: AnyArray
     _labels: ClassLabels
+    _fitted_reduction: str  # value of `reduction` when `learner_` was made
 
     def __init__(
         self,
@@ -146,16 +150,15 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or a value in the data is not allowed. The estimator then has learned nothing.
+            If a parameter or a value in the data is not allowed. The estimator then is as before: a model of an earlier
+            call stays in memory until the new one has learned from all examples once.
         """
         if not checks.is_number(self.passes, 1):
             raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
         goes_on = bool(self.warm_start) and hasattr(self, "learner_")
-        X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
-        if not goes_on:
-            for name in ("learner_", "_labels", "classes_"):  # frees the memory of the previous model
-                self.__dict__.pop(name, None)
-        self._learn(X, y, weight, int(self.passes), None, exact=True)
+        with self._unchanged_if_refused():
+            X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
+            self._learn(X, y, weight, int(self.passes), None, goes_on, exact=True)
         return self
 
     @piece_by_piece
@@ -177,17 +180,42 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            As in `fit`, or if the reduction cannot learn from further examples. The estimator then is as before.
+            As in `fit`, if the reduction cannot learn from further examples, or if `reduction` was changed after the
+            first call. The estimator then is as before.
+
+        Notes
+        -----
+        The other parameters that describe the learner, such as `bits`, `learning_rate` and `options`, are those of the
+        first call: `set_params` changes them only for the next `fit`.
         """
-        first = not hasattr(self, "learner_")
-        X, y, weight = checks.checked(self, X, y, sample_weight, reset=first)
-        self._learn(
-            X, y, weight, 0, None if classes is None else checks.checked_labels(classes, "classes"), exact=False
-        )
+        goes_on = hasattr(self, "learner_")
+        with self._unchanged_if_refused():
+            X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
+            known = None if classes is None else checks.checked_labels(classes, "classes")
+            self._learn(X, y, weight, 0, known, goes_on, exact=False)
         return self
 
+    @contextlib.contextmanager
+    def _unchanged_if_refused(self) -> Iterator[None]:
+        """Restore all attributes after an error in the `with` block, unless examples were learned before it."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            if self.__dict__.get("_labels") is before.get("_labels"):
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
+
     def _learn(
-        self, X: Any, y: AnyArray, weight: Float64s | None, passes: int, classes: AnyArray | None, exact: bool
+        self,
+        X: Any,
+        y: AnyArray,
+        weight: Float64s | None,
+        passes: int,
+        classes: AnyArray | None,
+        goes_on: bool,
+        exact: bool,
     ) -> None:
         """Learn from checked examples.
 
@@ -196,10 +224,16 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         X, y, weight : checked examples, labels and weights
         passes : number of passes that are ended; 0 for one pass that may go on
         classes : labels that will occur, None if they are unknown
+        goes_on : whether the learner of earlier calls learns, and not a new one
         exact : whether a new learner gets exactly as many classes as the data have
         """
         expected = y if classes is None else np.concatenate([classes, y])
-        if hasattr(self, "learner_"):
+        if goes_on:
+            if self.reduction != self._fitted_reduction:
+                raise UsageError(
+                    f"reduction: {self.reduction!r} is not {self._fitted_reduction!r}, by which the model was made; "
+                    "call fit without warm_start to learn a new model, or set the parameter back"
+                )
             learner, labels = self.learner_, self._labels
             y, expected = labels.converted(y), labels.converted(expected)
             labels = labels.extended(expected)
@@ -221,7 +255,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             learner.learn_many(X, given, weight)
             if number == 0:
                 self.learner_, self._labels = learner, labels.with_weight(y, weight)
-                self.classes_ = labels.values
+                self.classes_, self._fitted_reduction = labels.values, self.reduction
             if passes:
                 learner.end_pass()
         self.n_iter_ = max(passes, 1)

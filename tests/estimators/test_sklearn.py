@@ -453,6 +453,34 @@ def test_calibration_and_cross_validation():
     assert p.shape == (150, 3) and (np.unique(y)[p.argmax(axis=1)] == y).mean() > 0.9
 
 
+@pytest.mark.parametrize(
+    ("parameters", "X"),
+    [({"options": "--foo"}, X_GOOD), ({"passes": 0}, X_GOOD), ({}, [[1e300], [1.0]]), ({}, [["a"], [1.0]])],
+)
+def test_a_fit_that_is_refused_leaves_the_earlier_model_as_it_is(parameters, X):
+    model = XClassifier(bits=10, passes=5).fit(X_GOOD, ["a", "b"])
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    with pytest.raises(ValueError):
+        model.set_params(**parameters).fit(X, [1, 2])
+    assert {name: value for name, value in vars(model).items() if name.endswith("_")} == fitted
+    assert model.predict(X_GOOD).tolist() == ["a", "b"]
+    new = XClassifier(bits=10)
+    with pytest.raises(ValueError):
+        new.set_params(**parameters).partial_fit(X_GOOD, [1, 2], sample_weight=[0, 0])
+    assert not hasattr(new, "n_features_in_")
+
+
+def test_learning_goes_on_only_with_the_same_reduction():
+    model = XClassifier(bits=10).partial_fit(X_GOOD, Y_GOOD).set_params(reduction="oaa", warm_start=True)
+    before = pickle.dumps(model)
+    for call in (model.partial_fit, model.fit):
+        with pytest.raises(ValueError, match="reduction: 'oaa' is not 'multiclass', by which the model was made"):
+            call(X_GOOD, Y_GOOD)
+    assert pickle.dumps(model) == before
+    assert model.set_params(warm_start=False).fit(X_GOOD, Y_GOOD).learner_.config.reduction.name == "oaa"
+    assert model.partial_fit(X_GOOD, Y_GOOD).learner_.examples == 4
+
+
 @pytest.mark.parametrize("column", [9, -1])
 def test_a_column_that_the_matrix_does_not_have_is_refused(column):
     X, y = sparse.csr_matrix(np.eye(4)), [1, 2, 3, 4]
