@@ -182,6 +182,18 @@ def test_columns_of_a_dataframe_are_named_features(tmp_path):
         assert model.examples == 0
 
 
+def test_cells_of_a_frame_that_are_neither_text_nor_numbers_are_refused():
+    pandas = pytest.importorskip("pandas")
+    missing = pandas.DataFrame({"a": ["x y", None, pandas.NA, pandas.NaT, 1.5, float("nan")]})
+    with xclass.Learner("oaa", 2, bits=10, noconstant=True) as model:
+        model.learn_many(missing, [1] * 6)
+        assert model.progress.features == 3
+        for cells, shown in (([[1], [2, 3]], r"row 0, column 'a': the value is list \[1\]"), (["x", {"b"}], "row 1")):
+            with pytest.raises(xclass.DataError, match=shown):
+                model.learn_many(pandas.DataFrame({"a": cells}), [1, 2])
+        assert model.examples == 6
+
+
 def test_polars_frames_are_read_like_those_of_pandas(tmp_path):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     columns = {"height": [1.5, 2.0], "tall": [True, False], "title": ["red shoe", None]}

@@ -216,8 +216,8 @@ class TextTable(Table):
 class Frame(Table):
     """Convert the rows of a DataFrame, of pandas or with the same interface.
 
-    Columns of numbers are features without a namespace. All other columns hold text: the column is a namespace, and the
-    words of the text are features.
+    Columns of numbers are features without a namespace. All other columns hold text, or text and numbers: the column is
+    a namespace, and the words of the text are features.
 
     Parameters
     ----------
@@ -246,6 +246,9 @@ class Frame(Table):
             if at is not None:
                 row, column = divmod(at, values.shape[1])
                 raise _wrong_value(low + row, f"column {self._numbers[column]!r}", values[row, column])
+            rows = self._rows(low, high)
+            for name in self._texts:
+                _check_cells(rows[name].to_list(), name, low)
 
     def batch(self, low: int, high: int, constant: bool) -> Batch:
         parts = []
@@ -348,8 +351,21 @@ def _is_numeric(name: object, kind: Any) -> bool:
 
 
 def _is_missing(text: object) -> bool:
-    """Return whether a cell of a column of text is empty: None, NaN or pandas.NA."""
-    return text is None or (not isinstance(text, str) and str(text) in ("nan", "<NA>"))
+    """Return whether a cell of a column of text is empty: None, NaN, pandas.NA or pandas.NaT."""
+    return text is None or (not isinstance(text, str) and str(text) in ("nan", "<NA>", "NaT"))
+
+
+def _check_cells(cells: Sequence[object], name: object, first_row: int) -> None:
+    """Raise DataError if a cell of the column of text `name` is neither text nor a number and is not empty."""
+    for kind in set(map(type, cells)):
+        if issubclass(kind, (str, int, float, np.number, np.bool_)):
+            continue
+        for row, cell in enumerate(cells):
+            if type(cell) is kind and not _is_missing(cell):
+                raise DataError(
+                    f"row {first_row + row}, column {name!r}: the value is {kind.__name__} {short_repr(cell)}; allowed "
+                    "are text and numbers: convert the column to text, or to columns of numbers"
+                )
 
 
 def _first_wrong(values: AnyArray) -> int | None:
