@@ -430,6 +430,28 @@ def test_bad_data_is_refused_and_nothing_learned(tmp_path, given, message):
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weight", [1e300, 3.5e38, 10**400, float("inf"), -1])
+def test_weights_that_are_not_allowed_are_named(weight):
+    message = (
+        "sample_weight has the type object" if weight == 10**400 else f"sample_weight[0] is {weight:g}; allowed are"
+    )
+    with xclass.Learner("oaa", 3, bits=10) as model:
+        for call in (lambda: model.learn("| a", 1, weight), lambda: model.learn_many(["a"], [1], [weight])):
+            with pytest.raises(xclass.DataError) as caught:
+                call()
+            assert str(caught.value).startswith(message)
+
+
+def test_an_empty_label_is_refused():
+    with xclass.Learner(bits=10) as model:
+        with pytest.raises(xclass.DataError, match=r"y\[0\] is empty text; give None for no label"):
+            model.learn({"a": 1}, "")
+        with pytest.raises(xclass.DataError, match=r"y\[2\] is empty text"):
+            model.learn_many(["a", "b", "c"], ["x", None, ""])
+        assert model.classes == []
+
+
 def test_warnings_are_python_warnings():
     with xclass.Learner("recall_tree", 3, on_bad_line="vw") as model, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..system.printable import short_repr
 from .configuration import LabelRange
 
-NO_LABEL = (None, "")  # and NaN
+LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 
 
 def are_names(labels: Any) -> bool:
@@ -58,7 +58,7 @@ class LabelConverter:
         Raises
         ------
         DataError
-            if there are not n labels, or if one of them is not allowed; nothing has changed then.
+            if there are not n labels, or if one of them is not allowed, as empty text; nothing has changed then.
         """
         named = self._names.class_list is not None
         if n == 1 and type(labels) is list and len(labels) == 1:
@@ -99,7 +99,9 @@ class LabelConverter:
         most = self._range.highest
         for i in np.flatnonzero(label == 0).tolist():
             value = values[i]
-            if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+            if isinstance(value, (str, bytes)) and not value:
+                raise DataError(f"y[{i}] is empty text; give None for no label")
+            if value is None or (isinstance(value, float) and math.isnan(value)):
                 label[i] = math.nan
                 continue
             name = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
@@ -155,7 +157,7 @@ def column(name: str, values: Any, n: int, kind: Any) -> np.ndarray:
     """
     array = np.asarray(values)
     if array.dtype.kind == "O" and array.shape == (n,):
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = np.array([math.nan if value is None else float(value) for value in array.tolist()])
     if array.shape != (n,) or array.dtype.kind not in "iufb":
         raise DataError(
@@ -170,11 +172,11 @@ def weights_of(values: Any, n: int) -> np.ndarray:
     Raises
     ------
     DataError
-        if `values` are not n finite numbers of at least 0.
+        if `values` are not n numbers from 0 to `LARGEST_WEIGHT`.
     """
-    weights = column("sample_weight", values, n, np.float32)
-    wrong = ~((weights >= 0) & (weights <= np.finfo(np.float32).max))
+    weights = column("sample_weight", values, n, np.float64)
+    wrong = ~((weights >= 0) & (weights <= LARGEST_WEIGHT))
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise DataError(f"sample_weight[{at}] is {weights[at]:g}; allowed are finite numbers of at least 0")
-    return weights
+        raise DataError(f"sample_weight[{at}] is {weights[at]:g}; allowed are numbers from 0 to 3.4e38")
+    return np.ascontiguousarray(weights, np.float32)
