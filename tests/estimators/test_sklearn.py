@@ -380,13 +380,16 @@ def test_bad_data_are_refused_and_nothing_is_learned(X, y, weight, error):
         ({"passes": 1.5}, "passes: 1.5"),
         ({"bits": 99}, "bits: 99"),
         ({"learning_rate": "fast"}, "learning_rate: 'fast'"),
-        ({"loss": "log_loss"}, "loss_function: 'log_loss'"),
+        ({"loss": "log_loss"}, "^loss: 'log_loss' is not one of"),
+        ({"random_state": -1}, "^random_state: -1 is not"),
         ({"max_classes": 0}, "max_classes: 0"),
         ({"n_jobs": 0}, "n_jobs: 0"),
         ({"options": "--nothing 3"}, "no option --nothing"),
-        ({"options": "-b 3"}, "bits cannot be given here; give bits="),
+        ({"options": "-b 3"}, "bits cannot be given here; give bits=3"),
         ({"options": "--oaa 3"}, "give reduction='oaa'"),
-        ({"options": "--passes 3"}, "--passes belongs to a run"),
+        ({"options": "--passes 3"}, "passes cannot be given here; give passes=3"),
+        ({"options": "-l 0.5 --passes=3"}, "passes cannot be given here; give passes=3"),
+        ({"options": {"passes": 3}}, "passes cannot be given here; give passes=3"),
         ({"options": {"learn_names": True}}, "the estimator sets it"),
         ({"options": {"nothing": 3}}, "no option 'nothing'"),
         ({"options": 3}, "neither text nor a dictionary"),
@@ -468,6 +471,13 @@ def test_a_fit_that_is_refused_leaves_the_earlier_model_as_it_is(parameters, X):
     with pytest.raises(ValueError):
         new.set_params(**parameters).partial_fit(X_GOOD, [1, 2], sample_weight=[0, 0])
     assert not hasattr(new, "n_features_in_")
+
+
+def test_a_text_or_no_example_instead_of_a_list_of_texts_is_named():
+    model = XClassifier(bits=10).fit(["a b", "c d"], Y_GOOD)
+    for X, message in (("a b", r"X is the text 'a b'; give a list of texts, such as \['a b'\]"), ([], "0 examples")):
+        with pytest.raises(ValueError, match=message):
+            model.predict(X)
 
 
 def test_learning_goes_on_only_with_the_same_reduction():

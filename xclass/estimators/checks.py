@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import (
 from ..api.inputs import Documents
 from ..array_types import AnyArray, Float64s
 from ..errors import UsageError
+from ..system.printable import short_repr
 
 
 def checked(estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Any, AnyArray, Float64s | None]:
@@ -36,11 +38,15 @@ def checked(estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> 
 
 def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
     """Return examples after scikit-learn's checks: a matrix, a DataFrame with columns of text, or `Documents`."""
+    if isinstance(X, str):
+        raise UsageError(f"X is the text {short_repr(X)}; give a list of texts, such as [{short_repr(X)}]")
     texts = _are_texts(X)
     if reset:
         for name in ("n_features_in_", "feature_names_in_"):
             estimator.__dict__.pop(name, None)
     elif texts == hasattr(estimator, "n_features_in_"):
+        if isinstance(X, Sized) and not len(X):
+            raise ValueError("X has 0 examples; give at least one")
         kinds = ("a matrix or DataFrame", "a sequence of texts")
         raise UsageError(f"X is {kinds[texts]}, and the estimator was fitted on {kinds[not texts]}; give the same")
     if texts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from .class_labels import HIGHEST_NUMBER, ClassLabels, distinct
 
 FREE_CLASSES = 1000  # least number of classes beyond those of the first `partial_fit` that a fixed reduction has
 IDENTIFIERS = 10  # integers larger than this multiple of the number of classes are identifiers, and become names
-OWN_OPTIONS = {  # options of a learner that parameters of the estimator set, or that belong to its labels
+OWN_OPTIONS = {  # options that parameters of the estimator set, or that belong to its labels
+    "passes": "passes",
     "bits": "bits",
     "learning_rate": "learning_rate",
     "loss_function": "loss",
@@ -59,7 +61,18 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
     options = _options(estimator)
     if not labels.numbered:
         options["learn_names"] = True
-    return Learner.for_passes(passes, estimator.reduction, classes, **options)
+    try:
+        return Learner.for_passes(passes, estimator.reduction, classes, **options)
+    except UsageError as error:
+        raise UsageError(_with_parameters(str(error))) from None
+
+
+def _with_parameters(message: str) -> str:
+    """Replace the names of options in a message by those of the parameters that set them."""
+    for name, parameter in OWN_OPTIONS.items():
+        if parameter:
+            message = re.sub(rf"\b{name}\b", parameter, message)
+    return message
 
 
 def check_classes(estimator: Any, labels: ClassLabels, classes: int | None) -> None:
@@ -78,6 +91,9 @@ def _options(estimator: Any) -> dict[str, Any]:
     if isinstance(estimator.options, dict):
         options = dict(estimator.options)
     elif isinstance(estimator.options, str):
+        passes = re.search(r"(?:^|\s)--passes(?:[\s=]+(\d+))?(?!\S)", estimator.options)
+        if passes:  # `of_words` refuses it, because a learner has no such option
+            raise UsageError(f"options: passes cannot be given here; give passes={passes[1] or 'N'}")
         reduction, _, options = configuration.of_words(estimator.options, "")
         if reduction:
             raise UsageError(f"options: {estimator.options!r} holds --{reduction}; give reduction={reduction!r}")
@@ -85,7 +101,7 @@ def _options(estimator: Any) -> dict[str, Any]:
         raise UsageError(f"options: {estimator.options!r} is neither text nor a dictionary")
     for name, parameter in OWN_OPTIONS.items():
         if name in options:
-            advice = f"give {parameter}=" if parameter else "the estimator sets it from the labels"
+            advice = f"give {parameter}={options[name]!r}" if parameter else "the estimator sets it from the labels"
             raise UsageError(f"options: {name} cannot be given here; {advice}")
     given = {"bits": estimator.bits, "learning_rate": estimator.learning_rate, "loss_function": estimator.loss}
     options.update((name, value) for name, value in given.items() if value is not None)
