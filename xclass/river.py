@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+MISSING = ("nan", "<NA>", "NaT")  # NaN, pandas.NA and pandas.NaT as text
+
+
 class Classifier(base.MiniBatchClassifier):
     """Classify by a reduction of xclass, which learns from one example after the other.
 
@@ -37,7 +40,7 @@ class Classifier(base.MiniBatchClassifier):
     Parameters
     ----------
     reduction : str, default "multiclass"
-        Name of a reduction or preset as in `xclass.Learner`, except "scalar".
+        Name of a reduction or preset as in `xclass.Learner`, except "scalar" and "softmax_tree".
     classes : int, optional
         Number of classes, for the reductions that need it.
     top_k : int, default 100
@@ -53,7 +56,8 @@ class Classifier(base.MiniBatchClassifier):
     Raises
     ------
     UsageError
-        If an option is unknown or has a value that is not allowed.
+        If an option is unknown or has a value that is not allowed, or if the reduction learns only at the end of the
+        data.
 
     Examples
     --------
@@ -80,6 +84,12 @@ class Classifier(base.MiniBatchClassifier):
     ) -> None:
         if reduction == "scalar":
             raise UsageError("reduction: 'scalar' learns numbers; choose another reduction for classes")
+        record = configuration.record_of(reduction)
+        if record is not None and configuration.learns_at_end(record):
+            raise UsageError(
+                f"reduction: {reduction!r} learns from all examples at the end of the data, which River never reaches; "
+                "choose another one, such as 'multiclass', or use xclass.Learner"
+            )
         configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
         self.reduction, self.classes, self.top_k, self.options = reduction, classes, top_k, options
         self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
@@ -115,6 +125,8 @@ class Classifier(base.MiniBatchClassifier):
         ------
         DataError
             If a value, the label or the weight is not allowed. Nothing is learned then.
+        TypeError
+            If `x` is not a dictionary.
         """
         self.learner.learn(_sorted(x), self._name(y), w)
 
@@ -165,7 +177,7 @@ class Classifier(base.MiniBatchClassifier):
         X : DataFrame of shape (n, d)
             Features.
         y : Series of shape (n,)
-            Labels; None for none.
+            Labels; None for none, which a Series of text may hold as NaN.
         w : Series of shape (n,), optional
             Weights.
 
@@ -173,8 +185,10 @@ class Classifier(base.MiniBatchClassifier):
         ------
         DataError
             If a value, a label or a weight is not allowed. Nothing is learned then.
+        TypeError
+            If `X` is not a DataFrame.
         """
-        self.learner.learn_many(_rows(X), [self._name(label) for label in y], w)
+        self.learner.learn_many(_rows(X), [self._name(label) for label in _labels(y)], w)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the labels of the rows of a DataFrame.
@@ -229,8 +243,10 @@ class Classifier(base.MiniBatchClassifier):
 
     def _name(self, label: Any) -> str | None:
         """Return the name of a label's class, None for no label."""
-        if label is None or label != label:
+        if label is None:
             return None
+        if not isinstance(label, str) and str(label) in MISSING:
+            raise DataError(f"the label {short_repr(label)} is a missing value; give None for no label")
         if isinstance(label, np.generic):
             label = label.item()
         name = str(label)
@@ -268,6 +284,8 @@ class Classifier(base.MiniBatchClassifier):
 
 def _sorted(x: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return features in the order of their names, on which the last digits of the sums of weights depend."""
+    if not isinstance(x, Mapping):
+        raise TypeError(f"x is {type(x).__name__} {short_repr(x)}; give a dictionary of features, name -> value")
     return {name: x[name] for name in sorted(x, key=str)}
 
 
@@ -275,6 +293,17 @@ def _rows(X: pd.DataFrame) -> Any:
     """Return a DataFrame as examples for `Learner`: itself if all columns are numbers, or else dictionaries."""
     import pandas as pd
 
+    if not isinstance(X, pd.DataFrame):
+        raise TypeError(f"X is {type(X).__name__}; give a pandas.DataFrame, or use xclass.Learner for other tables")
     if all(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind) for kind in X.dtypes):
         return X[sorted(X.columns, key=str)]
     return [_sorted(row) for row in X.to_dict("records")]
+
+
+def _labels(y: pd.Series) -> Any:
+    """Return the labels of a Series; a missing one of a Series that does not hold numbers is None, as it was given."""
+    import pandas as pd
+
+    if isinstance(y, pd.Series) and not pd.api.types.is_numeric_dtype(y.dtype):
+        return [None if missing else label for label, missing in zip(y, y.isna(), strict=True)]
+    return y

@@ -173,6 +173,8 @@ def test_features_have_any_name():
         ({"a": 1}, "b", -1.0, "sample_weight"),
         ({"a": 1}, "b\n", 1.0, "control characters"),
         ({"a": 1}, "", 1.0, "the label '' is empty"),
+        ({"a": 1}, float("nan"), 1.0, "the label nan is a missing value; give None"),
+        ({"a": 1}, pd.NA, 1.0, "the label <NA> is a missing value; give None"),
     ],
 )
 def test_nothing_is_learned_from_what_is_not_allowed(x, y, w, message):
@@ -184,9 +186,36 @@ def test_nothing_is_learned_from_what_is_not_allowed(x, y, w, message):
     assert model.learner.classes == ["a"]
 
 
+def test_examples_of_another_type_are_refused_with_what_is_allowed():
+    model = Classifier(bits=12)
+    for call, message in (
+        (lambda: model.learn_one("free money", "spam"), "x is str 'free money'; give a dictionary"),
+        (lambda: model.learn_one([1, 2], "x"), r"x is list \[1, 2\]; give a dictionary"),
+        (lambda: model.predict_one("free money"), "give a dictionary"),
+        (lambda: model.predict_proba_one("free money"), "give a dictionary"),
+        (lambda: model.learn_many(np.ones((3, 2)), ["a", "b", "c"]), "X is ndarray; give a pandas.DataFrame"),
+        (lambda: model.predict_many([{"a": 1}]), "X is list; give a pandas.DataFrame"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
+    assert model.learner.examples == 0
+
+
+def test_missing_labels_of_a_series():
+    X, model = pd.DataFrame({"a": [1, 2, 3]}), Classifier(bits=12)
+    model.learn_many(X, pd.Series(["x", None, "y"]))
+    assert (model.learner.examples, model.learner.classes) == (2, ["x", "y"])
+    with pytest.raises(xclass.DataError, match="the label nan is a missing value"):
+        model.learn_many(X, pd.Series([1.0, np.nan, 2.0]))
+
+
 def test_wrong_options_are_refused_at_once():
     for params, message in (
         ({"reduction": "scalar"}, "choose another reduction"),
+        (
+            {"reduction": "softmax_tree", "classes": 3},
+            "'softmax_tree' learns from all examples at the end.* choose another",
+        ),
         ({"reduction": "oaa"}, "needs the number of classes"),
         ({"bit": 12}, "there is no option 'bit'"),
         ({"top_k": 0}, "top_k: 0"),

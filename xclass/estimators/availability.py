@@ -12,7 +12,6 @@ from typing import Any
 
 from ..api import configuration
 from ..reductions import registry
-from ..reductions.core.base import LearnsAtEnd
 
 Method = Callable[..., Any]
 
@@ -63,6 +62,6 @@ def _reason_against_probabilities(estimator: Any) -> str:
 def _reason_against_pieces(estimator: Any) -> str:
     """Return why the reduction of an estimator cannot learn from further examples, or ""."""
     record = configuration.record_of(estimator.reduction)
-    if record is not None and isinstance(record.build, type) and issubclass(record.build, LearnsAtEnd):
+    if record is not None and configuration.learns_at_end(record):
         return f"{estimator.reduction} learns from all examples at once, not piece by piece; call fit"
     return ""
