@@ -21,17 +21,21 @@ from typing import Any
 
 import numpy as np
 
+from . import __version__
 from .errors import UsageError
 from .reductions.core.base import Inspectable
 from .reductions.core.contract import BatchTask
-from .workspace.configuration import configured, words_of
+from .system.printable import short_repr
+from .workspace.configuration import arguments_of, configured, words_of
 from .workspace.session import Session
 from .workspace.types import LabelType, MulticlassLabel, PredictionType, SimpleLabel
 
 __all__ = [
-    "Example", "LabelType", "MulticlassLabel", "PredictionType", "SimpleLabel", "Workspace", "pyvw", "vw",
+    "Example", "LabelType", "MulticlassLabel", "PredictionType", "SimpleLabel", "Workspace", "__version__", "pyvw",
+    "vw",
 ]  # fmt: skip
 
+LARGEST_INDEX = 2**32 - 1
 NUMBERS = 3  # numbers of a slot that `get_weight` returns
 
 
@@ -86,6 +90,10 @@ class Workspace:
 
     def __enter__(self) -> Workspace:
         return self
+
+    def __reduce__(self) -> Any:
+        """Raise TypeError, because a Workspace holds open files and threads."""
+        raise TypeError("a Workspace cannot be pickled or copied; call save(FILE), and make another one with -i FILE")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -226,6 +234,15 @@ class Workspace:
         """Return the sum of the losses of the examples, those of `predict` included."""
         return float(self._session.progress.loss_sum)
 
+    def get_holdout_sum_loss(self) -> float:
+        """Return the sum of the losses of the examples that were held out, with data and several passes; else 0."""
+        holdout = self._session.progress.holdout
+        return 0.0 if holdout is None else float(holdout.loss)
+
+    def get_arguments(self) -> str:
+        """Return the options that were given, as text of a command line with the long names in alphabetical order."""
+        return arguments_of(self._session.config)
+
     def get_weighted_examples(self) -> float:
         """Return the sum of the weights of the examples, those of `predict` included."""
         return float(self._session.progress.weight)
@@ -242,7 +259,8 @@ class Workspace:
         Parameters
         ----------
         index : int
-            Slot in the table. With `vw_exact` or `--layout vw`, slots are numbered as in VW.
+            Slot in the table, from 0 to 2**32 - 1; as in VW, slots beyond the table begin again at its start. With
+            `vw_exact` or `--layout vw`, slots are numbered as in VW.
         offset : int, default 0
             0 for the weight, 1 for the sum of the squared gradients, 2 for the largest value of the feature.
 
@@ -254,14 +272,21 @@ class Workspace:
         ------
         UsageError
             If the reduction has no weight table.
+        TypeError
+            If `index` is no such number, as in VW.
         """
         self._check_open()
+        if not isinstance(index, (int, np.integer)) or not 0 <= index <= LARGEST_INDEX:
+            raise TypeError(
+                f"get_weight: the index {short_repr(index)} is not a whole number from 0 to {LARGEST_INDEX}; "
+                f"num_weights() is {self.num_weights()}, and get_weight_from_name takes the name of a feature"
+            )
         reduction = self._session.model.reduction
         if not isinstance(reduction, Inspectable) or not reduction.tables:
             raise UsageError(f"get_weight: {self._session.config.reduction.name} has no table of weights")
-        if not 0 <= offset < NUMBERS:
-            raise UsageError(f"get_weight: the offset {offset} is not a number from 0 to {NUMBERS - 1}")
-        index %= sum(int(table.mask) + 1 for table in reduction.tables)
+        if offset not in range(NUMBERS):
+            raise UsageError(f"get_weight: the offset {short_repr(offset)} is not a number from 0 to {NUMBERS - 1}")
+        index = int(index) % sum(int(table.mask) + 1 for table in reduction.tables)
         for table in reduction.tables:
             if index <= int(table.mask):
                 return float(table.flat[index * int(table.stride) + offset * int(table.field)])
@@ -331,7 +356,7 @@ class Example:
         self.vw.learn(self)
 
     def set_label_string(self, string: str) -> None:
-        """Give this example another label, weight and tag, written as before the bar of a line."""
+        """Give this example another label and weight, written as before the bar of a line."""
         label = self.vw._session.batch(f"{string} |", True)
         self._batch = self._batch._replace(label=label.label, weight=label.weight, initial=label.initial)
 
@@ -346,6 +371,15 @@ class Example:
             label = float(np.finfo(np.float32).max) if np.isnan(label) else label
             return SimpleLabel(label, weight, float(self._batch.initial[0]), prediction)
         return MulticlassLabel(2**32 - 1 if np.isnan(label) else int(label), weight, int(prediction))
+
+    def get_multiclass_label(self) -> int:
+        """Return the class of the label, 2**32 - 1 without one; raise UsageError if labels are real numbers."""
+        return int(self.get_label(LabelType.MULTICLASS).label)
+
+    def get_tag(self) -> str:
+        """Return the tag, empty without one."""
+        batch = self._batch
+        return batch.text[batch.tag_start[0] : batch.tag_end[0]].tobytes().decode("utf-8", "surrogateescape")
 
     def get_prediction(self, prediction_type: int | None = None) -> Any:
         """Return the latest prediction, see `Workspace.predict`; None before the first one."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import gc
+import pickle
 import random
 import subprocess
 import sys
@@ -68,6 +70,7 @@ def interleaved(module, options: str):
                 for _ in range(generator.randrange(3)):
                     model.learn(example)
                 model.predict(example)
+                yield example.get_tag(), "oaa" in options and example.get_multiclass_label()
                 yield example.get_prediction(), example.get_label().label, example.get_label().weight
                 yield model.get_sum_loss()
                 if generator.random() < 0.8:
@@ -105,7 +108,7 @@ def test_data_are_learned_at_once_and_learning_goes_on(tmp_path, monkeypatch, op
         name = module.__name__
         cache = {"cache_file": f"{name}.cache"} if "passes" in options else {}
         model = module.Workspace(f"{options} {exact}", d="train", p=f"{name}.p", f=f"{name}.f", quiet=True, **cache)
-        found = [model.get_sum_loss(), model.get_weighted_examples()]
+        found = [model.get_sum_loss(), model.get_weighted_examples(), model.get_holdout_sum_loss()]
         found += [model.get_weight(i) for i in range(model.num_weights())]
         for line in lines_for(options, 40, seed=6):
             model.learn(line)
@@ -262,6 +265,12 @@ def test_options_that_are_not_supported_are_named(options, error, message):
         (lambda model: model.example({"a": [5]}), xclass.UsageError, "the feature 5 is not text"),
         (lambda model: model.example({"a": 3}), xclass.UsageError, "neither a dictionary nor a list"),
         (lambda model: model.get_weight(0, 4), xclass.UsageError, "offset 4"),
+        (lambda model: model.get_weight(0, "a"), xclass.UsageError, "offset 'a'"),
+        (lambda model: model.get_weight(-1), TypeError, r"the index -1 .* 0 to 4294967295; num_weights\(\) is 262144"),
+        (lambda model: model.get_weight(2**32), TypeError, "the index 4294967296"),
+        (lambda model: model.get_weight("a"), TypeError, "the index 'a' .* get_weight_from_name"),
+        (pickle.dumps, TypeError, r"cannot be pickled or copied; call save\(FILE\)"),
+        (copy.copy, TypeError, "cannot be pickled or copied"),
         (lambda model: model.json_weights(), AttributeError, "json_weights"),
     ],
 )
@@ -274,6 +283,23 @@ def test_uses_that_are_not_supported_are_named(use, error, message):
     assert model.finished
     with pytest.raises(xclass.UsageError, match="this Workspace is finished"):
         model.predict("| a")
+
+
+@pytest.mark.parametrize("options", ["--oaa 3 -b 4 -q ab -q ac", "--sgd --power_t 0.5 --loss_function logistic"])
+def test_the_options_and_the_version_of_a_workspace(options):
+    with vowpalwabbit.Workspace(options, quiet=True) as theirs, xclass.vw.Workspace(options, quiet=True) as ours:
+        assert ours.get_arguments() == theirs.get_arguments().strip()
+    assert xclass.vw.__version__ == xclass.__version__
+
+
+def test_an_example_has_a_tag_and_a_class():
+    for module, _ in MODULES:
+        with module.Workspace("--oaa 3 --quiet") as model:
+            examples = [model.parse(line) for line in ("2 'a-tag| a", "| a", "bare-tag| a")]
+            assert [example.get_tag() for example in examples] == ["a-tag", "", "bare-tag"]
+            assert [example.get_multiclass_label() for example in examples] == [2, 2**32 - 1, 2**32 - 1]
+            for example in examples:
+                model.finish_example(example)
 
 
 def test_reductions_without_a_weight_table_say_so():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -64,6 +65,22 @@ def configured(words: Sequence[str]) -> tuple[Config, list[str], Contents | None
         resolve_defaults=learner_use.with_defaults,
     )
     return config, notes, contents
+
+
+def arguments_of(config: Config) -> str:
+    """Return the options that were given, as text of a command line, see `Workspace.get_arguments`."""
+    groups, _ = command.option_groups()
+    values, listed = config.values(), []
+    for group in groups.values():
+        for name, option in options_of(group).items():
+            if name not in config.given or name not in values:
+                continue
+            flag, value = long_flag(option), values[name]
+            if option.kind is bool:
+                listed += [[flag]] if value else []
+            else:
+                listed += [[flag, str(item)] for item in (value if isinstance(value, tuple) else (value,))]
+    return shlex.join(word for words in sorted(listed) for word in words)
 
 
 def _flags(sections: Sequence[help_text.Section]) -> Iterator[tuple[str, str]]:
