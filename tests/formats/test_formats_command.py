@@ -216,6 +216,39 @@ def test_columns_of_two_files_are_the_same(tmp_path):
     assert "b.csv:1:1: column 2 is 'y', and 'x' in the first file" in refused.err
 
 
+BEGINNINGS = {
+    "vw": "1 | a\n", "fasttext": "__label__1 a\n", "libsvm": "1 1:2\n", "csv": "label,x\n1,2\n",
+    "jsonl": '{"label": 1, "text": "a"}\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", BEGINNINGS)
+def test_all_files_have_the_format_of_the_first(tmp_path, first):
+    for name, text in BEGINNINGS.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "again").write_text(BEGINNINGS[first])
+    for other in BEGINNINGS:
+        run = xclass("-d", first, "-d", other, "--oaa", 2, "--learn_names", cwd=tmp_path)
+        if other == first:
+            assert run.status == 0
+            continue
+        assert run.status == 1
+        assert f"xclass: {other} begins like " in run.err and f", and {first} like " in run.err
+    words = ("--passes", 2, "--holdout_off", "-k", "-c", "--oaa", 2)
+    assert "number of examples per pass = 2" in learn("-d", first, "-d", "again", *words, cwd=tmp_path).err
+
+
+def test_a_later_file_may_begin_with_a_line_that_does_not_tell_its_format(tmp_path):
+    for name, text in (("a.svm", "1 1:2\n"), ("b", "2\n2 1:1\n"), ("a.vw", "1 | a\n"), ("c", "2\n1 | b\n"), ("d", "")):
+        (tmp_path / name).write_text(text)
+    for files in (("a.svm", "b", "d"), ("a.vw", "c", "d")):
+        words = [word for file in files for word in ("-d", file)]
+        assert "number of examples = 3" in learn(*words, "--oaa", 2, cwd=tmp_path).err
+    refused = xclass("-d", "a.vw", "-d", "a.svm", "--oaa", 2, cwd=tmp_path)
+    assert "name the format of all by --format" in refused.err
+    learn("-d", "a.vw", "-d", "a.svm", "--oaa", 2, "--format", "vw", cwd=tmp_path)
+
+
 def test_audit_has_the_names_of_features(data):
     shown = [learn(name, "--oaa", 4, "--audit", "--quiet", cwd=data).out for name in ("p.vw", "p.svm")]
     assert shown[0] == shown[1]

@@ -1,7 +1,7 @@
 """Choose the format of the data by the first lines and the name of the file.
 
 The first line that is not empty decides. Where it could be VW text, it is. The extension of the file (without .gz and
-.zst) decides between the other formats only where the line permits it.
+.zst) decides between the other formats only where the line permits it. All files have the format of the first one.
 """
 
 from __future__ import annotations
@@ -106,12 +106,26 @@ def _is_object(line: bytes) -> bool:
 
 
 def chooser(options: reader.Options) -> Chooser:
-    """Return the function by which a reader with these options chooses the format."""
+    """Return the function by which a reader with these options chooses the format of its first file.
+
+    For later files it raises DataError if they have another format.
+    """
+    first_file = first_name = ""
 
     def choose(text: bytes, ended: bool, file: str) -> TextFormat | None:
+        nonlocal first_file, first_name
         name = detect(text, ended, file) if options.format == "auto" else options.format
         if name is None:
             return None
+        if not first_name:
+            first_file, first_name = file, name
+        elif name == "vw" and b"|" not in text.lstrip().partition(b"\n")[0]:
+            name = first_name  # such a line does not tell
+        if name != first_name:
+            raise DataError(
+                f"{file} begins like {TITLES.get(name, 'VW text')}, and {first_file} like "
+                f"{TITLES.get(first_name, 'VW text')}; give files of one format, or name the format of all by --format"
+            )
         if options.label_column is not None and name != "csv":
             raise UsageError(f"--label_column is for CSV, and {file} is {TITLES.get(name, 'VW text')}: leave it out")
         chosen = _new(name, options)

@@ -124,7 +124,7 @@ class Reader:
     block_bytes : size of a block; None for the usual sizes
     stream : object with `readinto` that is read instead of the files
     peeked : bytes that were taken from standard input before, see `peek_labels`
-    choose : returns the format of the data by the beginning of the first file
+    choose : returns the format of the data by the beginning of a file; all files have that of the first one
 
     Attributes
     ----------
@@ -298,7 +298,7 @@ class Reader:
                 self._begin_format(peeked, ended)
 
     def _begin_format(self, text: bytes, ended: bool) -> int | None:
-        """Choose the format by the beginning of the first file, and read the header of a file.
+        """Choose the format by the beginning of the first file, check it for the others, and read the header of a file.
 
         Returns
         -------
@@ -308,10 +308,11 @@ class Reader:
             text = text[: text.rfind(b"\n") + 1]
         if not text and not ended:
             return None
-        if self.format is None:
-            self.format = self._choose(text, ended, self.name)
-        if self.format is None:
-            return None
+        if self.format is None or self._path != self.paths[0]:
+            chosen = self._choose(text, ended, self.name)
+            if chosen is None:
+                return None
+            self.format = self.format or chosen
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
