@@ -38,7 +38,8 @@ NOT_ON_WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Su
 
 if TYPE_CHECKING:
     from .api.batch_learner import Outcome, Scores
-    from .api.inputs import Documents, read_vw, write_vw
+    from .api.files import read_vw, write_vw
+    from .api.inputs import Documents
     from .api.learner import Learner, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs", "Learner": "api.learner",
     "ModelError": "errors", "Outcome": "api.batch_learner", "Scores": "api.batch_learner", "UsageError": "errors",
-    "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.inputs",
-    "write_vw": "api.inputs",
+    "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.files",
+    "write_vw": "api.files",
 }  # fmt: skip
 
 

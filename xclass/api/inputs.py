@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,11 +14,10 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..formats import detect
-from ..kernels import jit
 from ..system.printable import short_repr
-from ..text import parser, reader, vw_writer
+from ..text import parser, reader
 from ..text.label_detection import MAX_LINES, LabelDetector
-from ..text.text_format import FORMATS, TextFormat
+from ..text.text_format import TextFormat
 from . import arrays, configuration
 from .configuration import Config, LabelRange
 from .labels import LabelConverter, are_names, weights_of
@@ -29,7 +27,6 @@ Example: TypeAlias = str | Mapping[Any, Any]
 PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
 KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
 AFTER_TEXT = b"\n" + bytes(parser.PADDING)
-HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
 
 class Documents(tuple[str, ...]):
@@ -298,35 +295,6 @@ def have_names(given: object, y: object) -> bool:
     return bool(detector.name)
 
 
-def files_of(
-    paths: Sequence[str | PathLike[str]], format: str, label_column: str | int | None = None
-) -> reader.Options:
-    """Return the options of the reader for files; raise UsageError if there is no such format."""
-    if format not in FORMATS:
-        hint = configuration.hint(str(format).lower(), FORMATS)
-        raise UsageError(f"format: {format!r} is none of {', '.join(map(repr, FORMATS))}{hint}")
-    column = None if label_column is None else str(label_column)
-    return reader.Options(data=tuple(str(fspath(path)) for path in paths), format=format, label_column=column)
-
-
-def are_names_in_file(files: reader.Options, numbered: bool) -> bool:
-    """Return whether the labels of files are names; False for standard input, which can be read only once.
-
-    Parameters
-    ----------
-    files : the files, of which the first is read
-    numbered : see `detect.FormatLabels`
-    """
-    detector = LabelDetector(read_on=True, only_names=True)
-    if files.data:
-        with configuration.naming_keywords():
-            lines = detect.FormatLabels(detector, files, numbered)
-            reader.peek_labels(files.data, lines, bytearray())
-            lines.end()
-    detector.end()
-    return bool(detector.name)
-
-
 def _listed(given: object) -> Sequence[Any]:
     """Return examples that a program has given one by one as a sequence."""
     if isinstance(given, (list, tuple)):
@@ -376,114 +344,3 @@ def _lines(examples: Sequence[Any]) -> Iterator[str]:
                 "give the text as one string"
             )
         yield text
-
-
-def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: Any = None) -> None:
-    """Write a matrix as VW text, from which the command and VW learn what a `Learner` learns from the matrix.
-
-    Parameters
-    ----------
-    path : str or path-like
-        File to write.
-    X : sparse matrix or array of shape (n, d)
-        Column j becomes the feature `j`. Values are rounded to float32; entries of 0 are left out.
-    y : array-like of shape (n,), optional
-        Labels, numbers or names of one word; None or NaN for no label.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-
-    Raises
-    ------
-    DataError
-        If a value, label or weight cannot be written.
-    UsageError
-        If `X` is not a matrix.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> import xclass
-    >>> path = os.path.join(tempfile.mkdtemp(), "train.vw")
-    >>> xclass.write_vw(path, np.array([[1, 0.5], [0, 2]]), ["dry", "wet"])
-    >>> print(open(path).read(), end="")
-    dry | 0 1:0.5e+0
-    wet | 1:2
-    """
-    start, column, value = tables.sparse_arrays(X)
-    n = len(start) - 1
-    weights = None if sample_weight is None else weights_of(sample_weight, n)
-    labels = None if y is None else (y.tolist() if hasattr(y, "tolist") else list(y))
-    if labels is not None and len(labels) != n:
-        raise DataError(f"y has {len(labels)} labels for {n} rows; give one for each row")
-    with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-        file.writelines(vw_writer.lines(start, column, value, labels, weights))
-
-
-def read_vw(
-    *paths: str | PathLike[str],
-    labels: str = "classes",
-    noconstant: bool = False,
-    format: str = "vw",
-    label_column: str | int | None = None,
-) -> Iterator[Batch]:
-    """Read files of VW text or of another format, plain or compressed, batch by batch.
-
-    Parameters
-    ----------
-    *paths : str or path-like
-        Files to read, one after the other. Names that end in `.gz` or `.zst` are decompressed. Without paths,
-        standard input is read.
-    labels : {"classes", "numbers"}, default "classes"
-        Type of the labels: "classes" for positive whole numbers, "numbers" for the real numbers that the reduction
-        "scalar" learns. If labels are names, use `Learner.learn_file` instead.
-    noconstant : bool, default False
-        Leave out the constant feature, for learners with `noconstant=True`.
-    format : {"vw", "auto", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "vw"
-        Format of the files; "auto" chooses by the first lines and the name of the first file.
-    label_column : str or int, optional
-        Column of the label in a CSV file: its name, or its number from 1. The default is the column named `label`,
-        else the first.
-
-    Yields
-    ------
-    batch : Batch
-        The examples of up to 256 KiB of text, in the order of the files.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read or a line is malformed. The examples before that line are yielded first.
-    UsageError
-        If `labels` or `format` is none of the words above, or a file has no column `label_column`.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import xclass
-    >>> path = os.path.join(tempfile.mkdtemp(), "train.vw")
-    >>> with open(path, "w") as file:
-    ...     _ = file.write("1 | sunny warm\\n2 | rainy cold\\n")
-    >>> batches = list(xclass.read_vw(path))
-    >>> batches[0].label.tolist()
-    [1.0, 2.0]
-    >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-    ...     for batch in batches * 10:
-    ...         _ = model.learn_many(batch)
-    ...     model.predict_many("| warm").tolist()
-    [1]
-    """
-    if labels not in ("classes", "numbers"):
-        raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
-    source = files_of(paths, format, label_column)
-    jit.activate(hide_scipy=False)
-    options = parser.Options(noconstant=noconstant)
-    batches = reader.Reader(source, options, HASH_BITS, labels == "classes", choose=detect.chooser(source))
-    try:
-        with configuration.naming_keywords():
-            yield from batches
-    except DataError as error:
-        words = "where a model is new, learn_names takes names"
-        given = "" if format == "vw" else f", format={format!r}"
-        advice = f"if labels are names, call learn_file(path{given}) of a Learner"
-        raise DataError(str(error).replace(words, advice)) from None

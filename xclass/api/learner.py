@@ -17,7 +17,7 @@ from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from . import arrays, configuration, inputs, model_contents
+from . import arrays, configuration, files, inputs, model_contents
 from .batch_learner import BatchLearner, Outcome, Scores
 from .configuration import Config, LearnerUse
 from .inputs import Example, Examples
@@ -540,15 +540,15 @@ class Learner(BatchLearner):
         if passes < 1:
             raise UsageError(f"passes: {passes} is not a whole number of at least 1")
         _ = self.reduction
-        files = inputs.files_of(paths, format, label_column)
-        self._use_names_if(lambda: inputs.are_names_in_file(files, "indexing" in self.config.given))
+        given = files.options_of(paths, format, label_column)
+        self._use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
         for _ in range(passes):
             counted = Progress(self.config.reduction.labels, None)
             if self.preview_size is not None:
-                for batch in self._inputs.read(files, learn=True):
+                for batch in self._inputs.read(given, learn=True):
                     if not self.preview(batch):
                         break
-            for batch in self._inputs.read(files, learn=True):
+            for batch in self._inputs.read(given, learn=True):
                 for task in self._learn_batches([batch]):
                     counted.count(task)
                     self._inputs.notes += task.notes
@@ -581,7 +581,7 @@ class Learner(BatchLearner):
         """
         _ = self.reduction
         counted = Progress(self.config.reduction.labels, None)
-        for batch in self._inputs.read(inputs.files_of(paths, format, label_column), learn=False):
+        for batch in self._inputs.read(files.options_of(paths, format, label_column), learn=False):
             for task in self._predict_tasks(batch):
                 counted.count(task)
         _warn(self._notes([]))
