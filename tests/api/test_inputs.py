@@ -402,6 +402,14 @@ def test_learning_from_a_file_without_labels_is_an_error(tmp_path):
             assert model.evaluate(tmp_path / name)["examples"] == 2
 
 
+def test_warnings_about_lines_before_an_error_are_issued(tmp_path):
+    (tmp_path / "a.vw").write_text("3\n1 | a\n2 | b:nan\n")
+    with xclass.Learner("oaa", 2, bits=10) as model:
+        for call in (model.learn_file, model.evaluate):
+            with pytest.raises(xclass.DataError), pytest.warns(xclass.XclassWarning, match="'3' touches the bar"):
+                call(tmp_path / "a.vw")
+
+
 def test_warnings_about_refused_data_are_not_those_of_the_next_call(tmp_path):
     (tmp_path / "bad.vw").write_text("2\n3 | a:nan\n")
     with xclass.Learner(bits=10, on_bad_line="stop") as model:
@@ -431,6 +439,12 @@ def test_errors_about_the_format_of_a_file_say_what_to_give(tmp_path):
                 model.learn_file(tmp_path / file, **arguments)
         model.learn_file(tmp_path / "a.csv", label_column=1)
         assert model.classes == ["hall", "kitchen"]
+    for arguments, message in (
+        (([tmp_path / "a.vw"],), "is not a path; give the paths of the files as separate arguments"),
+        ((tmp_path / "a.vw", "passes"), "passes: '2' is not a whole number"),
+    ):
+        with xclass.Learner(bits=10) as model, pytest.raises(xclass.UsageError, match=message):
+            model.learn_file(arguments[0], **dict.fromkeys(arguments[1:], "2"))
     with pytest.raises(xclass.DataError, match=r"if labels are names, call learn_file\(path, format='csv'\)"):
         list(xclass.read_vw(tmp_path / "a.csv", format="csv"))
 

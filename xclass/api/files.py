@@ -11,6 +11,7 @@ from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..kernels import jit
+from ..system.printable import short_repr
 from ..text import parser, reader, vw_writer
 from ..text.label_detection import LabelDetector
 from ..text.text_format import FORMATS
@@ -135,6 +136,9 @@ def options_of(
     paths: Sequence[str | PathLike[str]], format: str, label_column: str | int | None = None
 ) -> reader.Options:
     """Return the options of the reader for files; raise UsageError if there is no such format."""
+    wrong = [path for path in paths if not isinstance(path, (str, PathLike))]
+    if wrong:
+        raise UsageError(f"{short_repr(wrong[0])} is not a path; give the paths of the files as separate arguments")
     if format not in FORMATS:
         hint = configuration.hint(str(format).lower(), FORMATS)
         raise UsageError(f"format: {format!r} is none of {', '.join(map(repr, FORMATS))}{hint}")

@@ -196,7 +196,7 @@ class Inputs:
         source.parser.notes = self.notes
         labelled = not learn
         try:
-            with self._no_notes_if_refused(), configuration.naming_keywords():
+            with configuration.naming_keywords():
                 for batch in source:
                     labelled = labelled or not np.isnan(batch.label).all()
                     yield batch

@@ -17,6 +17,7 @@ from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
+from ..text import reader
 from . import arrays, configuration, files, inputs, model_contents
 from .batch_learner import BatchLearner, Outcome, Scores
 from .configuration import Config, LearnerUse
@@ -537,26 +538,32 @@ class Learner(BatchLearner):
         >>> figures["examples"]
         20
         """
-        if passes < 1:
-            raise UsageError(f"passes: {passes} is not a whole number of at least 1")
+        if not isinstance(passes, (int, np.integer)) or passes < 1:
+            raise UsageError(f"passes: {passes!r} is not a whole number of at least 1")
         _ = self.reduction
         given = files.options_of(paths, format, label_column)
         self._use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
         for _ in range(passes):
             counted = Progress(self.config.reduction.labels, None)
-            if self.preview_size is not None:
-                for batch in self._inputs.read(given, learn=True):
-                    if not self.preview(batch):
-                        break
-            for batch in self._inputs.read(given, learn=True):
-                for task in self._learn_batches([batch]):
-                    counted.count(task)
-                    self._inputs.notes += task.notes
-            for task in self._end_preview() if self.preview_size is not None else []:
-                counted.count(task)
-            self.reduction.end_pass()
-            _warn(self._notes([]))
+            try:
+                self._learn_pass(given, counted)
+            finally:  # an error does not concern the examples before it
+                _warn(self._notes([]))
         return _figures(counted)
+
+    def _learn_pass(self, given: reader.Options, counted: Progress) -> None:
+        """Learn from files in one pass and count the examples in `counted`."""
+        if self.preview_size is not None:
+            for batch in self._inputs.read(given, learn=True):
+                if not self.preview(batch):
+                    break
+        for batch in self._inputs.read(given, learn=True):
+            for task in self._learn_batches([batch]):
+                counted.count(task)
+                self._inputs.notes += task.notes
+        for task in self._end_preview() if self.preview_size is not None else []:
+            counted.count(task)
+        self.reduction.end_pass()
 
     def evaluate(
         self, *paths: str | PathLike[str], format: str = "auto", label_column: str | int | None = None
@@ -581,10 +588,12 @@ class Learner(BatchLearner):
         """
         _ = self.reduction
         counted = Progress(self.config.reduction.labels, None)
-        for batch in self._inputs.read(files.options_of(paths, format, label_column), learn=False):
-            for task in self._predict_tasks(batch):
-                counted.count(task)
-        _warn(self._notes([]))
+        try:
+            for batch in self._inputs.read(files.options_of(paths, format, label_column), learn=False):
+                for task in self._predict_tasks(batch):
+                    counted.count(task)
+        finally:
+            _warn(self._notes([]))
         return _figures(counted)
 
     def end_pass(self) -> Outcome:
