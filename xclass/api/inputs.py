@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -81,16 +80,6 @@ class Inputs:
         parser_of_learner.notes = self.notes
         return parser_of_learner
 
-    @contextlib.contextmanager
-    def _no_notes_if_refused(self) -> Iterator[None]:
-        """Forget the notes about data that an error in the `with` block refuses."""
-        known = len(self.notes)
-        try:
-            yield
-        except BaseException:
-            del self.notes[known:]
-            raise
-
     def batches(
         self, given: Examples, y: Any = None, sample_weight: Any = None, learn: bool = False
     ) -> Iterator[Batch]:
@@ -108,8 +97,12 @@ class Inputs:
         UsageError
             if the examples have a type that is not supported, or a constant feature that the learner does not expect.
         """
-        with self._no_notes_if_refused():
+        known = len(self.notes)
+        try:
             return self._checked_batches(given, y, sample_weight, learn)
+        except BaseException:
+            del self.notes[known:]  # those about the data that are refused
+            raise
 
     def _checked_batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         """Return examples as batches, see `batches`."""
@@ -148,8 +141,12 @@ class Inputs:
         given, label, weight : as in `Learner.learn`
         learn : whether the example is learned from
         """
-        with self._no_notes_if_refused():
+        known = len(self.notes)
+        try:
             return self._checked_example(given, label, weight, learn)
+        except BaseException:
+            del self.notes[known:]
+            raise
 
     def _checked_example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         """Return a single example as a batch, see `example`."""
