@@ -402,6 +402,11 @@ def test_learning_from_a_file_without_labels_is_an_error(tmp_path):
             assert model.evaluate(tmp_path / name)["examples"] == 2
 
 
+def test_a_missing_file_is_named_without_an_option_of_the_command(tmp_path):
+    with xclass.Learner(bits=10) as model, pytest.raises(xclass.DataError, match=r"file; check its name$"):
+        model.learn_file(tmp_path / "nowhere.vw")
+
+
 def test_warnings_about_lines_before_an_error_are_issued(tmp_path):
     (tmp_path / "a.vw").write_text("3\n1 | a\n2 | b:nan\n")
     with xclass.Learner("oaa", 2, bits=10) as model:

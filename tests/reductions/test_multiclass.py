@@ -221,7 +221,7 @@ def test_what_makes_no_sense_is_refused(words, message):
 def test_data_that_are_not_there_are_named():
     result = run("nowhere.vw")
     assert result.status == 1
-    assert result.err == "xclass: nowhere.vw: there is no such file; check the name given to -d\n"
+    assert result.err == "xclass: nowhere.vw: there is no such file; check its name\n"
 
 
 @pytest.mark.parametrize(

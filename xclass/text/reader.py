@@ -440,7 +440,7 @@ class Reader:
     def _cannot_open(self, error: OSError) -> DataError:
         """Return the error for a file that cannot be opened."""
         if isinstance(error, FileNotFoundError):
-            return DataError(f"{self.name}: there is no such file; check the name given to -d")
+            return DataError(f"{self.name}: there is no such file; check its name")
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self.name}: this is a directory; give a file of examples")
         return DataError(f"{self.name}: the file cannot be opened ({error.strerror}); check its name and permissions")
