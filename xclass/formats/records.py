@@ -144,7 +144,7 @@ class Namespaces:
             seed, name = int(self._rules.hash_seed), namespace
             if feature is not None:
                 seed, name = self._seeds[self.number(namespace)], feature
-            padded = np.frombuffer(name + bytes(parser.PADDING), np.uint8)
+            padded = _writable(name)
             hashed = int(hashing.name_hash(padded, 0, len(name), np.uint32(seed), self._rules.hash_all))
             known = self._numbers[namespace, feature] = len(self._seeds)
             self._seeds.append(hashed)
@@ -213,6 +213,11 @@ def source_of(line: bytes) -> bytes:
     return line.split(b" ", 2)[2]
 
 
+def _writable(text: bytes) -> UInt8s:
+    """Return a text as an array with padding; kernels would be compiled once more for arrays that are read only."""
+    return np.frombuffer(bytearray(text + bytes(parser.PADDING)), np.uint8)
+
+
 class RecordScanner:
     """Make the scan of a block from its examples.
 
@@ -250,23 +255,21 @@ class RecordScanner:
         whole = b"%b %b %b\n" * len(examples.line) % tuple(parts)
         n = len(examples.line)
         label, problem = np.empty(n), np.empty(n, np.int64)
-        padded = np.frombuffer(whole + bytes(parser.PADDING), np.uint8)
+        padded = _writable(whole)
         read_labels(padded, begin[::3], stop[::3], self.rules, label, problem)
         for i in np.flatnonzero(problem).tolist():
             problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), examples.label[i], True)
             examples.problems.setdefault(i, problem_of_label)
         notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
         if seen_words:
-            padded = np.frombuffer(whole + seen_words + bytes(parser.PADDING), np.uint8)
+            padded = _writable(whole + seen_words)
         if not kept.all():
             items = picked(items, kept)
         rows = np.flatnonzero(kept)
         is_text = np.isnan(items.value)
         most = int(((items.end - items.begin + 1) // 2)[is_text].sum()) + len(is_text) + len(rows)
         out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded)
-        z, g = assemble(
-            np.frombuffer(text + bytes(parser.PADDING), np.uint8), items, *self.namespaces.arrays(), self.rules, out
-        )
+        z, g = assemble(_writable(text), items, *self.namespaces.arrays(), self.rules, out)
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]
