@@ -145,7 +145,7 @@ def value(option: Option, text: str) -> Any:
     flag = long_flag(option)
     if option.kind is str:
         if option.choices and text not in option.choices:
-            close = difflib.get_close_matches(text, option.choices, n=1)
+            close = difflib.get_close_matches(text.lower(), option.choices, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise UsageError(f"{flag}: {text!r} is none of {', '.join(option.choices)}{hint}")
         return text
