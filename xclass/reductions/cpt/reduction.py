@@ -170,7 +170,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         self.want(spec.wanted)
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.examples = 0
-        self.several_passes, self.first_pass = spec.passes > 1, True
+        self.passes, self.passes_ended = spec.passes, 0
         self._rank_kernel = DirectCall(reranking, "rank")
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
@@ -328,7 +328,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         )
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         unit = self.options.normalize_features != "none"
-        adapts = self.first_pass or self.options.index_slots is None
+        adapts = self.passes_ended % self.passes == 0 or self.options.index_slots is None
 
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, candidates)
@@ -404,8 +404,8 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         return int(np.count_nonzero(self.members[0].tree.key))
 
     def end_pass(self) -> None:
-        """Note that the examples of further passes have been learned before."""
-        self.first_pass = not self.several_passes
+        """Note that a pass has ended; after all of them, the first pass over other data begins."""
+        self.passes_ended += 1
 
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""
