@@ -16,10 +16,9 @@ from scripts.lib.results import test_error
 XCLASS, VW, NAPKIN, FASTTEXT = "xclass", "VW", "napkinXC", "fastText"
 PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext"}
 CHILDREN = {NAPKIN: "napkin", FASTTEXT: "fasttext"}  # first argument of peer_process.py
-MOST_BITS = 25  # largest -b of the method "xclass", whose four tables then take less than 1.5 GB
-METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K number of classes, {B} bits, {B1} bits + 1
-    "xclass": (XCLASS, "--multiclass K -b {B1}"),
-    "xclass, 3 passes": (XCLASS, "--multiclass K -b {B1} --passes 3 --holdout_off"),
+METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K number of classes, {B} bits
+    "xclass": (XCLASS, "--multiclass K"),
+    "xclass, 3 passes": (XCLASS, "--multiclass K --passes 3 --holdout_off"),
     "xclass --cpt": (XCLASS, "--cpt K -b {B}"),
     "xclass --cpt_tree kmeans": (XCLASS, "--cpt K --cpt_tree kmeans -b {B}"),
     "xclass --hsm": (XCLASS, "--hsm K -b {B}"),
@@ -88,7 +87,7 @@ def words_of(method: str, name: str, classes: int) -> list[str]:
     text = (
         METHODS[method][1].replace("K", str(classes), 1) if METHODS[method][0] in (XCLASS, VW) else METHODS[method][1]
     )
-    return shlex.split(text.replace("{B1}", str(min(bits + 1, MOST_BITS))).replace("{B}", str(bits)))
+    return shlex.split(text.replace("{B}", str(bits)))
 
 
 def run(method: str, name: str, folder: Path, classes: int) -> dict:

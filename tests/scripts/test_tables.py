@@ -115,6 +115,7 @@ def test_peers_make_the_same_features_for_others(tmp_path):
 
 def test_peers_find_the_options_of_this_version():
     assert not peers.unknown(peers.words_of("xclass", "ptb", 9))
-    assert peers.words_of("xclass", "ptb", 9) == ["--multiclass", "9", "-b", "25"]
+    assert peers.words_of("xclass", "ptb", 9) == ["--multiclass", "9"]
+    assert peers.words_of("xclass --cpt", "ptb", 9) == ["--cpt", "9", "-b", "26"]
     assert peers.words_of("xclass --cpt", "reuters", 93) == ["--cpt", "93", "-b", "24"]
     assert peers.unknown(["--no_such_reduction", "9"])
