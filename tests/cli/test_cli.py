@@ -76,8 +76,8 @@ def test_arguments_are_converted_to_values(argv, given):
             "--loss_function: 'logistc' is none of squared, logistic, quantile; did you mean logistic?",
         ),
         (
-            ["--format", "CSV"],
-            "--format: 'CSV' is none of auto, vw, fasttext, libsvm, xmc, csv, jsonl; did you mean csv?",
+            ["--loss_function", "SQUARED"],
+            "--loss_function: 'SQUARED' is none of squared, logistic, quantile; did you mean squared?",
         ),
         (["--max_depth", "7", "--max_depth", "9"], "--max_depth is given twice, as 7 and as 9; give it once"),
         (["a", "b"], "'a' and 'b' are two data files; give one"),

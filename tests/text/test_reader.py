@@ -204,7 +204,7 @@ def test_zst_without_its_package_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_files_that_cannot_be_opened(tmp_path):
-    with pytest.raises(DataError, match=r"nofile\.vw: there is no such file; check the name"):
+    with pytest.raises(DataError, match=r"nofile\.vw: there is no such file; check its name"):
         list(read(tmp_path / "nofile.vw"))
     with pytest.raises(DataError, match="this is a directory; give a file"):
         list(read(tmp_path))
