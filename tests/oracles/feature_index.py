@@ -53,7 +53,7 @@ class Index:
         """Return the row number and q of each feature that is not too frequent."""
         return [(cell(index, self.bits), q) for index, q in features if 0 < q <= MOST_SHARE]
 
-    def sums(self, features: Features) -> Sums:
+    def sums(self, features: Features, own: int = 0, own_weight: float = 0.0) -> Sums:
         sums = Sums(0, 0.0, {}, {})
         for row, q in self.used(features):
             pairs = self.rows.get(row)
@@ -62,7 +62,10 @@ class Index:
             w = math.log(q) ** 2
             sums.known += 1
             sums.total += w
-            for y, c in pairs:
+            for y, stored in pairs:
+                c = float(stored) - (own_weight if y == own else 0.0)
+                if c <= 0:
+                    continue
                 sums.dot[y] = sums.dot.get(y, 0.0) + w * float(c)
                 sums.odds[y] = sums.odds.get(y, 0.0) + math.log(1 + float(c) / (PRIOR * q))
         return sums
@@ -72,20 +75,26 @@ class Index:
             return 0.0
         return GAIN * sums.dot[y] / ((math.sqrt(self.norm2.get(y, 0.0)) + SHRINK) * math.sqrt(sums.total))
 
-    def bayes(self, sums: Sums, y: int) -> float:
-        n = self.weight.get(y, 0.0)
+    def others(self, y: int, own: int, own_weight: float) -> float:
+        """Return the weight of the examples of a class, without that of an example of class `own`."""
+        return max(self.weight.get(y, 0.0) - (own_weight if y == own else 0.0), 0.0)
+
+    def bayes(self, sums: Sums, y: int, n: float) -> float:
         return (sums.odds.get(y, 0.0) - sums.known * math.log(1 + n / PRIOR) + math.log(n + 1)) / math.sqrt(
             sums.known + 1
         )
 
-    def opinions(self, features: Features, of_trees: list[int]) -> Opinions:
-        """Return the classes that the index proposes, and the scores of these and of the trees' candidates."""
-        sums = self.sums(features)
+    def opinions(self, features: Features, of_trees: list[int], own: int = 0, own_weight: float = 0.0) -> Opinions:
+        """Return the classes that the index proposes, and the scores of these and of the trees' candidates.
+
+        An example that has been learned with label `own` says what the other examples say about it.
+        """
+        sums = self.sums(features, own, own_weight)
         found = [y for y, dot in sums.dot.items() if dot > 0]
         found.sort(key=lambda y: -self.cosine(sums, y))  # classes with equal cosines keep their order
         proposed = found[: self.proposals]
         candidates = of_trees + [y for y in proposed if y not in of_trees]
-        bayes = {y: self.bayes(sums, y) for y in candidates}
+        bayes = {y: self.bayes(sums, y, self.others(y, own, own_weight)) for y in candidates}
         best = max(bayes.values(), default=0.0)
         scores = {
             y: [self.cosine(sums, y), float(y in proposed), max(bayes[y] - best, LEAST)] for y in candidates

@@ -66,7 +66,9 @@ def batch_of(examples: list[Example]) -> tuple[Batch, np.ndarray]:
     return out, np.array([q for row in rows for _, q in row], np.float32)
 
 
-def propose(index: feature_index.FeatureIndex, examples: list[Example], width: int) -> feature_index.Opinions:
+def propose(
+    index: feature_index.FeatureIndex, examples: list[Example], width: int, again: bool = False
+) -> feature_index.Opinions:
     """Return the opinions of an index, which learns; `width` is the largest number of candidates of an example."""
     n = len(examples)
     batch, share = batch_of(examples)
@@ -77,7 +79,7 @@ def propose(index: feature_index.FeatureIndex, examples: list[Example], width: i
     index.reserve(n)
     label = np.array([example.label for example in examples], np.int64)
     learns = np.array([example.learns for example in examples], bool)
-    index.propose(batch, share, label, learns, 0, n, opinions)
+    index.propose(batch, share, label, learns, again, 0, n, opinions)
     return opinions
 
 
@@ -296,3 +298,23 @@ def test_the_largest_numbers_that_are_allowed_give_finite_scores():
         opinions = propose(index, stream(4, 60, classes=8, words=12, of_trees=2), 4)
         assert np.isfinite(opinions.score).all(), replaced
         restored(stored_of(index), 6, 3, 2)
+
+
+def test_further_passes_leave_out_what_an_example_added_and_count_nothing():
+    bits, slots, proposals, of_trees = 8, 3, 4, 3
+    examples = stream(9, 200, classes=12, words=60, of_trees=of_trees)
+    index, plain = feature_index.FeatureIndex(bits, slots, proposals), Index(bits, slots, proposals)
+    check(examples, propose(index, examples, of_trees + proposals), plain)
+    learned = stored_of(index)
+    opinions = propose(index, examples, of_trees + proposals, again=True)
+    for i, example in enumerate(examples):
+        own = example.label if example.learns else 0
+        weight = float(np.float32(example.weight))
+        want = plain.opinions(example.features, example.of_trees, own, weight)
+        size = len(want.scores)
+        assert opinions.candidate[i, :size].tolist() == list(want.scores), i
+        assert opinions.score[i, :size] == pytest.approx(np.array(list(want.scores.values())).reshape(-1, 3), 1e-6), i
+        if example.label:
+            assert opinions.label_weight[i] == pytest.approx(plain.others(example.label, own, weight)), i
+    again = stored_of(index)
+    assert learned.keys() == again.keys() and all(np.array_equal(learned[name], again[name]) for name in learned)

@@ -19,6 +19,9 @@ Differs   from an inverted index: a row keeps at most m classes, the most freque
     bayes(y)  = (sum of log(1 + c / (PRIOR q)) - s log(1 + n / PRIOR) + log(n + 1)) / sqrt(s + 1), where s counts the
                 features that the index knows; less the largest of the candidates, and at least LEAST
 
+In further passes over the same data nothing is counted again, and an example's own counts are left out of c and n, so
+that the index says about it what it would say about a new example.
+
 Features that occur in more than MOST_SHARE of the examples tell nothing and are left out, and so is the constant. A
 count is the weight of the examples; their values are not used.
 """
@@ -128,8 +131,9 @@ class FeatureIndex:
             self.index = _with_capacity(self.index, max(needed, 2 * len(self.index.label)))
 
     def propose(
-        self, batch: Batch, share: Float32s, label: Int64s, learns: Bools, begin: int, end: int, opinions: Opinions
-    ) -> None:
+        self, batch: Batch, share: Float32s, label: Int64s, learns: Bools, again: bool, begin: int, end: int,
+        opinions: Opinions,
+    ) -> None:  # fmt: skip
         """Add candidates and scores to the examples begin..end-1, and learn each example afterwards.
 
         Parameters
@@ -137,6 +141,7 @@ class FeatureIndex:
         share : float32[z], q of each feature, 0 for the constant
         label : int64[n], 0 for examples without a label
         learns : bool[n], whether to learn from the example
+        again : whether examples were learned in an earlier pass
         opinions : rows begin..end-1 are written; `candidate` holds the candidates of the trees and has space for
             `proposals` more
         """
@@ -148,7 +153,7 @@ class FeatureIndex:
                 np.zeros(capacity), np.zeros(capacity), np.empty(needed, np.int64),
                 np.empty(self.proposals, np.int64), np.empty(self.proposals),
             )  # fmt: skip
-        self._kernel(self.index, batch, share, label, learns, begin, end, scratch, opinions)
+        self._kernel(self.index, batch, share, label, learns, again, begin, end, scratch, opinions)
         self._scratches.append(scratch)
 
     def explain(self, batch: Batch, share: Float32s) -> list[Proposal]:
@@ -159,7 +164,7 @@ class FeatureIndex:
         share : float32[z], q of each feature, 0 for the constant
         """
         opinions = no_opinions(np.zeros((1, self.proposals), np.int64))
-        self.propose(batch, share, np.zeros(1, np.int64), np.zeros(1, bool), 0, 1, opinions)
+        self.propose(batch, share, np.zeros(1, np.int64), np.zeros(1, bool), False, 0, 1, opinions)
         proposals = []
         for label, score in zip(opinions.candidate[0].tolist(), opinions.score[0, :, COSINE].tolist(), strict=True):
             if label > 0:
@@ -265,6 +270,15 @@ def class_number(index: Index, label: int) -> int:
 
 
 @jit
+def other_weight(index: Index, number: int, own: int, own_weight: float) -> float:
+    """Return the weight of the examples of class `number` (-1: none), without that of this example if it is `own`."""
+    if number < 0:
+        return 0.0
+    weight: float = index.weight[number]
+    return max(weight - own_weight, 0.0) if number == own else weight
+
+
+@jit
 def row_begin(index: Index, feature: np.uint32) -> np.int64:
     """Return the position in `pair` of the first slot of a feature's row."""
     return np.int64((np.uint64(feature) * GOLDEN) >> index.shift) * (2 * index.slots)
@@ -278,8 +292,8 @@ def cosine(index: Index, dot: float, number: int, total: float) -> float:
 
 @jit
 def propose(
-    index: Index, batch: Batch, share: Float32s, label: Int64s, learns: Bools, begin: int, end: int, scratch: Scratch,
-    opinions: Opinions,
+    index: Index, batch: Batch, share: Float32s, label: Int64s, learns: Bools, again: bool, begin: int, end: int,
+    scratch: Scratch, opinions: Opinions,
 ) -> None:  # fmt: skip
     """Add candidates and scores to the examples begin..end-1, and learn each example afterwards.
 
@@ -290,28 +304,35 @@ def propose(
         first, last = batch.start[i], batch.start[i + 1]
         for f in range(first, last):
             intrinsics.prefetch(index.pair, row_begin(index, batch.index[f]))
-        touched, features, total = add_rows(index, batch, share, first, last, scratch)
+        learned = again and learns[i] and batch.weight[i] > ZERO
+        own = class_number(index, label[i]) if learned else -1
+        own_weight = np.float64(batch.weight[i])
+        touched, features, total = add_rows(index, batch, share, first, last, own, own_weight, scratch)
         proposed = 0
         for t in range(touched):
             number = scratch.touched[t]
             value = cosine(index, scratch.dot[number], number, total)
             proposed = top_k.insert(scratch.best, scratch.best_score, proposed, number, value)
-        score_candidates(index, candidate[i], score[i], scratch, proposed, features, total)
+        score_candidates(index, candidate[i], score[i], scratch, proposed, features, total, own, own_weight)
         for t in range(touched):
             scratch.dot[scratch.touched[t]] = 0.0
             scratch.log_odds[scratch.touched[t]] = 0.0
         if label[i] > 0:
             number = class_number(index, label[i])
-            label_weight[i] = index.weight[number] if number >= 0 else 0.0
-            if learns[i] and batch.weight[i] > ZERO:
+            label_weight[i] = other_weight(index, number, own, own_weight)
+            if learns[i] and batch.weight[i] > ZERO and not again:
                 learn(index, batch.index, share, first, last, label[i], batch.weight[i])
 
 
 @jit
 def add_rows(
-    index: Index, batch: Batch, share: Float32s, first: int, last: int, scratch: Scratch
+    index: Index, batch: Batch, share: Float32s, first: int, last: int, own: int, own_weight: float, scratch: Scratch
 ) -> tuple[int, int, float]:
     """Add up the scores of all classes that the rows of features first..last-1 contain.
+
+    Parameters
+    ----------
+    own, own_weight : class whose counts include this example, -1 if there is none, and the weight of the example
 
     Returns
     -------
@@ -336,6 +357,10 @@ def add_rows(
                 break
             number = np.int64(index.pair[a]) - 1
             count = np.float64(index.times[a + 1])
+            if number == own:
+                count -= own_weight
+                if count <= 0.0:
+                    continue
             if scratch.dot[number] == 0.0:
                 scratch.touched[touched] = number
                 touched += 1
@@ -366,8 +391,9 @@ def add_cosines(index: Index, feature: UInt32s, share: Float32s, label: int, add
 
 @jit
 def score_candidates(
-    index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float
-) -> None:
+    index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float,
+    own: int, own_weight: float,
+) -> None:  # fmt: skip
     """Append the classes in `scratch.best` to the candidates of an example, and score all candidates.
 
     Parameters
@@ -375,7 +401,7 @@ def score_candidates(
     candidate : int64[C], labels, then 0; written
     score : float64[C, SCORES], written
     proposed : number of classes in `scratch.best`
-    features, total : see `add_rows`
+    features, total, own, own_weight : see `add_rows`
     """
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
@@ -394,7 +420,7 @@ def score_candidates(
     largest = -math.inf
     for c in range(size):
         number = class_number(index, candidate[c])
-        weight = index.weight[number] if number >= 0 else 0.0
+        weight = other_weight(index, number, own, own_weight)
         log_odds = scratch.log_odds[number] if number >= 0 else 0.0
         if number >= 0 and total > 0.0:
             score[c, COSINE] = cosine(index, scratch.dot[number], number, total)

@@ -237,7 +237,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         if self.scales is not None:
             task.batch = self.scales.scaled(task.batch, task.learned())
         if self.frequencies is not None:
-            task.plan = self.frequencies.weighted(task.batch, task.learned())
+            task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.again))
 
     def _batch_of_tree(self, t: int, task: BatchTask, weighted: Batch) -> Batch:
         """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
@@ -311,7 +311,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
             index.reserve(task.batch.n)
         self.share(
             lambda begin, end: index.propose(
-                task.batch, plan.weighted.share, plan.label, plan.learns, begin, end, plan.opinions
+                task.batch, plan.weighted.share, plan.label, plan.learns, self.again, begin, end, plan.opinions
             ),
             [(0, task.batch.n)] if task.learn else self.thread_ranges(task.batch.n),
         )
@@ -328,7 +328,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         )
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         unit = self.options.normalize_features != "none"
-        adapts = self.passes_ended % self.passes == 0 or self.options.index_slots is None
+        adapts = not self.again or self.options.index_slots is None
 
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, candidates)
@@ -406,6 +406,11 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
     def end_pass(self) -> None:
         """Note that a pass has ended; after all of them, the first pass over other data begins."""
         self.passes_ended += 1
+
+    @property
+    def again(self) -> bool:
+        """Return whether examples were learned in an earlier pass."""
+        return self.passes_ended % self.passes != 0
 
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""
