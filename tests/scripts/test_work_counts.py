@@ -22,8 +22,8 @@ MOST = {  # name -> slots and cache lines of an example at most, some 2 % above 
     "ect": (60, 29),
     "cpt": (57, 22.2),
     "cpt, 4 branches": (110, 27),
-    "cpt, 2 trees, reranked": (256, 110.6),
-    "multiclass": (507, 203.5),
+    "cpt, 2 trees, reranked": (233, 115.8),
+    "multiclass": (418, 181),
     "log_multi": (50.4, 15.9),
     "random_tree": (53.2, 16.8),
 }
