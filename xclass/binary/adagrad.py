@@ -33,38 +33,73 @@ from ..kernels.constants import GOLDEN, LARGEST, ONE, SPREAD, TWO, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
-from . import loss
+from . import loss, tagged_words
 
 SLOT_BYTES = 8
+LOG2_LINE_SLOTS = 3  # log2 of the slots in a cache line
 MIN_PROBABILITY = 0.01  # with squared loss, probabilities are clipped to [MIN_PROBABILITY, 1 - MIN_PROBABILITY]
 EIGHT, SEVEN, THREE = np.uint64(8), np.uint64(7), np.uint64(3)
 
 
 class Weights(NamedTuple):
-    """Hold a table of 2**b slots that all regressors share."""
+    """Hold a table that all regressors share: 2**b slots, or tagged words in as many bytes."""
 
     flat: Float32s  # float32[2 << b], w and G of each slot; cache lines begin at multiples of 16
     shift: np.uint64  # 64 - b
     kind: int  # loss.LOGISTIC or loss.SQUARED
     rate: np.float32  # learning rate
     plain: bool  # plain gradient steps instead of AdaGrad
+    tagged: bool  # whether the weights are in `words` and not in `flat`
+    words: tagged_words.Words
 
 
-def new_weights(bits: int, kind: int, rate: float, plain: bool = False) -> Weights:
-    """Return an empty table of 2**bits slots, aligned to cache lines."""
-    size = 2 << bits
+class BlockScratch(NamedTuple):
+    """Provide buffers to score and train the regressors of a block on s features."""
+
+    at: Int64s  # int64[s]
+    rate: Float32s  # float32[8 * s]
+    square: Float32s  # float32[8]
+    step: Float32s  # float32[8]
+    reach: Float32s  # float32[8]
+
+
+def block_scratch(most_features: int) -> BlockScratch:
+    """Return buffers for examples of up to `most_features` features."""
+    at = np.empty(most_features, np.int64)
+    return BlockScratch(at, np.empty(8 * most_features, np.float32), *(np.empty(8, np.float32) for _ in range(3)))
+
+
+def new_weights(
+    bits: int, kind: int, rate: float, plain: bool = False, tagged: bool = False, doublings: int = 0
+) -> Weights:
+    """Return an empty table, aligned to cache lines.
+
+    Parameters
+    ----------
+    bits : log2 of the number of slots; tagged words take the same bytes
+    kind : loss.LOGISTIC or loss.SQUARED
+    rate : learning rate
+    plain : plain gradient steps instead of AdaGrad
+    tagged : tagged words instead of slots
+    doublings : how often a table of tagged words may be doubled
+    """
+    words = tagged_words.new_words(max(bits - LOG2_LINE_SLOTS, 1) if tagged else 1, doublings if tagged else 0)
+    size = 0 if tagged else 2 << bits
     memory = np.zeros(size + 16, np.float32)
     skip = -memory.ctypes.data // 4 % 16
-    return Weights(memory[skip : skip + size], np.uint64(64 - bits), kind, np.float32(rate), plain)
+    flat = memory[skip : skip + size]
+    return Weights(flat, np.uint64(64 - bits), kind, np.float32(rate), plain, tagged, words)
 
 
 def weights_arrays(name: str, weights: Weights) -> dict[str, Stored]:
     """Return the arrays of a table that are stored in a model file."""
+    if weights.tagged:
+        return tagged_words.arrays(name, weights.words)
     return stored_arrays.pack_table(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
-def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -> None:
-    """Fill a new table with the arrays of a model file, see `weights_arrays`.
+def restored_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -> Weights:
+    """Return a new table filled with the arrays of a model file, see `weights_arrays`.
 
     Learning never produces a negative G. It is refused, because it has no square root and steps would not be finite.
 
@@ -73,10 +108,13 @@ def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -
     ModelError
         If a G is negative or an array does not fit the table.
     """
+    if weights.tagged:
+        return weights._replace(words=tagged_words.restored(name, weights.words, arrays))
     g = stored_arrays.take(f"{name}.g", arrays, np.float32, None)
     if len(g) and not g.min() >= 0:
         raise stored_arrays.unfit(f"{name}.g", f"it holds {g.min()}, but only numbers of at least 0 are allowed")
     stored_arrays.unpack_table(name, arrays, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
+    return weights
 
 
 # -- kernels
@@ -266,3 +304,34 @@ def learn(
         if abs(step) * change > abs(s - y):
             step = (s - y) / change
     move(flat, at, begin, np.int64(0), count, step, rate)
+
+
+@jit
+def learn_block(
+    weights: Weights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s, weight: np.float32,
+    scratch: BlockScratch,
+) -> None:  # fmt: skip
+    """Update the regressors of a block, whose weights are tagged words, by AdaGrad steps as `learn` takes them.
+
+    Parameters
+    ----------
+    weights : `words` are written
+    s : float32[8], scores of the example
+    y : float32[8], label of each regressor, -1 or 1, or 0 if it does not learn
+    weight : importance weight
+    """
+    square, step, reach = scratch.square, scratch.step, scratch.reach
+    learns = False
+    for q in range(8):
+        d = slope(weights, s[q], y[q]) if y[q] != ZERO else ZERO
+        square[q] = weight * d * d
+        step[q] = weights.rate * weight * d
+        learns |= square[q] > ZERO
+    if not learns:
+        return
+    number = tagged_words.add_squares(weights.words, h, x, count, block, square, scratch.rate, reach)
+    if weights.kind != loss.LOGISTIC:
+        for q in range(8):
+            if square[q] > ZERO and abs(step[q]) * reach[q] > abs(s[q] - y[q]):
+                step[q] = (s[q] - y[q]) / reach[q]
+    tagged_words.move(weights.words, h, count, block, step, scratch.rate, number)

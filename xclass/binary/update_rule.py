@@ -174,9 +174,10 @@ class Options:
     )
     layout: str = option(
         "placement of weights: `odd` gives every feature its own row, `vw` rounds the number of subproblems up to a "
-        "power of two as VW does",
+        "power of two as VW does; `tagged`, the default of --cpt and --multiclass, which can also be `odd`, keeps "
+        "weights in words of four bytes that no two regressors share",
         aliases=("--weight_layout",),
-        choices=("odd", "vw"),
+        choices=("odd", "vw", "tagged"),
         default="odd",
         stored=True,
     )
@@ -360,6 +361,8 @@ def check(spec: Spec) -> None:
             f"--{reduction} {classes} is given, but --named_labels lists {len(labels)} names; give as many names as "
             "classes"
         )
+    if o.layout == "tagged" and spec.name != "cpt":
+        raise UsageError(f"--layout tagged belongs to --cpt and --multiclass; with --{spec.name}, give odd or vw")
     if o.constant is not None and spec.name != "scalar":
         raise UsageError(
             f"-C has no effect with --{spec.name}, whose subproblems each have a constant of their own; "

@@ -192,11 +192,12 @@ def _create_dispatchers() -> None:
         if not _can_compile:
             from numba.core.registry import cpu_target
 
-            from . import intrinsics
+            from . import intrinsics, tagged_lines
 
             with _without_scipy():
                 cpu_target.target_context.refresh()
             intrinsics.install()
+            tagged_lines.install()
             _can_compile = True
         while _without_dispatcher:
             _without_dispatcher.pop().dispatcher()

@@ -122,8 +122,12 @@ def _add_global(digest: Any, name: str, value: Any, callees: list[FunctionType])
 
 @functools.cache
 def _source_hash(module: ModuleType) -> bytes:
-    """Return a hash of the source file of a module that is marked BY_SOURCE."""
-    return hashlib.sha256(Path(module.__file__ or "").read_bytes()).digest()
+    """Return a hash of the source file of a module that is marked BY_SOURCE, and of the files that BY_SOURCE names."""
+    path = Path(module.__file__ or "")
+    further = module.BY_SOURCE if isinstance(module.BY_SOURCE, tuple) else ()
+    return hashlib.sha256(
+        b"".join(p.read_bytes() for p in (path, *(path.with_name(name) for name in further)))
+    ).digest()
 
 
 def _fields(kind: Any) -> Any:

@@ -321,5 +321,5 @@ def restore(routers: Routers, stored: Mapping[str, Stored], resume: str) -> None
     if routers.vw_layout:
         gd.restore_table("weights", routers.table, stored, resume, routers.rule)
     else:
-        adagrad.restore_weights("weights", routers.weights, stored)
+        adagrad.restored_weights("weights", routers.weights, stored)
         stored_arrays.unpack_table("largest", stored, {"x": routers.largest})

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
-from ...binary import adagrad
+from ...binary import adagrad, tagged_words
 from ...kernels import rng, top_k
-from ...kernels.constants import HALF, ONE
+from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import bare, jit
-from . import label_tree, tree_search
+from . import label_tree, node_scores, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))
@@ -36,6 +36,7 @@ class Settings(NamedTuple):
     unit: bool  # whether examples are scaled to length 1
     greedy: bool  # whether a search follows the more probable child only
     budget: int  # most nodes that a search opens
+    learn_budget: int  # the same in an example that is learned
     search: bool  # whether to search for the most probable labels
     cut: float  # least probability of a listed label as a share of the best one's; 0 lists all
 
@@ -51,6 +52,7 @@ class Scratch(NamedTuple):
     score: Float32s  # float32[levels]
     right: Float64s  # float64[levels], probability of the right child at each node of the path
     waiting: tree_search.Waiting
+    memo: node_scores.Memo
 
 
 class Predictions(NamedTuple):
@@ -78,18 +80,30 @@ def _follow(tree, weights, scratch, leaf, count, learns):
     for d in range(depth, -1, -1):
         path[d] = a
         a = np.int64(tree.parent[a])
-    for d in range(depth + 1 if learns else depth):
-        adagrad.locate(weights, scratch.h, count, tree.place[path[d]], scratch.at, d * count)
+    scored = depth + 1 if learns else depth
+    for d in range(scored):
+        if weights.tagged:
+            node_scores.prefetch(weights, scratch.h, count, tree.place[path[d]])
+        else:
+            adagrad.locate(weights, scratch.h, count, tree.place[path[d]], scratch.at, d * count)
     p = 1.0
     for d in range(depth):
-        s = adagrad.score(weights, scratch.at, d * count, count, scratch.x)
+        s = _path_score(tree, weights, scratch, d, count)
         right = adagrad.probability(weights, s)
         scratch.score[d] = s
         scratch.right[d] = right
         p *= right if path[d + 1] > tree.left[path[d]] else 1.0 - right
     if learns:
-        scratch.score[depth] = adagrad.score(weights, scratch.at, depth * count, count, scratch.x)
+        scratch.score[depth] = _path_score(tree, weights, scratch, depth, count)
     return p
+
+
+@bare
+def _path_score(tree, weights, scratch, d, count):
+    """Return the score of node d of the path."""
+    if weights.tagged:
+        return node_scores.score(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[scratch.path[d]])
+    return adagrad.score(weights, scratch.at, d * count, count, scratch.x)
 
 
 @jit
@@ -107,14 +121,37 @@ def _path_loss(tree, scratch, leaf):
 def _learn_path(tree, weights, scratch, leaf, count, weight):
     """Train the nodes scored by `_follow` towards the directions of the path, and the leaf towards left."""
     depth = np.int64(tree.depth[leaf])
+    if weights.tagged:
+        _learn_path_by_blocks(tree, weights, scratch, depth, count, weight)
+        return
     for d in range(depth + 1):
         y = ONE if d < depth and scratch.path[d + 1] > tree.left[scratch.path[d]] else -ONE
         adagrad.learn(weights, scratch.at, d * count, count, scratch.x, scratch.score[d], y, weight, scratch.rate)
 
 
 @jit
+def _learn_path_by_blocks(tree, weights, scratch, depth, count, weight):
+    """Train the nodes of a path of `depth` levels and its leaf, the nodes of a block together."""
+    memo = scratch.memo
+    memo.block_label[:] = ZERO
+    for d in range(depth + 1):
+        place = np.int64(tree.place[scratch.path[d]])
+        right = d < depth and scratch.path[d + 1] > tree.left[scratch.path[d]]
+        memo.block_score[place & 7] = scratch.score[d]
+        memo.block_label[place & 7] = ONE if right else -ONE
+        if d == depth or tree.place[scratch.path[d + 1]] >> 3 != place >> 3:
+            adagrad.learn_block(
+                weights, scratch.h, scratch.x, count, place >> 3, memo.block_score, memo.block_label, weight, memo.block
+            )
+            memo.block_label[:] = ZERO
+
+
+@jit
 def _train(tree, weights, scratch, a, count, y, weight):
     """Score one node and train it towards y, -1 for left or 1 for right."""
+    if weights.tagged:
+        node_scores.train(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a], y, weight)
+        return
     adagrad.locate(weights, scratch.h, count, tree.place[a], scratch.at, 0)
     s = adagrad.score(weights, scratch.at, 0, count, scratch.x)
     adagrad.learn(weights, scratch.at, 0, count, scratch.x, s, y, weight, scratch.rate)
@@ -146,8 +183,7 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
         if settings.alpha == 0.0:
             right = rng.draw(random) >= HALF
         else:
-            s = adagrad.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
-            p = adagrad.probability(weights, s)
+            p = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
             rule = objective(settings.alpha, p, np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1]))
             if settings.noise > np.float32(0):
                 rule += np.float64(settings.noise * ROOT_12 * (rng.draw(random) - HALF))
@@ -171,7 +207,8 @@ def _fits(tree, scratch):
 def learn_batch(tree, weights, settings, random, batch, label, learns, whole_search, begin, end, scratch, output):
     """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
 
-    A return value below `end` means that the tree or the scratch lacks capacity; enlarge it and call again.
+    A return value below `end` means that the tree, the weights or the scratch lack capacity; enlarge them and call
+    again.
 
     Parameters
     ----------
@@ -186,27 +223,29 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
     for i in range(begin, end):
         y = label[i]
         leaf = label_tree.find(tree, y) if y > 0 else np.int64(-1)
-        if learns[i] and leaf < 0 and not _fits(tree, scratch):
+        if learns[i] and ((leaf < 0 and not _fits(tree, scratch)) or tagged_words.is_full(weights.words)):
             return i
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
+        node_scores.forget(scratch.memo)
         floor = 0.0
         if leaf >= 0:
             output.known[i] = True
             floor = _follow(tree, weights, scratch, leaf, count, learns[i])
             output.p[i] = floor
             output.regressors[i], output.loss[i] = _path_loss(tree, scratch, leaf)
+        budget = settings.learn_budget if learns[i] else settings.budget
         if settings.search and tree.size[NODES] > 0:
             known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)
             if output.top.shape[1] == 1 or settings.greedy:
                 complete = whole_search[i] or leaf < 0
                 opened, gap = tree_search.find_best(
-                    tree, weights, settings, scratch, count, known,
+                    tree, weights, settings, budget, scratch, count, known,
                     0.0 if complete or settings.greedy else floor, np.int64(0) if complete else y, output.top[i],
                     output.top_p[i],
                 )  # fmt: skip
             else:
                 opened, gap = tree_search.find_top_k(
-                    tree, weights, settings, scratch, count, known,
+                    tree, weights, settings, budget, scratch, count, known,
                     output.top[i], output.top_p[i],
                 )  # fmt: skip
             output.opened[i] = opened
@@ -228,12 +267,12 @@ def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
     mass : float64[nodes or more], written: probability that the label is at or below the node
     """
     count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
+    node_scores.forget(scratch.memo)
     mass[0] = 1.0
     for a in range(tree.size[NODES]):  # children have higher numbers than their parent
         left = np.int64(tree.left[a])
         if left > 0:
-            s = adagrad.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
-            right = adagrad.probability(weights, s)
+            right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
             mass[left] = mass[a] * (1.0 - right)
             mass[left + 1] = mass[a] * right
 
@@ -276,6 +315,7 @@ def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch,
     """
     for i in range(begin, end):
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
+        node_scores.forget(scratch.memo)
         for c in range(candidate.shape[1]):
             label = candidate[i, c]
             p[i, c] = 0.0
@@ -286,8 +326,9 @@ def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch,
             while tree.parent[leaf] >= 0:
                 a = np.int64(tree.parent[leaf])
                 if memo_row[a] != i:
-                    s = adagrad.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
-                    memo_p[a] = adagrad.probability(weights, s)
+                    memo_p[a] = node_scores.probability(
+                        weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a]
+                    )
                     memo_row[a] = i
                 product *= memo_p[a] if leaf > tree.left[a] else 1.0 - memo_p[a]
                 leaf = a

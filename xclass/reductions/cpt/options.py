@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from ...binary import adagrad, feature_scaling, gd
+from ...binary import adagrad, feature_scaling, gd, tagged_words
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...options.declare import option, options_of
+from ...system import memory
 from ..core.spec import LearnerSpec
 
 GROWN = ("general", "balanced", "random")  # --cpt_tree: trees that begin empty
@@ -18,6 +19,8 @@ PLAIN_RATE = 2.0  # learning rate with --sgd
 CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 8, 20, 8  # defaults of the index with --rerank
+LEARN_EXPAND = 96  # nodes that suffice to find good negative classes
+START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
 }  # fmt: skip
@@ -188,6 +191,27 @@ class Options:
         stored=True,
         omitted=True,
     )
+    max_doublings: int = option(
+        "how often a table of weights is doubled when three quarters of its words are in use; -b is the size at which "
+        "it begins",
+        kind=int,
+        minimum=0,
+        maximum=tagged_words.MOST_DOUBLINGS,
+        default_text=f"0 with -b, else {tagged_words.MOST_DOUBLINGS}",
+        metavar="N",
+        stored=True,
+        omitted=True,
+    )
+    learn_expand: int = option(
+        "with --rerank, number of nodes that the search for candidates may expand in an example that is learned; then "
+        "the best classes found are the candidates",
+        kind=int,
+        minimum=1,
+        default_text=str(LEARN_EXPAND),
+        metavar="N",
+        stored=True,
+        omitted=True,
+    )
     table_split: str = option(
         "with --rerank, how trees and scorers share the weights: `trees` gives the trees 2 * 2**b slots and the "
         "scorers 2**b / 4; `halves` gives 2**b to the trees and to the scorers, as before version 0.2",
@@ -199,7 +223,7 @@ class Options:
 
 
 SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
-    "bits", "learning_rate", "loss_function", "adaptive", "sgd",
+    "bits", "learning_rate", "loss_function", "adaptive", "sgd", "layout",
 )  # fmt: skip
 NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: drop one of them"
 
@@ -223,6 +247,16 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
                 resolved[name] = default
         if o.normalize_features == "auto":
             resolved["normalize_features"] = "idf"
+    if not spec.loaded and "layout" not in spec.given:
+        resolved["layout"] = "odd" if spec.binary.sgd or o.normalize_features == "none" else "tagged"
+    if resolved.get("layout", spec.binary.layout) == "tagged":
+        if spec.binary.bits is None:
+            resolved["bits"] = START_BITS
+        if o.max_doublings is None:
+            split = cast("str | None", resolved.get("table_split", o.table_split))
+            resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
+    if o.rerank and not spec.loaded and o.learn_expand is None:
+        resolved["learn_expand"] = LEARN_EXPAND
     log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
     classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
     binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)
@@ -231,10 +265,33 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return {**binary_defaults, **resolved}
 
 
-def table_bits(options: Options, bits: int) -> tuple[int, int]:
-    """Return log2 of the slots of a tree's table and of the scorers' table (if there are scorers) for `-b bits`."""
+def _default_doublings(options: Options, split: str | None) -> int:
+    """Return how often tables that begin at START_BITS may be doubled without taking a quarter of the free memory."""
+    free = memory.available()
+    times = tagged_words.MOST_DOUBLINGS
+    while free is not None and times > 0 and weight_bytes(options, START_BITS, split) << times > free // 4:
+        times -= 1
+    return times
+
+
+def weight_bytes(options: Options, bits: int, split: str | None = None) -> int:
+    """Return the bytes of the weight tables of trees and scorers for `-b bits`, before any is doubled.
+
+    Parameters
+    ----------
+    split : value of --table_split, None for that of the options
+    """
+    tree_bits, scorer_bits = table_bits(options, bits, split)
+    return adagrad.SLOT_BYTES * ((options.trees << tree_bits) + ((1 << scorer_bits) if options.rerank else 0))
+
+
+def table_bits(options: Options, bits: int, split: str | None = None) -> tuple[int, int]:
+    """Return log2 of the slots of a tree's table and of the scorers' table (if there are scorers) for `-b bits`.
+
+    Tagged words take as many bytes as these slots. `split` is as in `weight_bytes`.
+    """
     log2_trees = (options.trees - 1).bit_length()
-    if options.rerank and options.table_split == "trees":
+    if options.rerank and (split or options.table_split) == "trees":
         return max(bits + 1 - log2_trees, 4), max(bits - 2, 4)
     return max(bits - log2_trees, 4), bits
 
@@ -278,6 +335,12 @@ def check(spec: LearnerSpec) -> None:
             raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by AdaGrad, or by --sgd; leave it out")
     if spec.binary.sgd and "adaptive" in given:
         raise UsageError("--sgd and --adaptive exclude each other with --cpt: drop one of them")
+    if spec.binary.layout == "vw":
+        raise UsageError("--layout vw has no effect with --cpt, which VW does not have; give tagged or odd")
+    if spec.binary.layout == "tagged" and spec.binary.sgd:
+        raise UsageError("--layout tagged needs sums of squared slopes, which --sgd leaves out; give --layout odd")
+    if spec.binary.layout == "odd" and "max_doublings" in given:
+        raise UsageError("--max_doublings has no effect with --layout odd, whose tables cannot grow; drop one of them")
     if "vw_exact" in given:
         raise UsageError("--vw_exact cannot be combined with --cpt, which VW does not have: leave one of them out")
     if spec.binary.loss_function not in (None, "squared", "logistic"):
@@ -289,7 +352,7 @@ def check(spec: LearnerSpec) -> None:
     if o.trees > 1 and o.cpt_search == "greedy":
         raise UsageError("--cpt_search greedy finds only one candidate per tree, too few for --trees: drop one of them")
     if not o.rerank:
-        for name in ("candidate_cut", "rerank_rate", *INDEX_DEFAULTS):
+        for name in ("candidate_cut", "rerank_rate", "learn_expand", *INDEX_DEFAULTS):
             if name in given:
                 raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
         if "candidates" in given and o.trees == 1:

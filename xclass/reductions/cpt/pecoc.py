@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 
-from ...binary import adagrad
+from ...binary import adagrad, tagged_words
 from ...binary import loss as loss_kinds
 from ...kernels import intrinsics
 from ...kernels.constants import ONE, ZERO
@@ -42,7 +42,7 @@ def parity(i, c):
 
 
 @jit
-def score(weights, h, x, count, place, at, s):
+def score(weights, h, x, count, place, at, memo, s):
     """Compute the scores of the m - 1 regressors of a node.
 
     Parameters
@@ -50,10 +50,21 @@ def score(weights, h, x, count, place, at, s):
     h, x : uint64[count], float32[count], hashes and values of the features; read only
     place : place of the node's first regressor
     at : int64[2 * count], scratch
+    memo : node_scores.Memo, scratch
     s : float32[m], written; s[0] is 0
     """
     m = s.shape[0]
     width = min(m, LINE)
+    if weights.tagged:
+        for first in range(0, m, width):
+            tagged_words.prefetch_block(weights.words, h, count, (place + first) >> 3)
+        for first in range(0, m, width):
+            block = (place + first) >> 3
+            tagged_words.score_block(weights.words, h, x, count, block, memo.block.at, memo.block_score, 0)
+            for q in range(width):
+                s[first + q] = memo.block_score[((place + first) & 7) + q]
+        s[0] = ZERO
+        return
     s[:] = ZERO
     adagrad.locate(weights, h, count, place, at, 0)
     here = 0
@@ -70,7 +81,7 @@ def score(weights, h, x, count, place, at, s):
 
 
 @jit
-def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
+def learn(weights, h, x, count, place, c, s, square, step, reach, memo, weight):
     """Update every regressor of a node towards branch c by one AdaGrad step, as `adagrad.learn` does for one regressor.
 
     `adagrad.find_rates` and `move` loop over the features of one regressor. Here the regressors of a cache line are
@@ -83,10 +94,23 @@ def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
     h, x : uint64[count], float32[count], hashes and values of the features; read only
     s : float32[m], scores of the regressors; read only
     square, step, reach : float32[m], scratch
+    memo : node_scores.Memo, scratch
     weight : importance of the example
     """
     m = s.shape[0]
     width = min(m, LINE)
+    if weights.tagged:
+        for first in range(0, m, width):
+            memo.block_label[:] = ZERO
+            for q in range(width):
+                i, at = first + q, ((place + first) & 7) + q
+                memo.block_score[at] = s[i]
+                if i > 0:
+                    memo.block_label[at] = ONE if parity(i, c) else -ONE
+            adagrad.learn_block(
+                weights, h, x, count, (place + first) >> 3, memo.block_score, memo.block_label, weight, memo.block
+            )
+        return
     step[0] = ZERO
     for i in range(1, m):
         slope = adagrad.slope(weights, s[i], ONE if parity(i, c) else -ONE)

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
-from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss
+from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss, tagged_words
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
 from ...kernels.direct import DirectCall
@@ -69,6 +69,7 @@ from .options import (
     refused,
     resolve_defaults,
     table_bits,
+    weight_bytes,
 )
 from .tree_member import Member
 
@@ -115,12 +116,12 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
     placed_text : text for the summary about the labels of the tree that was built from the sample
     label_weight : weight of all labelled examples
     not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
-    memory : bytes of all weight tables and of the index
+    tagged : whether weights are tagged words
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o = self.options = spec.options
-        bits = spec.binary.bits
+        bits = self._bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
         gd.check_memory(tree_bits, o.trees * adagrad.SLOT_BYTES, scorer_bytes + index_bytes(o))
@@ -131,16 +132,18 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
             unit=o.normalize_features != "none",
             greedy=o.cpt_search == "greedy",
             budget=o.max_expand,
+            learn_budget=min(o.max_expand, o.learn_expand or o.max_expand),
             search=o.cpt_report == "argmax",
             cut=o.candidate_cut if o.rerank else 0.0,
         )
-        self.memory = (o.trees * adagrad.SLOT_BYTES << tree_bits) + scorer_bytes + index_bytes(o)
+        doublings = o.max_doublings or 0
+        self.tagged = spec.binary.layout == "tagged"
         self.members = []
         for t in range(o.trees):
             member_settings = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = (spec.seed + t) % 2**64
             self.members.append(
-                Member(min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed)
+                Member(min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed, doublings)
             )
         self.scales = feature_scaling.from_option(o.normalize_features)
         self.scorers = self.index = self.frequencies = None
@@ -148,7 +151,9 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         if o.rerank:
             extended = o.index_slots is not None
-            self.scorers = reranking.new_scorers(scorer_bits, kind, o.rerank_rate, extended, spec.constant)
+            self.scorers = reranking.new_scorers(
+                scorer_bits, kind, o.rerank_rate, extended, spec.constant, self.tagged, doublings
+            )
         if o.rerank and o.index_slots:
             self.index = feature_index.FeatureIndex(o.index_bits, o.index_slots, o.index_candidates)
         if self.index is not None or o.normalize_features == "idf":
@@ -332,10 +337,14 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
 
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, candidates)
-            self._rank_kernel(
-                self.scorers, unit, task.batch, weighted.log_weight, label, learns, adapts, begin, end, proposed,
-                scratch, ranked,
-            )  # fmt: skip
+            while begin < end:
+                begin = self._rank_kernel(
+                    self.scorers, unit, task.batch, weighted.log_weight, label, learns, adapts, begin, end, proposed,
+                    scratch, ranked,
+                )  # fmt: skip
+                if begin < end:  # the table is full
+                    assert self.scorers is not None  # else this is not a stage
+                    self.scorers = reranking.with_double_capacity(self.scorers)
 
         self.share(job, shares)
         if self.listing_options.probabilities:
@@ -394,6 +403,19 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
             task.scores, task.score_labels, task.score_start = task.class_lists[:3]
 
     @property
+    def _tables(self) -> list[adagrad.Weights]:
+        """Return the weight tables of the trees and of the scorers."""
+        tables = [member.weights for member in self.members]
+        return tables + ([self.scorers.weights] if self.scorers is not None else [])
+
+    @property
+    def memory(self) -> int:
+        """Return the bytes of all weight tables as they are now, and of the index."""
+        return sum(weights.flat.nbytes + weights.words.word.nbytes for weights in self._tables) + index_bytes(
+            self.options
+        )
+
+    @property
     def weighs_features(self) -> bool:
         """Return whether features of examples whose values are all 1 are weighted."""
         return self.frequencies is not None and self.frequencies.active
@@ -444,6 +466,8 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
             shares.append(f"label not proposed (routing error) = {self.not_proposed / self.label_weight:.6f}")
             shares.append(f"label proposed, not chosen (scoring error) = {self.not_chosen / self.label_weight:.6f}")
         nodes = sum(int(member.tree.size[NODES]) for member in self.members)
+        if self.tagged:
+            shares.append(tagged_words.occupancy([weights.words for weights in self._tables]))
         return [
             *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
             *(["features are weighted by inverse document frequency"] if self.weighs_features else []),
@@ -482,7 +506,12 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         scorers = f" rerank, candidates = {o.candidates}" if o.rerank else ""
         if self.index is not None:
             scorers += f", index_slots = {o.index_slots}, index_candidates = {o.index_candidates}"
-        return [f"cpt: {rule}trees = {o.trees}{scorers}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
+        used = self.memory
+        memory = f"memory: {used / 2**20:.0f} MB of weights"
+        if o.max_doublings:
+            most = (weight_bytes(o, self._bits) << o.max_doublings) + index_bytes(o)
+            memory += f", more if the data need it, at most {most / 2**20:.0f} MB"
+        return [f"cpt: {rule}trees = {o.trees}{scorers}", memory]
 
     def arrays(self) -> dict[str, Stored]:
         """Return the arrays that a model file stores."""
@@ -503,7 +532,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Load the arrays of a model.
 
-        `label_tree.restored`, `adagrad.restore_weights`, `feature_scaling` and `reranking.restore` say what their
+        `label_tree.restored`, `adagrad.restored_weights`, `feature_scaling`, `reranking.restored` say what their
         checks protect. `random` is the state of a generator, for which any number is valid.
 
         Raises
@@ -517,7 +546,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
             for t, member in enumerate(self.members):
                 member.tree = label_tree.restored(f"tree.{t}", arrays)
                 member.check_memory(f"tree.{t}.left")
-                adagrad.restore_weights(f"weights.{t}", member.weights, arrays)
+                member.weights = adagrad.restored_weights(f"weights.{t}", member.weights, arrays)
                 member.random[0] = random[t]
             if self.scales is not None:
                 self.scales.restore(arrays)
@@ -526,7 +555,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
             if self.index is not None:
                 self.index.restore(arrays)
             if self.scorers is not None:
-                reranking.restore(self.scorers, arrays)
+                self.scorers = reranking.restored(self.scorers, arrays)
 
 
 def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:

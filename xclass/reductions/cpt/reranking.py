@@ -42,8 +42,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
-from ...binary import adagrad
+from ...array_types import Bools, Float32s, Float64s, Int64s, UInt32s, UInt64s
+from ...binary import adagrad, tagged_words
 from ...kernels import fast_math, intrinsics, top_k
 from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
 from ...kernels.jit import bare, jit
@@ -89,7 +89,11 @@ class Scratch(NamedTuple):
     x: Float32s  # float32[s]
     change: Float32s  # float32[s], derivative of log x with respect to E
     rest: Float64s  # float64[2], probability left to other classes by trees with and without weighted features
-    at: Int64s  # int64[(C + 1) * s], of each candidate, and of a label that is not proposed
+    at: Int64s  # int64[(C + 1) * s], slot or line of each candidate, and of a label that is not proposed
+    tag: UInt32s  # uint32[(C + 1) * s], tag of its word, if weights are tagged words
+    w: Float32s  # float32[(C + 1) * s], its weight, if weights are tagged words
+    g: Float32s  # float32[(C + 1) * s], its G
+    code: UInt32s  # uint32[(C + 1) * s], scratch of `tagged_words.step_words`
     offset: Float64s  # float64[C, OFFSETS], o(y) of each candidate
     score: Float64s  # float64[C]
     share: Float64s  # float64[C], probabilities among the candidates from which the scorers learn
@@ -114,22 +118,32 @@ class Ranked(NamedTuple):
     inside: Bools  # bool[n], whether the label is proposed
 
 
-def new_scorers(bits: int, kind: int, rate: float, extended: bool, constant: bool) -> Scorers:
+def new_scorers(
+    bits: int, kind: int, rate: float, extended: bool, constant: bool, tagged: bool = False, doublings: int = 0
+) -> Scorers:
     """Return untrained scorers, with which candidates keep the order in which the trees rank them."""
     state = np.zeros((2, NUMBERS))
     state[0, [MEAN, SLOPE, EXPONENT, SHARPNESS]] = 1.0
     state[1, :SLOPE] = FIRST_SUM
     state[1, SLOPE:] = 1.0
-    return Scorers(adagrad.new_weights(bits, kind, rate), state, extended, int(constant))
+    weights = adagrad.new_weights(bits, kind, rate, False, tagged, doublings)
+    return Scorers(weights, state, extended, int(constant))
+
+
+def with_double_capacity(scorers: Scorers) -> Scorers:
+    """Return the same scorers with twice as many words."""
+    return scorers._replace(weights=scorers.weights._replace(words=tagged_words.doubled(scorers.weights.words)))
 
 
 def scratch(batch, candidates: int) -> Scratch:
     """Return buffers for one thread, a batch and up to `candidates` candidates per example."""
     most_features = batch.most_features
+    pairs = most_features * (candidates + 1)
     return Scratch(
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
         np.empty(2),
-        np.empty(most_features * (candidates + 1), np.int64),
+        np.empty(pairs, np.int64), np.empty(pairs, np.uint32), np.empty(pairs, np.float32),
+        np.empty(pairs, np.float32), np.empty(pairs, np.uint32),
         np.empty((candidates, OFFSETS)), np.empty(candidates), np.empty(candidates), np.empty(candidates),
     )  # fmt: skip
 
@@ -140,8 +154,8 @@ def arrays(scorers: Scorers) -> dict[str, Stored]:
     return {"scorers.state": state, **adagrad.weights_arrays("scorers", scorers.weights)}
 
 
-def restore(scorers: Scorers, stored: Mapping[str, Stored]) -> None:
-    """Fill new scorers with the arrays of a model file, see `arrays`.
+def restored(scorers: Scorers, stored: Mapping[str, Stored]) -> Scorers:
+    """Return new scorers filled with the arrays of a model file, see `arrays`.
 
     Weights may be any numbers, because `_score` replaces scores that are not finite. Sums of squared slopes never fall
     below their initial values, so they are never 0; parameters are bounded so that their products stay finite.
@@ -158,7 +172,7 @@ def restore(scorers: Scorers, stored: Mapping[str, Stored]) -> None:
         stored_arrays.check_range("scorers.state", value, low, high)
         stored_arrays.check_range("scorers.state", total, scorers.state[1, number], sys.float_info.max)
     scorers.state[:, numbers] = state
-    adagrad.restore_weights("scorers", scorers.weights, stored)
+    return scorers._replace(weights=adagrad.restored_weights("scorers", scorers.weights, stored))
 
 
 def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> probabilities.ClassLists:
@@ -224,12 +238,21 @@ def _locate(weights, scratch, count, candidate):
     while size < candidate.shape[0] and candidate[size] > 0:
         _locate_one(weights, scratch, count, size, candidate[size])
         size += 1
+    if weights.tagged:
+        tagged_words.read_words(weights.words, scratch.at, scratch.tag, scratch.w, scratch.g, 0, size * count)
     return size
 
 
 @jit
 def _locate_one(weights, scratch, count, c, label):
     """Find and prefetch the slots of a label as candidate c."""
+    if weights.tagged:
+        for f in range(count):
+            position, tag = tagged_words.locate(weights.words, scratch.h[f], label)
+            scratch.at[c * count + f] = position
+            scratch.tag[c * count + f] = tag
+            intrinsics.prefetch(weights.words.word, position)
+        return
     for f in range(count):
         s = _slot(weights, scratch.h[f], label)
         scratch.at[c * count + f] = s
@@ -268,12 +291,20 @@ def _tree_features(top, top_p, i, candidate, size, scratch):
     return min(max(rest, 1e-6), 1.0 - 1e-6)
 
 
+@bare
+def _weight(weights, scratch, i):
+    """Return the weight of the pair of a feature and a candidate that is number i in `scratch.at`."""
+    if weights.tagged:
+        return scratch.w[i]
+    return weights.flat[scratch.at[i]]
+
+
 @jit
 def _weights_score(weights, scratch, count, c):
     """Return w . x for candidate c, 0 if it is not finite."""
     s = ZERO
     for f in range(count):
-        s += weights.flat[scratch.at[c * count + f]] * scratch.x[f]
+        s += _weight(weights, scratch, c * count + f) * scratch.x[f]
     return np.float64(s) if math.isfinite(s) else 0.0
 
 
@@ -315,7 +346,7 @@ def _learn_exponent(scorers, scratch, count, size, truth, weight):
     for c in range(size):
         change = ZERO
         for f in range(count):
-            change += scorers.weights.flat[scratch.at[c * count + f]] * (scratch.x[f] * scratch.change[f])
+            change += _weight(scorers.weights, scratch, c * count + f) * (scratch.x[f] * scratch.change[f])
         slope += (scratch.share[c] - (1.0 if c == truth else 0.0)) * np.float64(change)
     if math.isfinite(slope):
         _adapt(scorers.state, EXPONENT, slope, weight)
@@ -360,6 +391,13 @@ def _update(weights, scratch, count, used, c, slope, weight):
     slope = np.float32(slope)
     square = weight * slope * slope
     step = weights.rate * weight * slope
+    if weights.tagged:
+        number = weights.words.state[tagged_words.COUNTER]
+        weights.words.state[tagged_words.COUNTER] += used
+        x, w, g, code = scratch.x, scratch.w, scratch.g, scratch.code
+        tagged_words.step_words(x, used, w, g, code, c * count, square, step, DELTA, number)
+        tagged_words.write_words(weights.words, x, used, scratch.at, scratch.tag, w, g, code, c * count, square)
+        return
     for f in range(used):
         a = scratch.at[c * count + f]
         x = scratch.x[f]
@@ -406,6 +444,9 @@ def _learn_label(scorers, scratch, count, size, label, log_total, weight):
     """
     weights, state = scorers.weights, scorers.state
     _locate_one(weights, scratch, count, size, label)
+    if weights.tagged:
+        begin, end = size * count, (size + 1) * count
+        tagged_words.read_words(weights.words, scratch.at, scratch.tag, scratch.w, scratch.g, begin, end)
     s = _weights_score(weights, scratch, count, size)
     for v in range(OFFSETS):
         least = scratch.offset[0, v]
@@ -420,6 +461,10 @@ def _learn_label(scorers, scratch, count, size, label, log_total, weight):
 @bare
 def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, proposed, scratch, output):
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
+
+    Returns
+    -------
+    The first example that was not processed, because the table has to be doubled first, or `end`.
 
     Parameters
     ----------
@@ -438,6 +483,8 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
     candidate = opinions.candidate
     trees = top.shape[0]
     for i in range(begin, end):
+        if learns[i] and tagged_words.is_full(weights.words):
+            return i
         y = label[i]
         count = _load(batch, log_weight, i, unit, np.float32(state[0, EXPONENT]), scratch)
         size = _locate(weights, scratch, count, candidate[i])
@@ -492,6 +539,7 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
         elif opinions.label_weight[i] < np.inf:
             first = min(1.0, FIRST_EXAMPLES / (opinions.label_weight[i] + 1.0))
             _learn_label(scorers, scratch, count, size, y, log_total, weight * np.float32(first))
+    return end
 
 
 @jit

@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
-from ...binary import adagrad, gd
+from ...binary import adagrad, gd, tagged_words
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from . import binary_nodes, label_tree, tree_search, wide_nodes
+from . import binary_nodes, label_tree, node_scores, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
@@ -33,6 +33,7 @@ class Member:
     settings : options for the kernels
     arity : branches of a node, a power of two
     seed : seed for the random choices when labels are inserted
+    doublings : how often the weight table may be doubled
 
     Attributes
     ----------
@@ -42,10 +43,19 @@ class Member:
     """
 
     def __init__(
-        self, labels: int, bits: int, kind: int, rule: gd.Options, settings: Settings, arity: int, seed: int
+        self,
+        labels: int,
+        bits: int,
+        kind: int,
+        rule: gd.Options,
+        settings: Settings,
+        arity: int,
+        seed: int,
+        doublings: int = 0,
     ) -> None:
         self.tree = label_tree.empty_tree(labels)
-        self.weights = adagrad.new_weights(bits, kind, rule.learning_rate, rule.sgd)
+        tagged = rule.layout == "tagged"
+        self.weights = adagrad.new_weights(bits, kind, rule.learning_rate, rule.sgd, tagged, doublings)
         self.settings = settings
         self.levels = arity.bit_length() - 1  # levels of the binary tree in one node
         self.kernels = binary_nodes if arity == 2 else wide_nodes
@@ -82,7 +92,7 @@ class Member:
             np.empty(most_features, np.float32),
             np.empty(most_features * levels, np.int64),
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
-            tree_search.new_waiting(self._waiting(levels)),
+            tree_search.new_waiting(self._waiting(levels)), node_scores.new_memo(most_features),
         )  # fmt: skip
 
     def check_memory(self, name: str) -> None:
@@ -138,6 +148,8 @@ class Member:
             if begin >= end:
                 return
             fits = False
+            if tagged_words.is_full(self.weights.words):
+                self.weights = self.weights._replace(words=tagged_words.doubled(self.weights.words))
             if not label_tree.has_capacity(self.tree):
                 self.tree = label_tree.with_double_capacity(self.tree)
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Float64s, Int64s
-from ...binary import adagrad
 from ...kernels import intrinsics, top_k
 from ...kernels.jit import jit
+from . import node_scores
 
 BUCKETS = 256
 LAST = BUCKETS - 1
@@ -55,11 +55,12 @@ def new_waiting(capacity: int) -> Waiting:
 
 
 @jit
-def find_best(tree, weights, settings, scratch, count, known, floor, label, top, top_p):
+def find_best(tree, weights, settings, budget, scratch, count, known, floor, label, top, top_p):
     """Find the most probable label, if its probability is at least `floor`.
 
     Parameters
     ----------
+    budget : most nodes to open
     scratch : its `waiting` is written
     floor : least probability of interest
     label : if above 0, a label of probability `floor`, and the search ends at the first other label that has as much
@@ -82,7 +83,7 @@ def find_best(tree, weights, settings, scratch, count, known, floor, label, top,
         a = node[size]
         p = mass[size]
         while tree.left[a] > 0 and p >= floor and (p > top_p[0] or top[0] == 0):
-            if opened >= settings.budget and top[0] > 0:
+            if opened >= budget and top[0] > 0:
                 gap = max(gap, p)
                 break
             opened += 1
@@ -90,14 +91,14 @@ def find_best(tree, weights, settings, scratch, count, known, floor, label, top,
             if d < known and path[d] == a:
                 right = path_right[d]
             else:
-                right = adagrad.probability(weights, adagrad.score_place(weights, h, x, count, tree.place[a]))
+                right = node_scores.probability(weights, scratch.memo, h, x, count, tree.place[a])
             left = np.int64(tree.left[a])
             goes_right = right > 0.5
             other_mass = p * (1.0 - right if goes_right else right)
             if not settings.greedy and other_mass >= floor and (other_mass > top_p[0] or top[0] == 0):
                 node[size] = left if goes_right else left + 1
                 mass[size] = other_mass
-                adagrad.prefetch(weights, h, count, tree.place[node[size]])
+                node_scores.prefetch(weights, h, count, tree.place[node[size]])
                 size += 1
             a = left + 1 if goes_right else left
             p *= right if goes_right else 1.0 - right
@@ -117,11 +118,12 @@ def _bucket(p):
 
 
 @jit
-def find_top_k(tree, weights, settings, scratch, count, known, top, top_p):
+def find_top_k(tree, weights, settings, budget, scratch, count, known, top, top_p):
     """Find the k most probable labels.
 
     Parameters
     ----------
+    budget : most nodes to open
     scratch : its `waiting` is written
     top, top_p : int64[k], float64[k], written
 
@@ -144,7 +146,7 @@ def find_top_k(tree, weights, settings, scratch, count, known, top, top_p):
         size = top_k.insert(top, top_p, size, tree.label[a], p)
         a = np.int64(-1)
     while a >= 0:
-        if opened >= settings.budget and size > 0:
+        if opened >= budget and size > 0:
             gap = p
             for bucket in range(first, last + 1):  # another node of the same bucket may have more mass
                 item = head[bucket]
@@ -157,7 +159,7 @@ def find_top_k(tree, weights, settings, scratch, count, known, top, top_p):
         if d < known and path[d] == a:
             right = path_right[d]
         else:
-            right = adagrad.probability(weights, adagrad.score_place(weights, h, x, count, tree.place[a]))
+            right = node_scores.probability(weights, scratch.memo, h, x, count, tree.place[a])
         left = np.int64(tree.left[a])
         right_first = right > 0.5
         parent_p = p
@@ -172,10 +174,10 @@ def find_top_k(tree, weights, settings, scratch, count, known, top, top_p):
                 least = max(settings.cut * top_p[0], top_p[k - 1])
                 continue
             bucket = _bucket(q)
-            if child == 0 and (bucket <= first or (opened >= settings.budget and size == 0)):
+            if child == 0 and (bucket <= first or (opened >= budget and size == 0)):
                 a, p = c, q
                 continue
-            adagrad.prefetch(weights, h, count, tree.place[c])
+            node_scores.prefetch(weights, h, count, tree.place[c])
             node[items] = c
             mass[items] = q
             next_item[items] = head[bucket]

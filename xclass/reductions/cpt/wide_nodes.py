@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s, UInt64s
-from ...binary import adagrad
+from ...binary import adagrad, tagged_words
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ZERO
 from ...kernels.jit import jit
-from . import binary_nodes, label_tree, pecoc
+from . import binary_nodes, label_tree, node_scores, pecoc
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = binary_nodes.ROOT_12
@@ -51,6 +51,7 @@ class Scratch(NamedTuple):
     square: Float32s  # float32[m] each, scratch of `pecoc.learn`
     step: Float32s  # float32[m]
     reach: Float32s  # float32[m]
+    memo: node_scores.Memo  # its buffers for training a block
     levels: int  # of the binary tree in a block
 
 
@@ -61,7 +62,8 @@ def scratch(levels: int, most_features: int, depth: int) -> Scratch:
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(2 * most_features, np.int64),
         np.empty(blocks, np.int64), np.empty(blocks, np.int64), np.empty((blocks, m), np.float32),
         np.empty((blocks, m)), np.empty((blocks, m), np.int64), np.empty((blocks, m)), np.empty(m, np.float32),
-        np.empty(m, np.float32), np.empty(m, np.float32), np.empty(m, np.float32), levels,
+        np.empty(m, np.float32), np.empty(m, np.float32), np.empty(m, np.float32), node_scores.new_memo(most_features),
+        levels,
     )  # fmt: skip
 
 
@@ -99,7 +101,7 @@ def _children(tree, root, levels, child):
 @jit
 def _open(tree, weights, scratch, count, root, s, child, v):
     """Score a block into `s` (float32[m]) and estimate its branches `child` (int64[m]) and `v` (float64[m])."""
-    pecoc.score(weights, scratch.h, scratch.x, count, _place(root, s.shape[0]), scratch.at, s)
+    pecoc.score(weights, scratch.h, scratch.x, count, _place(root, s.shape[0]), scratch.at, scratch.memo, s)
     _children(tree, root, scratch.levels, child)
     pecoc.estimate(weights, s, child, v)
 
@@ -170,16 +172,16 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
     for b in range(blocks):
         pecoc.learn(
             weights, scratch.h, scratch.x, count, _place(scratch.root[b], m), scratch.branch[b], scratch.score[b],
-            scratch.square, scratch.step, scratch.reach, weight,
+            scratch.square, scratch.step, scratch.reach, scratch.memo, weight,
         )  # fmt: skip
     if tree.depth[leaf] % scratch.levels > 0:
         return
     if blocks == 0 or _children(tree, scratch.root[blocks - 1], scratch.levels, scratch.child[0]) == m:
         place = _place(leaf, m)
-        pecoc.score(weights, scratch.h, scratch.x, count, place, scratch.at, scratch.other_scores)
+        pecoc.score(weights, scratch.h, scratch.x, count, place, scratch.at, scratch.memo, scratch.other_scores)
         pecoc.learn(
             weights, scratch.h, scratch.x, count, place, 0, scratch.other_scores, scratch.square, scratch.step,
-            scratch.reach, weight,
+            scratch.reach, scratch.memo, weight,
         )  # fmt: skip
 
 
@@ -257,7 +259,7 @@ def _most_probable(waiting_mass):
 
 
 @jit
-def _search(tree, weights, settings, scratch, count, known, floor, label, complete, i, output):
+def _search(tree, weights, settings, budget, scratch, count, known, floor, label, complete, i, output):
     """Find the most probable labels of example i, depth first and the likeliest branch first.
 
     As in tree_search, a branch is not opened if it has no more mass than the last of the labels found. The leaves of a
@@ -265,6 +267,7 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
 
     Parameters
     ----------
+    budget : most blocks to open
     floor : least probability of interest
     label, complete : unless `complete`, the search ends as soon as another label than `label` is the best
     output : Predictions, row i is written
@@ -312,7 +315,7 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
             p = scratch.waiting_mass[depth, best]
             if p < 0.0 or p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
                 depth -= 1
-            elif opened >= settings.budget and size > 0:
+            elif opened >= budget and size > 0:
                 gap = max(gap, p)
                 depth -= 1
             else:
@@ -339,7 +342,7 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
     for i in range(begin, end):
         y = label[i]
         leaf = label_tree.find(tree, y) if y > 0 else np.int64(-1)
-        if learns[i] and leaf < 0 and not _fits(tree, scratch):
+        if learns[i] and ((leaf < 0 and not _fits(tree, scratch)) or tagged_words.is_full(weights.words)):
             return i
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
         floor = 0.0
@@ -353,7 +356,8 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
         if settings.search and tree.size[NODES] > 0:
             complete = whole_search[i] or leaf < 0
             _search(
-                tree, weights, settings, scratch, count, known, 0.0 if complete or settings.greedy else floor, y,
+                tree, weights, settings, settings.learn_budget if learns[i] else settings.budget, scratch, count, known,
+                0.0 if complete or settings.greedy else floor, y,
                 complete, i, output
             )  # fmt: skip
         if learns[i]:

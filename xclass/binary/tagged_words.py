@@ -1,0 +1,443 @@
+"""Store regressors that learn by AdaGrad in tagged words of four bytes, so that no two of them share a weight.
+
+Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011 (the diagonal rule). The table is this
+          project's own: an associative cache in which a word says whose it is; docs/defaults.md has the measurements.
+Cost      O(s) to score or train all regressors of a block on an example of s features: one cache line for each feature.
+Names     w weight | G sum of importance * slope**2 * x**2 | word: w, G and a tag in 32 bits | line: 16 words, a cache
+          line | block: up to three levels of a tree, seven nodes | q number of a regressor within its block | place of
+          a regressor: 8 * block + q | home: one of two lanes where the word of a feature and regressor belongs.
+Differs   from `adagrad`, which finds weights by hashing alone: there, regressors whose hashes collide share a weight.
+          Here a word has a tag, and a regressor without a word has the weight 0. When a line is full, a new word takes
+          the place of the word with the smallest G, if the G that it would begin with is at least as large; otherwise
+          the feature is left out of the step. So what is kept are the weights that have learned most.
+          w has 8 significant bits and G has 2. Both are rounded up or down at random, such that their means are exact.
+
+    word   | sign of w, 1 bit | |w|, 5 bits exponent and 7 bits mantissa | G, 5 and 1 | tag, 13 bits |
+
+The exponents are such that |w| lies between 2**-19 and 2**13 and G between 2**-16 and 2**17; larger numbers become the
+largest, smaller |w| become 0. A word in use is never 0, because its G is not.
+
+The line of a feature and a block, and ten bits of the tag, are bits of the hash of both; the last three bits of the
+tag are q. Three more bits of the hash, the twist, decide the homes of q: lane q ^ twist of each half of the line. A new
+word goes home if one of its homes is empty, otherwise to the lane of the smallest G. A scorer has one word for each
+feature and class, in any lane of a line that depends on both, and 13 bits of the hash as the tag.
+
+A table can be doubled without knowing the hashes: the highest bit of the tag that is not yet part of the line's number
+decides which of two lines a word goes to.
+
+Random numbers are derived from a counter of the features that were learned, so that the same examples give the same
+words. The kernels receive an example as in `adagrad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..array_types import Float32s, Int, Int64s, UInt32s, UInt64s
+from ..kernels import intrinsics, tagged_lines
+from ..kernels.constants import GOLDEN, SPREAD, ZERO
+from ..kernels.jit import bare, jit
+from ..model import stored_arrays
+from ..model.stored_arrays import Stored
+
+LINE_WORDS, LINE_BYTES = tagged_lines.LANES, 4 * tagged_lines.LANES
+# Positions in `Words.state`, and its size. A table is doubled when USED reaches FULL, or LOST reaches MOST_LOST.
+COUNTER, USED, EVICTED, REFUSED, LOST, FULL, MOST_LOST, DOUBLINGS, NUMBERS = range(9)
+STORED = FULL  # numbers of the state that a model file stores
+MOST_DOUBLINGS = 6
+# The first doublings are for what the data need; later ones cost more memory than most data are worth, so they wait
+# until more was lost, that is evicted or refused since the last doubling, than two tables hold.
+EAGER_DOUBLINGS = 3
+EAGER_SHARE, LOST_SHARE = 0.75, 2.0  # of the words of a table: in use, and lost
+NEVER = np.iinfo(np.int64).max
+TAG_BITS, TAG_MASK, NUMBER_MASK = tagged_lines.TAG_BITS, np.uint32(tagged_lines.TAG_MASK), tagged_lines.NUMBER_MASK
+OF_BLOCK = np.uint32(tagged_lines.TAG_MASK & ~NUMBER_MASK)  # bits of a tag without q
+LEAST_TAG = np.uint32(NUMBER_MASK + 1)  # so that the bits of the hash in a tag are never those of an empty word
+LANES = np.uint64(LINE_WORDS)
+
+
+class Words(NamedTuple):
+    """Hold a table of 2**L lines that all regressors share."""
+
+    word: UInt32s  # uint32[16 << L]; lines begin at multiples of 64 bytes
+    shift: np.uint64  # 64 - L
+    tag_shift: np.uint64  # 64 - 13 - L of the table before it was doubled
+    # int64[NUMBERS]: features learned; words in use; evicted; refused; both since the last doubling; limits of the
+    # words in use and of those lost, and of doublings
+    state: Int64s
+
+
+def new_words(line_bits: int, doublings: int = 0) -> Words:
+    """Return an empty table of 2**line_bits lines that may be doubled `doublings` times."""
+    tag_shift = np.uint64(64 - TAG_BITS - line_bits)
+    state = np.zeros(NUMBERS, np.int64)
+    state[DOUBLINGS] = doublings
+    return _with_limit(Words(_aligned(LINE_WORDS << line_bits), np.uint64(64 - line_bits), tag_shift, state))
+
+
+def _with_limit(words: Words) -> Words:
+    """Return a table after setting the numbers of words from which it is doubled."""
+    size, times = len(words.word), doublings(words)
+    words.state[[FULL, MOST_LOST]] = NEVER
+    if times < words.state[DOUBLINGS]:
+        if times < EAGER_DOUBLINGS:
+            words.state[FULL] = int(EAGER_SHARE * size)
+        else:
+            words.state[MOST_LOST] = int(LOST_SHARE * size)
+    return words
+
+
+def _aligned(size: int) -> UInt32s:
+    """Return a zeroed array that begins with a cache line."""
+    memory = np.zeros(size + LINE_WORDS, np.uint32)
+    skip = -memory.ctypes.data // 4 % LINE_WORDS
+    return memory[skip : skip + size]
+
+
+def doublings(words: Words) -> int:
+    """Return how often a table was doubled."""
+    return int(64 - words.shift) - int(64 - TAG_BITS - words.tag_shift)
+
+
+def doubled(words: Words) -> Words:
+    """Return a table of twice as many lines with the same words."""
+    larger = Words(_aligned(2 * len(words.word)), words.shift - np.uint64(1), words.tag_shift, words.state)
+    spread_lines(words.word, larger.word, TAG_BITS - 1 - doublings(words))
+    larger.state[LOST] = 0
+    return _with_limit(larger)
+
+
+def arrays(name: str, words: Words) -> dict[str, Stored]:
+    """Return the arrays of a table that are stored in a model file."""
+    stored = stored_arrays.pack_table(name, {"word": words.word})
+    return {**stored, f"{name}.counts": words.state[:STORED], f"{name}.doublings": np.array([doublings(words)])}
+
+
+def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
+    """Return a new table filled with the arrays of a model file, see `arrays`.
+
+    Any word is valid: weights are always finite. The number of words in use is counted anew.
+
+    Raises
+    ------
+    ModelError
+        if an array does not fit the table.
+    """
+    most = int(words.state[DOUBLINGS])
+    times = stored_arrays.take(f"{name}.doublings", stored, np.int64, (1,))
+    stored_arrays.check_range(f"{name}.doublings", times, 0, most)
+    base = int(64 - words.shift)
+    words = words._replace(word=_aligned(LINE_WORDS << base + int(times[0])), shift=words.shift - np.uint64(times[0]))
+    stored_arrays.unpack_table(name, stored, {"word": words.word})
+    state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
+    stored_arrays.check_range(f"{name}.counts", state, 0, stored_arrays.MAX_COUNT)
+    words.state[:STORED] = state
+    words.state[USED] = np.count_nonzero(words.word)
+    return _with_limit(words)
+
+
+def occupancy(tables: Sequence[Words]) -> str:
+    """Return the line of the summary about the words of some tables."""
+    used, evicted, refused = (sum(int(words.state[i]) for words in tables) for i in (USED, EVICTED, REFUSED))
+    size = sum(len(words.word) for words in tables)
+    return f"weights in use = {used} of {size} ({100 * used / size:.1f}%), evicted = {evicted}, refused = {refused}"
+
+
+# -- kernels
+
+
+@bare
+def is_full(words: Words) -> bool:
+    """Return whether a table should be doubled before more is learned."""
+    full: bool = words.state[USED] >= words.state[FULL] or words.state[LOST] >= words.state[MOST_LOST]
+    return full
+
+
+@jit
+def spread_lines(word: UInt32s, larger: UInt32s, bit: Int) -> None:
+    """Copy each word to the same lane of line 2 i or 2 i + 1, by a bit of its tag.
+
+    Parameters
+    ----------
+    word : uint32[16 * lines], read only
+    larger : uint32[32 * lines], zeros, written
+    """
+    for i in range(len(word)):
+        half = np.int64(word[i]) >> bit & 1
+        larger[(2 * (i >> 4) + half) * LINE_WORDS + (i & LINE_WORDS - 1)] = word[i]
+
+
+@bare
+def locate(words: Words, feature: np.uint64, key: Int) -> tuple[Int, np.uint32]:
+    """Return the position of the line of a feature for a block or class, and the tag, at least LEAST_TAG."""
+    z = (feature ^ (np.uint64(key) * SPREAD)) * GOLDEN
+    position = np.int64((z >> words.shift) * LANES)
+    return position, max(np.uint32(z >> words.tag_shift) & TAG_MASK, LEAST_TAG)
+
+
+@bare
+def prefetch_block(words: Words, h: UInt64s, count: Int, block: Int) -> None:
+    """Prefetch the lines of a block."""
+    for f in range(count):
+        intrinsics.prefetch(
+            words.word, np.int64(((h[f] ^ (np.uint64(block) * SPREAD)) * GOLDEN >> words.shift) * LANES)
+        )
+
+
+@jit
+def score_block(
+    words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, at: Int64s, scores: Float32s, begin: Int
+) -> None:
+    """Write the scores of the eight regressors of a block to `scores[begin:begin + 8]`.
+
+    Parameters
+    ----------
+    at : int64[count], scratch
+    """
+    for f in range(count):  # all lines are fetched before the first is used
+        position, tag = locate(words, h[f], block)
+        intrinsics.prefetch(words.word, position)
+        at[f] = position << TAG_BITS | np.int64(tag)
+    sums = tagged_lines.new_sums()
+    for f in range(count):
+        position, tag = at[f] >> TAG_BITS, np.uint32(at[f]) & TAG_MASK
+        elsewhere = tagged_lines.add_line(sums, words.word, position, tag, x[f])
+        while elsewhere != 0:
+            lane = intrinsics.trailing_zeros(np.uint64(elsewhere))
+            elsewhere &= elsewhere - 1
+            word: Any = words.word[position + lane]
+            tagged_lines.add_to_sum(sums, np.int64(word) & NUMBER_MASK, tagged_lines.decode_w(word) * x[f])
+    tagged_lines.store_sums(sums, scores, begin)
+
+
+@bare
+def _lane_elsewhere(words: Words, position: Int, lanes: Int, key: Int) -> Int:
+    """Return the lowest of some lanes whose word has the tag `key`, or -1."""
+    while lanes != 0:
+        lane = intrinsics.trailing_zeros(np.uint64(lanes))
+        if np.int64(words.word[position + lane] & TAG_MASK) == key:
+            return lane
+        lanes &= lanes - 1
+    return -1
+
+
+@bare
+def _weakest(words: Words, position: Int, g: Any) -> Int:
+    """Return the lane that a new word with this G takes, or -1 if it is refused, and count it."""
+    lane = tagged_lines.weakest_lane(words.word, position)
+    word: Any = words.word[position + lane]
+    if word == 0:
+        words.state[USED] += 1
+    elif g >= tagged_lines.decode_g(word):
+        words.state[EVICTED] += 1
+        words.state[LOST] += 1
+    else:
+        words.state[REFUSED] += 1
+        words.state[LOST] += 1
+        return -1
+    return lane
+
+
+@jit
+def _search_and_learn(
+    words: Words, position: Int, tag: np.uint32, missing: Int, elsewhere: Int, square: Float32s, x: np.float32,
+    number: Int, rate: Float32s, begin: Int,
+) -> None:  # fmt: skip
+    """Do what `tagged_lines.learn_line` left: find words elsewhere than at home, and add new ones to full homes.
+
+    Parameters
+    ----------
+    missing : bits of the regressors
+    elsewhere : bits of the lanes with words of the feature and block that are not at home
+    number : of the step, for random numbers
+    rate : see `tagged_lines.learn_line`, written
+    """
+    twist = np.int64(tag) & NUMBER_MASK
+    for phase in range(3):
+        for q in range(tagged_lines.HALF_LANES):
+            if missing >> q & 1 == 0:
+                continue
+            key = np.int64(tag & OF_BLOCK) | q
+            total = square[q] * (x * x)
+            lane: Int = np.int64(-1)
+            rest: Int = 0
+            if phase == 0:
+                lane = _lane_elsewhere(words, position, elsewhere, key)
+                if lane >= 0:
+                    word: Any = words.word[position + lane]
+                    total += tagged_lines.decode_g(word)
+                    rest = np.int64(word) & ~(tagged_lines.G_CODES - 1 << tagged_lines.G_FIELD)
+            else:
+                if phase == 1:
+                    for home in ((q ^ twist), (q ^ twist) + tagged_lines.HALF_LANES):
+                        if lane < 0 and words.word[position + home] == 0:
+                            lane = home
+                            words.state[USED] += 1
+                else:
+                    lane = _weakest(words, position, total)
+                rest = key
+            if lane < 0:
+                continue
+            missing &= ~(1 << q)
+            random = tagged_lines.random32(number, q, tagged_lines.G_RANDOM)
+            words.word[position + lane] = np.uint32(rest | tagged_lines.encode_g(total, random))
+            if total > ZERO:
+                rate[begin + q] = x * tagged_lines.inverse_root(total)
+
+
+@jit
+def add_squares(
+    words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, square: Float32s, rate: Float32s, reach: Float32s
+) -> int:
+    """Add square * x**2 to G of the regressors of a block, and compute the rates of their features.
+
+    Parameters
+    ----------
+    words : written
+    square : float32[8], importance * slope**2, 0 for regressors that do not learn; read only
+    rate : float32[8 * count], written: x / sqrt(G) of each feature and regressor, by the estimate
+        `tagged_lines.inverse_root`; 0 where it has no weight
+    reach : float32[8], written: the sums of x * rate
+
+    Returns
+    -------
+    Number of the step, for `move`.
+    """
+    number: int = words.state[COUNTER]
+    words.state[COUNTER] += count
+    sums = tagged_lines.new_sums()
+    for f in range(count):
+        position, tag = locate(words, h[f], block)
+        left = tagged_lines.learn_line(
+            words.word, position, tag, square, x[f], np.uint32(number + f), rate, 8 * f, sums
+        )
+        words.state[USED] += intrinsics.count_ones(np.uint64(left >> 24))
+        if left & 255 != 0:
+            _search_and_learn(
+                words,
+                position,
+                tag,
+                left & 255,
+                left >> 8 & 65535,
+                square,
+                x[f],
+                np.int64(np.uint32(number + f)),
+                rate,
+                8 * f,
+            )
+            left &= 255
+            while left != 0:
+                q = intrinsics.trailing_zeros(np.uint64(left))
+                left &= left - 1
+                tagged_lines.add_to_sum(sums, q, x[f] * rate[8 * f + q])
+    tagged_lines.store_sums(sums, reach, 0)
+    return number
+
+
+@jit
+def move(words: Words, h: UInt64s, count: Int, block: Int, step: Float32s, rate: Float32s, number: Int) -> None:
+    """Subtract step * rate from the weights of a block.
+
+    Parameters
+    ----------
+    words : written
+    step : float32[8]
+    rate, number : as written and returned by `add_squares`
+    """
+    for f in range(count):
+        position, tag = locate(words, h[f], block)
+        missing = tagged_lines.move_line(words.word, position, tag, step, np.uint32(number + f), rate, 8 * f)
+        while missing != 0:
+            q = intrinsics.trailing_zeros(np.uint64(missing))
+            missing &= missing - 1
+            key = (tag & OF_BLOCK) | np.uint32(q)
+            lanes = tagged_lines.match_lanes(words.word, position, key)
+            while lanes != 0:
+                lane = intrinsics.trailing_zeros(np.uint64(lanes))
+                lanes &= lanes - 1
+                word: Any = words.word[position + lane]
+                if word != 0:
+                    random = tagged_lines.random32(np.int64(np.uint32(number + f)), q, tagged_lines.W_RANDOM)
+                    w = tagged_lines.decode_w(word) - step[q] * rate[8 * f + q]
+                    words.word[position + lane] = np.uint32(
+                        np.int64(word) & ((1 << tagged_lines.W_FIELD) - 1) | tagged_lines.encode_w(w, random)
+                    )
+                    break
+
+
+@jit
+def read_words(
+    words: Words, at: Int64s, tag: UInt32s, w: Float32s, g: Float32s, begin: Int, end: Int
+) -> None:  # fmt: skip
+    """Find the words of scorers begin..end-1, and read their weights and G, 0 where there is none.
+
+    Parameters
+    ----------
+    at : int64[...], positions of lines, replaced by those of words; of another word of the line if there is none
+    tag : uint32[...], see `locate`
+    w, g : float32[...], written
+    """
+    for i in range(begin, end):
+        lanes = tagged_lines.match_lanes(words.word, at[i], tag[i])
+        # no branch, because it could not be predicted
+        at[i] += intrinsics.trailing_zeros(np.uint64(lanes)) & LINE_WORDS - 1
+        word = words.word[at[i]] & np.uint32(-np.int64(lanes != 0))
+        w[i] = tagged_lines.decode_w(word)
+        g[i] = tagged_lines.decode_g(word)
+
+
+@jit
+def step_words(
+    x: Float32s, count: Int, w: Float32s, g: Float32s, code: UInt32s, begin: Int, square: np.float32,
+    step: np.float32, delta: np.float32, number: Int,
+) -> None:  # fmt: skip
+    """Add square * x**2 to G of a scorer, subtract step * x / sqrt(G + delta) from its weights, and round both.
+
+    Parameters
+    ----------
+    x : float32[count]
+    w, g : float32[...], items begin..begin+count-1 are written
+    code : uint32[...], these items are written: the bits of the words without tags
+    number : number of the first feature among all that were learned, for random numbers
+    """
+    first = np.uint64(begin)
+    for f in range(count):
+        i = first + np.uint64(f)  # unsigned, so that the loop becomes vector instructions
+        total = g[i] + square * x[f] * x[f]
+        moved = w[i] - step * x[f] / np.sqrt(total + delta)
+        g_code = tagged_lines.encode_g(total, tagged_lines.random32(number + f, 0, tagged_lines.G_RANDOM))
+        w_code = tagged_lines.encode_w(moved, tagged_lines.random32(number + f, 0, tagged_lines.W_RANDOM))
+        bits = np.uint32(g_code | w_code)
+        code[i] = bits
+        w[i] = tagged_lines.decode_w(bits)
+        g[i] = tagged_lines.decode_g(bits)
+
+
+@jit
+def write_words(
+    words: Words, x: Float32s, count: Int, at: Int64s, tag: UInt32s, w: Float32s, g: Float32s, code: UInt32s,
+    begin: Int, square: np.float32,
+) -> None:  # fmt: skip
+    """Store what `step_words` computed, and add the words that are missing.
+
+    A scorer that is refused a word keeps the weight 0.
+
+    Parameters
+    ----------
+    words : written
+    at : positions of the words, or of any word of their lines; written where words are added
+    """
+    for f in range(count):
+        i = begin + f
+        if words.word[at[i]] & TAG_MASK != tag[i]:
+            line: Any = at[i] & ~np.int64(LINE_WORDS - 1)
+            lane = _weakest(words, line, square * x[f] * x[f])
+            if lane < 0:
+                w[i] = ZERO
+                g[i] = ZERO
+                continue
+            at[i] = line + lane
+        words.word[at[i]] = tag[i] | code[i]

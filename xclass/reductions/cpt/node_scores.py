@@ -1,0 +1,92 @@
+"""Score and train the regressors of the nodes of a binary tree, whichever layout their weights have.
+
+Idea      If weights are tagged words, a pass over the features scores all nodes of a block, and the scores are kept for
+          the other nodes of the block until the example is learned. On a path, the nodes of a block learn together.
+Names     block, place: see `label_tree` | memo: the scores of blocks that were scored for the current example.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...array_types import Float32s, Int64s
+from ...binary import adagrad, tagged_words
+from ...kernels.constants import ZERO
+from ...kernels.jit import bare, jit
+
+MEMO_ROWS = 512  # blocks whose scores are kept; a power of two
+EXAMPLE_SHIFT = 32  # a key of the memo is (number of the example << EXAMPLE_SHIFT) + block
+
+
+class Memo(NamedTuple):
+    """Hold the scores of blocks for the current example."""
+
+    key: Int64s  # int64[MEMO_ROWS]
+    score: Float32s  # float32[8 * MEMO_ROWS]
+    example: Int64s  # int64[1], number of the current example
+    block_score: Float32s  # float32[8], scores of a block that is trained
+    block_label: Float32s  # float32[8], labels of its regressors, 0 for those that do not learn
+    block: adagrad.BlockScratch
+
+
+def new_memo(most_features: int) -> Memo:
+    """Return an empty memo for examples of up to `most_features` features."""
+    return Memo(
+        np.full(MEMO_ROWS, -1, np.int64), np.empty(8 * MEMO_ROWS, np.float32), np.zeros(1, np.int64),
+        np.empty(8, np.float32), np.empty(8, np.float32), adagrad.block_scratch(most_features),
+    )  # fmt: skip
+
+
+# -- kernels
+#
+# `memo` is a Memo that is written; `weights` are adagrad.Weights, written by the functions that train; `h`, `x` and
+# `count` are an example as in `adagrad`.
+
+
+@bare
+def forget(memo):
+    """Begin a new example, or score blocks again because their weights have changed."""
+    memo.example[0] += 1
+
+
+@bare
+def prefetch(weights, h, count, place):
+    """Prefetch the weights of a node if it is the first of its block, because the others share its lines."""
+    if weights.tagged:
+        if place & 7 == 1:
+            tagged_words.prefetch_block(weights.words, h, count, place >> 3)
+    else:
+        adagrad.prefetch(weights, h, count, place)
+
+
+@bare
+def score(weights, memo, h, x, count, place):
+    """Return the score of the regressor at `place` as float32."""
+    if not weights.tagged:
+        return adagrad.score_place(weights, h, x, count, place)
+    block = place >> 3
+    row = block & (MEMO_ROWS - 1)
+    key = (memo.example[0] << EXAMPLE_SHIFT) + block
+    if memo.key[row] != key:
+        tagged_words.score_block(weights.words, h, x, count, block, memo.block.at, memo.score, 8 * row)
+        memo.key[row] = key
+    return memo.score[8 * row + (place & 7)]
+
+
+@bare
+def probability(weights, memo, h, x, count, place):
+    """Return the probability of right according to the regressor at `place`."""
+    return adagrad.probability(weights, score(weights, memo, h, x, count, place))
+
+
+@jit
+def train(weights, memo, h, x, count, place, y, weight):
+    """Train the regressor at `place`, whose weights are tagged words, towards y, -1 or 1."""
+    forget(memo)
+    memo.block_label[:] = ZERO
+    memo.block_label[place & 7] = y
+    memo.block_score[place & 7] = score(weights, memo, h, x, count, place)
+    adagrad.learn_block(weights, h, x, count, place >> 3, memo.block_score, memo.block_label, weight, memo.block)
+    forget(memo)
