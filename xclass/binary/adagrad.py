@@ -91,6 +91,11 @@ def new_weights(
     return Weights(flat, np.uint64(64 - bits), kind, np.float32(rate), plain, tagged, words)
 
 
+def copied(weights: Weights) -> Weights:
+    """Return a copy of a table."""
+    return weights._replace(flat=weights.flat.copy(), words=tagged_words.copied(weights.words))
+
+
 def weights_arrays(name: str, weights: Weights) -> dict[str, Stored]:
     """Return the arrays of a table that are stored in a model file."""
     if weights.tagged:

@@ -37,13 +37,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..array_types import Float32s, Int, Int64s, UInt32s, UInt64s
-from ..kernels import intrinsics, tagged_lines
+from ..kernels import intrinsics, tagged_format, tagged_lines
 from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
+from ..system import memory
 
-LINE_WORDS, LINE_BYTES = tagged_lines.LANES, 4 * tagged_lines.LANES
+LINE_WORDS, LINE_BYTES = tagged_format.LANES, 4 * tagged_format.LANES
 # Positions in `Words.state`, and its size. A table is doubled when USED reaches FULL, or LOST reaches MOST_LOST.
 COUNTER, USED, EVICTED, REFUSED, LOST, FULL, MOST_LOST, DOUBLINGS, NUMBERS = range(9)
 STORED = FULL  # numbers of the state that a model file stores
@@ -53,8 +54,8 @@ MOST_DOUBLINGS = 6
 EAGER_DOUBLINGS = 3
 EAGER_SHARE, LOST_SHARE = 0.75, 2.0  # of the words of a table: in use, and lost
 NEVER = np.iinfo(np.int64).max
-TAG_BITS, TAG_MASK, NUMBER_MASK = tagged_lines.TAG_BITS, np.uint32(tagged_lines.TAG_MASK), tagged_lines.NUMBER_MASK
-OF_BLOCK = np.uint32(tagged_lines.TAG_MASK & ~NUMBER_MASK)  # bits of a tag without q
+TAG_BITS, TAG_MASK, NUMBER_MASK = tagged_format.TAG_BITS, np.uint32(tagged_format.TAG_MASK), tagged_format.NUMBER_MASK
+OF_BLOCK = np.uint32(tagged_format.TAG_MASK & ~NUMBER_MASK)  # bits of a tag without q
 LEAST_TAG = np.uint32(NUMBER_MASK + 1)  # so that the bits of the hash in a tag are never those of an empty word
 LANES = np.uint64(LINE_WORDS)
 
@@ -68,6 +69,25 @@ class Words(NamedTuple):
     # int64[NUMBERS]: features learned; words in use; evicted; refused; both since the last doubling; limits of the
     # words in use and of those lost, and of doublings
     state: Int64s
+
+
+class Pairs(NamedTuple):
+    """Hold what is known about the words of some pairs of a feature and a class while an example is learned."""
+
+    at: Int64s  # int64[n], position of the word, or of another one of its line if there is none
+    tag: UInt32s  # uint32[n], tag of the word, see `locate`
+    w: Float32s  # float32[n], its weight
+    g: Float32s  # float32[n], its G
+    code: UInt32s  # uint32[n], scratch: bits of the word after a step, without the tag
+    before: UInt32s  # uint32[n], bits of the word as they were last read or written, without the tag
+
+
+def new_pairs(size: int) -> Pairs:
+    """Return memory for a number of pairs."""
+    return Pairs(
+        np.empty(size, np.int64), np.empty(size, np.uint32), np.empty(size, np.float32), np.empty(size, np.float32),
+        np.empty(size, np.uint32), np.empty(size, np.uint32),
+    )  # fmt: skip
 
 
 def new_words(line_bits: int, doublings: int = 0) -> Words:
@@ -95,6 +115,13 @@ def _aligned(size: int) -> UInt32s:
     memory = np.zeros(size + LINE_WORDS, np.uint32)
     skip = -memory.ctypes.data // 4 % LINE_WORDS
     return memory[skip : skip + size]
+
+
+def copied(words: Words) -> Words:
+    """Return a copy of a table."""
+    word = _aligned(len(words.word))
+    word[:] = words.word
+    return words._replace(word=word, state=words.state.copy())
 
 
 def doublings(words: Words) -> int:
@@ -130,6 +157,12 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     times = stored_arrays.take(f"{name}.doublings", stored, np.int64, (1,))
     stored_arrays.check_range(f"{name}.doublings", times, 0, most)
     base = int(64 - words.shift)
+    needed, free = LINE_BYTES << base + int(times[0]), memory.available()
+    if free is not None and needed > free:
+        raise stored_arrays.unfit(
+            f"{name}.doublings",
+            f"the table takes {needed / 2**20:,.0f} MB, but only {free / 2**20:,.0f} MB of memory are free",
+        )
     words = words._replace(word=_aligned(LINE_WORDS << base + int(times[0])), shift=words.shift - np.uint64(times[0]))
     stored_arrays.unpack_table(name, stored, {"word": words.word})
     state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
@@ -209,7 +242,7 @@ def score_block(
             lane = intrinsics.trailing_zeros(np.uint64(elsewhere))
             elsewhere &= elsewhere - 1
             word: Any = words.word[position + lane]
-            tagged_lines.add_to_sum(sums, np.int64(word) & NUMBER_MASK, tagged_lines.decode_w(word) * x[f])
+            tagged_lines.add_to_sum(sums, np.int64(word) & NUMBER_MASK, tagged_format.decode_w(word) * x[f])
     tagged_lines.store_sums(sums, scores, begin)
 
 
@@ -231,7 +264,7 @@ def _weakest(words: Words, position: Int, g: Any) -> Int:
     word: Any = words.word[position + lane]
     if word == 0:
         words.state[USED] += 1
-    elif g >= tagged_lines.decode_g(word):
+    elif g >= tagged_format.decode_g(word):
         words.state[EVICTED] += 1
         words.state[LOST] += 1
     else:
@@ -257,7 +290,7 @@ def _search_and_learn(
     """
     twist = np.int64(tag) & NUMBER_MASK
     for phase in range(3):
-        for q in range(tagged_lines.HALF_LANES):
+        for q in range(tagged_format.HALF_LANES):
             if missing >> q & 1 == 0:
                 continue
             key = np.int64(tag & OF_BLOCK) | q
@@ -268,11 +301,11 @@ def _search_and_learn(
                 lane = _lane_elsewhere(words, position, elsewhere, key)
                 if lane >= 0:
                     word: Any = words.word[position + lane]
-                    total += tagged_lines.decode_g(word)
-                    rest = np.int64(word) & ~(tagged_lines.G_CODES - 1 << tagged_lines.G_FIELD)
+                    total += tagged_format.decode_g(word)
+                    rest = np.int64(word) & ~(tagged_format.G_CODES - 1 << tagged_format.G_FIELD)
             else:
                 if phase == 1:
-                    for home in ((q ^ twist), (q ^ twist) + tagged_lines.HALF_LANES):
+                    for home in ((q ^ twist), (q ^ twist) + tagged_format.HALF_LANES):
                         if lane < 0 and words.word[position + home] == 0:
                             lane = home
                             words.state[USED] += 1
@@ -282,10 +315,10 @@ def _search_and_learn(
             if lane < 0:
                 continue
             missing &= ~(1 << q)
-            random = tagged_lines.random32(number, q, tagged_lines.G_RANDOM)
-            words.word[position + lane] = np.uint32(rest | tagged_lines.encode_g(total, random))
+            random = tagged_format.random32(number, q, tagged_format.G_RANDOM)
+            words.word[position + lane] = np.uint32(rest | tagged_format.encode_g(total, random))
             if total > ZERO:
-                rate[begin + q] = x * tagged_lines.inverse_root(total)
+                rate[begin + q] = x * tagged_format.inverse_root(total)
 
 
 @jit
@@ -299,7 +332,7 @@ def add_squares(
     words : written
     square : float32[8], importance * slope**2, 0 for regressors that do not learn; read only
     rate : float32[8 * count], written: x / sqrt(G) of each feature and regressor, by the estimate
-        `tagged_lines.inverse_root`; 0 where it has no weight
+        `tagged_format.inverse_root`; 0 where it has no weight
     reach : float32[8], written: the sums of x * rate
 
     Returns
@@ -360,84 +393,108 @@ def move(words: Words, h: UInt64s, count: Int, block: Int, step: Float32s, rate:
                 lanes &= lanes - 1
                 word: Any = words.word[position + lane]
                 if word != 0:
-                    random = tagged_lines.random32(np.int64(np.uint32(number + f)), q, tagged_lines.W_RANDOM)
-                    w = tagged_lines.decode_w(word) - step[q] * rate[8 * f + q]
+                    random = tagged_format.random32(np.int64(np.uint32(number + f)), q, tagged_format.W_RANDOM)
+                    w = tagged_format.decode_w(word) - step[q] * rate[8 * f + q]
                     words.word[position + lane] = np.uint32(
-                        np.int64(word) & ((1 << tagged_lines.W_FIELD) - 1) | tagged_lines.encode_w(w, random)
+                        np.int64(word) & ((1 << tagged_format.W_FIELD) - 1) | tagged_format.encode_w(w, random)
                     )
                     break
 
 
 @jit
-def read_words(
-    words: Words, at: Int64s, tag: UInt32s, w: Float32s, g: Float32s, begin: Int, end: Int
-) -> None:  # fmt: skip
-    """Find the words of scorers begin..end-1, and read their weights and G, 0 where there is none.
+def read_words(words: Words, pairs: Pairs, begin: Int, end: Int) -> None:
+    """Find the words of the pairs begin..end-1, and read their weights and G, 0 where there is none.
 
     Parameters
     ----------
-    at : int64[...], positions of lines, replaced by those of words; of another word of the line if there is none
-    tag : uint32[...], see `locate`
-    w, g : float32[...], written
+    pairs : `at` holds positions of lines, and `tag` is set; written
     """
+    at, tag, w, g, _, before = pairs
     for i in range(begin, end):
         lanes = tagged_lines.match_lanes(words.word, at[i], tag[i])
         # no branch, because it could not be predicted
         at[i] += intrinsics.trailing_zeros(np.uint64(lanes)) & LINE_WORDS - 1
         word = words.word[at[i]] & np.uint32(-np.int64(lanes != 0))
-        w[i] = tagged_lines.decode_w(word)
-        g[i] = tagged_lines.decode_g(word)
+        w[i] = tagged_format.decode_w(word)
+        g[i] = tagged_format.decode_g(word)
+        before[i] = word & ~TAG_MASK
+
+
+@bare
+def _stepped(
+    w: Any, g: Any, x: Any, square: np.float32, step: np.float32, delta: np.float32, number: Int
+) -> Any:  # fmt: skip
+    """Return the bits, but for the tag, of a word after a step, see `step_words`."""
+    total = g + square * x * x
+    moved = w - step * x / np.sqrt(total + delta)
+    g_code = tagged_format.encode_g(total, tagged_format.random32(number, 0, tagged_format.G_RANDOM))
+    w_code = tagged_format.encode_w(moved, tagged_format.random32(number, 0, tagged_format.W_RANDOM))
+    return np.uint32(g_code | w_code)
 
 
 @jit
 def step_words(
-    x: Float32s, count: Int, w: Float32s, g: Float32s, code: UInt32s, begin: Int, square: np.float32,
-    step: np.float32, delta: np.float32, number: Int,
+    x: Float32s, count: Int, pairs: Pairs, begin: Int, square: np.float32, step: np.float32, delta: np.float32,
+    number: Int,
 ) -> None:  # fmt: skip
     """Add square * x**2 to G of a scorer, subtract step * x / sqrt(G + delta) from its weights, and round both.
 
     Parameters
     ----------
     x : float32[count]
-    w, g : float32[...], items begin..begin+count-1 are written
-    code : uint32[...], these items are written: the bits of the words without tags
+    pairs : `w`, `g` and `code` of the items begin..begin+count-1 are written
     number : number of the first feature among all that were learned, for random numbers
     """
+    _, _, w, g, code, _ = pairs
     first = np.uint64(begin)
     for f in range(count):
         i = first + np.uint64(f)  # unsigned, so that the loop becomes vector instructions
-        total = g[i] + square * x[f] * x[f]
-        moved = w[i] - step * x[f] / np.sqrt(total + delta)
-        g_code = tagged_lines.encode_g(total, tagged_lines.random32(number + f, 0, tagged_lines.G_RANDOM))
-        w_code = tagged_lines.encode_w(moved, tagged_lines.random32(number + f, 0, tagged_lines.W_RANDOM))
-        bits = np.uint32(g_code | w_code)
+        bits = _stepped(w[i], g[i], x[f], square, step, delta, number + f)
         code[i] = bits
-        w[i] = tagged_lines.decode_w(bits)
-        g[i] = tagged_lines.decode_g(bits)
+        w[i] = tagged_format.decode_w(bits)
+        g[i] = tagged_format.decode_g(bits)
 
 
 @jit
 def write_words(
-    words: Words, x: Float32s, count: Int, at: Int64s, tag: UInt32s, w: Float32s, g: Float32s, code: UInt32s,
-    begin: Int, square: np.float32,
+    words: Words, x: Float32s, count: Int, pairs: Pairs, begin: Int, square: np.float32, step: np.float32,
+    delta: np.float32, number: Int,
 ) -> None:  # fmt: skip
-    """Store what `step_words` computed, and add the words that are missing.
+    """Store what `step_words` computed from the same arguments, and add the words that are missing.
 
-    A scorer that is refused a word keeps the weight 0.
+    If a word is not as the pair left it, because its feature occurs twice in the example, the step is taken from the
+    word as it is now. A pair that is refused a word keeps the weight 0.
 
     Parameters
     ----------
-    words : written
-    at : positions of the words, or of any word of their lines; written where words are added
+    words, pairs : written
     """
+    at, tag, w, g, code, before = pairs
     for f in range(count):
         i = begin + f
-        if words.word[at[i]] & TAG_MASK != tag[i]:
+        own: Any = tag[i]
+        if words.word[at[i]] & TAG_MASK != own:
             line: Any = at[i] & ~np.int64(LINE_WORDS - 1)
-            lane = _weakest(words, line, square * x[f] * x[f])
+            lanes = tagged_lines.match_lanes(words.word, line, own)
+            lane: Int
+            if lanes != 0:
+                lane = np.int64(intrinsics.trailing_zeros(np.uint64(lanes)))
+            else:
+                lane = _weakest(words, line, square * x[f] * x[f])
+                before[i] = np.uint32(0)
             if lane < 0:
                 w[i] = ZERO
                 g[i] = ZERO
                 continue
             at[i] = line + lane
-        words.word[at[i]] = tag[i] | code[i]
+            if lanes == 0:
+                words.word[at[i]] = own
+        current: Any = words.word[at[i]] & ~TAG_MASK
+        if current != before[i]:
+            old_w, old_g = tagged_format.decode_w(current), tagged_format.decode_g(current)
+            bits = _stepped(old_w, old_g, x[f], square, step, delta, number + f)
+            code[i] = bits
+            w[i] = tagged_format.decode_w(bits)
+            g[i] = tagged_format.decode_g(bits)
+        words.word[at[i]] = own | code[i]
+        before[i] = code[i]

@@ -362,7 +362,8 @@ def check(spec: Spec) -> None:
             "classes"
         )
     if o.layout == "tagged" and spec.name != "cpt":
-        raise UsageError(f"--layout tagged belongs to --cpt and --multiclass; with --{spec.name}, give odd or vw")
+        learner = "" if spec.name == "scalar" else f"with --{spec.name}, "
+        raise UsageError(f"--layout tagged belongs to --cpt and --multiclass; {learner}give odd or vw")
     if o.constant is not None and spec.name != "scalar":
         raise UsageError(
             f"-C has no effect with --{spec.name}, whose subproblems each have a constant of their own; "

@@ -41,6 +41,7 @@ F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the ty
 _marked: list[FunctionType] = []
 _without_dispatcher: list[_Kernel] = []  # kernels that may have no dispatcher yet
 _dispatcher_lock = threading.RLock()  # stages on different threads may call kernels for the first time at once
+_installers: list[Callable[[], None]] = []  # see `before_compiling`
 _active = False
 _hide_scipy = True  # whether SciPy is hidden while numba is imported and kernels are loaded
 _can_compile = False  # whether numba's types and functions are registered
@@ -85,6 +86,11 @@ def allocating(function: F) -> F:
     """Mark a kernel that creates arrays but is called by bare kernels, whose flags it would otherwise inherit."""
     vars(function)["kernel_kind"] = "allocating"
     return jit(function)
+
+
+def before_compiling(install: Callable[[], None]) -> None:
+    """Note a function that replaces plain functions by numba intrinsics; it is called before anything is compiled."""
+    _installers.append(install)
 
 
 def activate(hide_scipy: bool = True) -> None:
@@ -192,12 +198,13 @@ def _create_dispatchers() -> None:
         if not _can_compile:
             from numba.core.registry import cpu_target
 
-            from . import intrinsics, tagged_lines
+            from . import intrinsics
 
             with _without_scipy():
                 cpu_target.target_context.refresh()
             intrinsics.install()
-            tagged_lines.install()
+            for install in _installers:
+                install()
             _can_compile = True
         while _without_dispatcher:
             _without_dispatcher.pop().dispatcher()

@@ -17,68 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..array_types import AnyArray, Float32s, Int, UInt32s
-from . import intrinsics
-from .constants import ZERO
-from .jit import bare
+from . import jit, tagged_format
+from .tagged_format import G_CODES, G_FIELD, G_RANDOM, HALF_LANES, LANES, NUMBER_MASK, TAG_MASK, W_FIELD, W_RANDOM
 
-# tells `kernel_cache` to hash this file and another, because numba compiles the intrinsics, not these functions
-BY_SOURCE = ("tagged_lines_code.py",)
-LANES, HALF_LANES = 16, 8  # words of a line, and regressors of a block
-TAG_BITS, TAG_MASK, NUMBER_MASK = 13, 0x1FFF, 7  # the tag of a word, and the regressor's number within it
-# |w| is W_SCALE times the float32 with the bits code << W_SHIFT, and G is G_SCALE times that with code << G_SHIFT
-W_SCALE, W_SHIFT, W_CODES = np.float32(2.0**108), 16, 4096
-G_SCALE, G_SHIFT, G_CODES = np.float32(2.0**111), 22, 64
-W_UNIT, G_UNIT = np.float32(2.0**-108), np.float32(2.0**-111)
-ROOT_BITS = 0x5F375A86  # the bits of an estimate of 1 / sqrt(g) are these less half of the bits of g
-W_FIELD, G_FIELD = 19, TAG_BITS  # lowest bit of each code in a word
-LANE_STEP = 0x9E3779B9  # random numbers of lanes: (number + lane * LANE_STEP) * multiplier, modulo 2**32
-G_RANDOM, W_RANDOM = 0x85EBCA6B, 0xC2B2AE35  # multipliers
-
+# tells `kernel_cache` to hash these files, because numba compiles the intrinsics, not the functions of this one
+BY_SOURCE = ("tagged_format.py", "tagged_lines_code.py")
 _LANE = np.arange(LANES, dtype=np.uint32)
-
-
-@bare
-def random32(number: Int, lane: Int, multiplier: Int) -> int:
-    """Return a number below 2**32 that decides the rounding of a code; `lane` is 0 to 7."""
-    return ((int(number) + int(lane) * LANE_STEP) & 0xFFFFFFFF) * int(multiplier) & 0xFFFFFFFF
-
-
-@bare
-def inverse_root(g: np.float32) -> np.float32:
-    """Return an estimate of 1 / sqrt(g) with a relative error below 3.5 %, 0 if g is 0; equal on all processors."""
-    estimate = intrinsics.from_bits32(np.int32(ROOT_BITS - (np.int64(intrinsics.bits_of32(g)) >> 1)))
-    return estimate if g > ZERO else ZERO
-
-
-@bare
-def decode_w(word: np.uint32) -> np.float32:
-    """Return the weight of a word."""
-    # no branch, because it could not be predicted
-    bits = np.int64(word) >> W_FIELD - W_SHIFT & (W_CODES - 1 << W_SHIFT)
-    return intrinsics.from_bits32(np.int32(bits)) * (W_SCALE * np.float32(1 - 2 * (np.int64(word) >> 31)))
-
-
-@bare
-def decode_g(word: np.uint32) -> np.float32:
-    """Return G of a word, 0 for an empty word."""
-    bits = np.int64(word) << G_SHIFT - G_FIELD & (G_CODES - 1 << G_SHIFT)
-    return intrinsics.from_bits32(np.int32(bits)) * G_SCALE
-
-
-@bare
-def encode_w(w: np.float32, random: Int) -> Int:
-    """Return the bits of a word that hold weight w, rounded by the highest bits of a random number below 2**32."""
-    bits = np.int64(intrinsics.bits_of32(w * W_UNIT))
-    # no branches, so that loops over weights become vector instructions
-    code = min(((bits & 0x7FFFFFFF) + (random >> 32 - W_SHIFT)) >> W_SHIFT, W_CODES - 1)
-    return (code << W_FIELD) | (bits & (np.int64(code > 0) << 31))
-
-
-@bare
-def encode_g(g: np.float32, random: Int) -> Int:
-    """Return the bits of a word that hold G, rounded by the highest bits of a random number below 2**32."""
-    code = (np.int64(intrinsics.bits_of32(g * G_UNIT)) + (random >> 32 - G_SHIFT)) >> G_SHIFT
-    return min(max(code, 1), G_CODES - 1) << G_FIELD
 
 
 def new_sums() -> Float32s:
@@ -106,7 +50,7 @@ def _places(line: UInt32s, tag: Int) -> tuple[AnyArray, list[int]]:
     """
     difference = line ^ ((_LANE & NUMBER_MASK) ^ np.uint32(tag))
     at_home = (difference & TAG_MASK) == 0
-    elsewhere = ((difference & TAG_MASK & ~NUMBER_MASK) == 0) & ((difference & NUMBER_MASK) != 0)
+    elsewhere = ((difference & (TAG_MASK & ~NUMBER_MASK)) == 0) & ((difference & NUMBER_MASK) != 0)
     home = []
     for q in range(HALF_LANES):
         lane = q ^ (int(tag) & NUMBER_MASK)
@@ -128,7 +72,7 @@ def add_line(sums: Float32s, words: UInt32s, position: Int, tag: Int, x: np.floa
     line = words[position : position + LANES]
     elsewhere, home = _places(line, tag)
     for q in range(HALF_LANES):
-        w = decode_w(line[home[q]]) if home[q] >= 0 else np.float32(0)
+        w = tagged_format.decode_w(line[home[q]]) if home[q] >= 0 else np.float32(0)
         sums[q] += w * x
     return _mask(elsewhere)
 
@@ -146,8 +90,8 @@ def learn_line(
     ----------
     square : float32[8]
     reach : numbers of `new_sums`, to which x * rate is added
-    random : number of the step, see `random32`
-    rate : `rate[begin:begin + 8]` is written: x * inverse_root(G), 0 where nothing was done
+    random : number of the step, see `tagged_format.random32`
+    rate : `rate[begin:begin + 8]` is written: x * tagged_format.inverse_root(G), 0 where nothing was done
 
     Returns
     -------
@@ -166,7 +110,7 @@ def learn_line(
         lane = home[q]
         word = line[lane] & np.uint32(~(G_CODES - 1 << G_FIELD) & 0xFFFFFFFF) if lane >= 0 else np.uint32(0)
         if lane >= 0:
-            g += decode_g(line[lane])
+            g += tagged_format.decode_g(line[lane])
         elif elsewhere.any():
             missing |= 1 << q
             continue
@@ -178,8 +122,8 @@ def learn_line(
                 continue
             added |= 1 << (lane & NUMBER_MASK)
             word = np.uint32(int(tag) & ~NUMBER_MASK | q)
-        line[lane] = word | np.uint32(encode_g(g, random32(random, q, G_RANDOM)))
-        rate[begin + q] = x * inverse_root(g)
+        line[lane] = word | np.uint32(tagged_format.encode_g(g, tagged_format.random32(random, q, G_RANDOM)))
+        rate[begin + q] = x * tagged_format.inverse_root(g)
         reach[q] += x * rate[begin + q]
     return missing | _mask(elsewhere) << 8 | added << 24
 
@@ -192,7 +136,7 @@ def move_line(
     Parameters
     ----------
     step : float32[8]
-    random : number of the step, see `random32`
+    random : number of the step, see `tagged_format.random32`
     rate : `rate[begin:begin + 8]`, as written by `learn_line`
 
     Returns
@@ -209,9 +153,9 @@ def move_line(
         if lane < 0:
             missing |= 1 << q
             continue
-        w = np.float32(decode_w(line[lane]) - np.float32(step[q] * rate[begin + q]))
+        w = np.float32(tagged_format.decode_w(line[lane]) - np.float32(step[q] * rate[begin + q]))
         rest = line[lane] & np.uint32((1 << W_FIELD) - 1)
-        line[lane] = rest | np.uint32(encode_w(w, random32(random, q, W_RANDOM)))
+        line[lane] = rest | np.uint32(tagged_format.encode_w(w, tagged_format.random32(random, q, W_RANDOM)))
     return missing
 
 
@@ -239,3 +183,6 @@ def install() -> None:
     from . import tagged_lines_code
 
     globals().update(tagged_lines_code.intrinsics())
+
+
+jit.before_compiling(install)

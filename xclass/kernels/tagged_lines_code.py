@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import tagged_lines as plain
+from . import tagged_format as fmt
 
 
 def intrinsics() -> dict[str, Any]:
@@ -22,7 +22,7 @@ def intrinsics() -> dict[str, Any]:
 
     i8, i16, i32, i64, f32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
     i32x16, i32x8, f32x8 = ir.VectorType(i32, 16), ir.VectorType(i32, 8), ir.VectorType(f32, 8)
-    lane = [i & plain.NUMBER_MASK for i in range(plain.LANES)]
+    lane = [i & fmt.NUMBER_MASK for i in range(fmt.LANES)]
 
     def constant(kind: Any, value: Any) -> Any:
         values = value if isinstance(value, list) else [value] * kind.count
@@ -90,9 +90,9 @@ def intrinsics() -> dict[str, Any]:
             difference = builder.xor(self.words, self.expected)
             zero = constant(i32x16, 0)
             self.empty = builder.icmp_unsigned("==", self.words, zero)
-            same = builder.icmp_unsigned("==", builder.and_(difference, constant(i32x16, plain.TAG_MASK)), zero)
+            same = builder.icmp_unsigned("==", builder.and_(difference, constant(i32x16, fmt.TAG_MASK)), zero)
             of_block = builder.icmp_unsigned(
-                "==", builder.and_(difference, constant(i32x16, plain.TAG_MASK & ~plain.NUMBER_MASK)), zero
+                "==", builder.and_(difference, constant(i32x16, fmt.TAG_MASK & ~fmt.NUMBER_MASK)), zero
             )
             self.home = same
             self.elsewhere = builder.and_(of_block, builder.not_(same))
@@ -126,8 +126,8 @@ def intrinsics() -> dict[str, Any]:
 
     def weights(builder: Any, words: Any) -> Any:
         """Return the weights of words (i32x8) divided by W_SCALE, as f32x8."""
-        shifted = builder.ashr(words, constant(i32x8, plain.W_FIELD - plain.W_SHIFT))
-        sign_and_code = 1 << 31 | plain.W_CODES - 1 << plain.W_SHIFT
+        shifted = builder.ashr(words, constant(i32x8, fmt.W_FIELD - fmt.W_SHIFT))
+        sign_and_code = 1 << 31 | fmt.W_CODES - 1 << fmt.W_SHIFT
         return builder.bitcast(builder.and_(shifted, constant(i32x8, sign_and_code)), f32x8)
 
     def scaled(builder: Any, vector: Any, scale: Any) -> Any:
@@ -135,8 +135,8 @@ def intrinsics() -> dict[str, Any]:
         return builder.fmul(vector, constant(f32x8, float(scale)))
 
     def randoms(builder: Any, number: Any, multiplier: int, bits: int) -> Any:
-        """Return the highest bits of eight random numbers (i32x8), see `tagged_lines.random32`."""
-        steps = constant(i32x8, [q * plain.LANE_STEP % 2**32 for q in range(8)])
+        """Return the highest bits of eight random numbers (i32x8), see `tagged_format.random32`."""
+        steps = constant(i32x8, [q * fmt.LANE_STEP % 2**32 for q in range(8)])
         product = builder.mul(builder.add(splat(builder, number, 8), steps), constant(i32x8, multiplier))
         return builder.lshr(product, constant(i32x8, 32 - bits))
 
@@ -182,7 +182,7 @@ def intrinsics() -> dict[str, Any]:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = address(context, builder, signature.args[1], args[1], args[2], i32x16)
             line = Line(context, builder, pointer, args[3])
-            x = builder.fmul(args[4], ir.Constant(f32, float(plain.W_SCALE)))
+            x = builder.fmul(args[4], ir.Constant(f32, float(fmt.W_SCALE)))
             product = builder.fmul(weights(builder, line.by_number()), splat(builder, x, 8))
             memory = builder.bitcast(args[0], f32x8.as_pointer())
             builder.store(builder.fadd(builder.load(memory, align=32), product), memory, align=32)
@@ -205,10 +205,10 @@ def intrinsics() -> dict[str, Any]:
             words = line.by_number()
             present = builder.icmp_unsigned("!=", words, zero)
             g_code = builder.and_(
-                builder.shl(words, constant(i32x8, plain.G_SHIFT - plain.G_FIELD)),
-                constant(i32x8, plain.G_CODES - 1 << plain.G_SHIFT),
+                builder.shl(words, constant(i32x8, fmt.G_SHIFT - fmt.G_FIELD)),
+                constant(i32x8, fmt.G_CODES - 1 << fmt.G_SHIFT),
             )
-            g = scaled(builder, builder.bitcast(g_code, f32x8), plain.G_SCALE)
+            g = scaled(builder, builder.bitcast(g_code, f32x8), fmt.G_SCALE)
             x = splat(builder, args[4], 8)
             square_x = splat(builder, builder.fmul(args[4], args[4]), 8)
             total = builder.fadd(builder.fmul(squares, square_x), g)
@@ -227,19 +227,19 @@ def intrinsics() -> dict[str, Any]:
             done = builder.icmp_unsigned("!=", line.wide_permuted(builder.or_(in_low, in_high)), zero)
             missing = builder.and_(active, builder.not_(done))
             halved = builder.lshr(builder.bitcast(total, i32x8), constant(i32x8, 1))
-            root = builder.bitcast(builder.sub(constant(i32x8, plain.ROOT_BITS), halved), f32x8)
+            root = builder.bitcast(builder.sub(constant(i32x8, fmt.ROOT_BITS), halved), f32x8)
             rate = builder.fmul(x, root)
             rate = choose(builder, builder.and_(done, builder.fcmp_ordered(">", total, zeros)), rate, zeros)
             builder.store(rate, address(context, builder, kinds[6], args[6], args[7], f32x8), align=4)
             reach = builder.bitcast(args[8], f32x8.as_pointer())
             builder.store(builder.fadd(builder.load(reach, align=32), builder.fmul(x, rate)), reach, align=32)
-            bits = builder.bitcast(scaled(builder, total, plain.G_UNIT), i32x8)
-            rounded = builder.add(bits, randoms(builder, args[5], plain.G_RANDOM, plain.G_SHIFT))
-            code = clamp(builder, builder.ashr(rounded, constant(i32x8, plain.G_SHIFT)), 1, plain.G_CODES - 1)
-            code = builder.shl(code, constant(i32x8, plain.G_FIELD))
-            kept = builder.and_(words, constant(i32x8, ~(plain.G_CODES - 1 << plain.G_FIELD) & 0xFFFFFFFF))
+            bits = builder.bitcast(scaled(builder, total, fmt.G_UNIT), i32x8)
+            rounded = builder.add(bits, randoms(builder, args[5], fmt.G_RANDOM, fmt.G_SHIFT))
+            code = clamp(builder, builder.ashr(rounded, constant(i32x8, fmt.G_SHIFT)), 1, fmt.G_CODES - 1)
+            code = builder.shl(code, constant(i32x8, fmt.G_FIELD))
+            kept = builder.and_(words, constant(i32x8, ~(fmt.G_CODES - 1 << fmt.G_FIELD) & 0xFFFFFFFF))
             key = builder.or_(
-                splat(builder, builder.and_(args[2], ir.Constant(i32, ~plain.NUMBER_MASK & 0xFFFFFFFF)), 8),
+                splat(builder, builder.and_(args[2], ir.Constant(i32, ~fmt.NUMBER_MASK & 0xFFFFFFFF)), 8),
                 constant(i32x8, list(range(8))),
             )
             words = builder.or_(choose(builder, present, kept, key), code)
@@ -268,18 +268,18 @@ def intrinsics() -> dict[str, Any]:
             active = builder.fcmp_unordered("!=", rates, zeros)
             words = line.by_number()
             present = builder.icmp_unsigned("!=", words, zero)
-            w = scaled(builder, weights(builder, words), plain.W_SCALE)
+            w = scaled(builder, weights(builder, words), fmt.W_SCALE)
             w = builder.fsub(w, builder.fmul(steps, rates))
-            bits = builder.bitcast(scaled(builder, w, plain.W_UNIT), i32x8)
+            bits = builder.bitcast(scaled(builder, w, fmt.W_UNIT), i32x8)
             magnitude = builder.and_(bits, constant(i32x8, 0x7FFFFFFF))
-            rounded = builder.add(magnitude, randoms(builder, args[4], plain.W_RANDOM, plain.W_SHIFT))
-            code = builder.lshr(rounded, constant(i32x8, plain.W_SHIFT))
-            large = builder.icmp_unsigned(">", code, constant(i32x8, plain.W_CODES - 1))
-            code = choose(builder, large, constant(i32x8, plain.W_CODES - 1), code)
+            rounded = builder.add(magnitude, randoms(builder, args[4], fmt.W_RANDOM, fmt.W_SHIFT))
+            code = builder.lshr(rounded, constant(i32x8, fmt.W_SHIFT))
+            large = builder.icmp_unsigned(">", code, constant(i32x8, fmt.W_CODES - 1))
+            code = choose(builder, large, constant(i32x8, fmt.W_CODES - 1), code)
             sign = builder.and_(bits, constant(i32x8, 1 << 31))
             sign = choose(builder, builder.icmp_unsigned("!=", code, zero), sign, zero)
-            code = builder.or_(sign, builder.shl(code, constant(i32x8, plain.W_FIELD)))
-            words = builder.or_(builder.and_(words, constant(i32x8, (1 << plain.W_FIELD) - 1)), code)
+            code = builder.or_(sign, builder.shl(code, constant(i32x8, fmt.W_FIELD)))
+            words = builder.or_(builder.and_(words, constant(i32x8, (1 << fmt.W_FIELD) - 1)), code)
             moved = builder.icmp_unsigned("!=", line.wide_permuted(active), zero)
             only_high = builder.and_(line.home_high, builder.not_(line.home_low))
             line.write(words, builder.and_(moved, line.home_low), builder.and_(moved, only_high))
@@ -294,7 +294,7 @@ def intrinsics() -> dict[str, Any]:
     def match_lanes(typingctx: Any, words: Any, position: Any, tag: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             line = load(context, builder, signature.args[0], args[0], args[1], i32x16)
-            tags = builder.and_(line, constant(i32x16, plain.TAG_MASK))
+            tags = builder.and_(line, constant(i32x16, fmt.TAG_MASK))
             return bits_of(builder, builder.icmp_unsigned("==", tags, splat(builder, args[2], 16)), i16)
 
         return types.int64(words, types.intp, types.uint32), codegen
@@ -304,7 +304,8 @@ def intrinsics() -> dict[str, Any]:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             line = load(context, builder, signature.args[0], args[0], args[1], i32x16)
             codes = builder.and_(
-                builder.lshr(line, constant(i32x16, plain.G_FIELD - 4)), constant(i32x16, plain.G_CODES - 1 << 4)
+                builder.lshr(line, constant(i32x16, fmt.G_FIELD - 4)),
+                constant(i32x16, fmt.G_CODES - 1 << 4),
             )
             keys = builder.or_(codes, constant(i32x16, list(range(16))))
             kind = ir.FunctionType(i32, [i32x16])

@@ -18,7 +18,7 @@ LOG2_SLOTS_PER_LABEL = 12  # log2 of the slots per label, for the size of the we
 PLAIN_RATE = 2.0  # learning rate with --sgd
 CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
-INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 8, 20, 8  # defaults of the index with --rerank
+INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
 LEARN_EXPAND = 96  # nodes that suffice to find good negative classes
 START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
@@ -335,14 +335,15 @@ def check(spec: LearnerSpec) -> None:
             raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by AdaGrad, or by --sgd; leave it out")
     if spec.binary.sgd and "adaptive" in given:
         raise UsageError("--sgd and --adaptive exclude each other with --cpt: drop one of them")
+    if "vw_exact" in given:
+        raise UsageError("--vw_exact cannot be combined with --cpt, which VW does not have: leave one of them out")
     if spec.binary.layout == "vw":
         raise UsageError("--layout vw has no effect with --cpt, which VW does not have; give tagged or odd")
     if spec.binary.layout == "tagged" and spec.binary.sgd:
         raise UsageError("--layout tagged needs sums of squared slopes, which --sgd leaves out; give --layout odd")
-    if spec.binary.layout == "odd" and "max_doublings" in given:
+    chosen_odd = "layout" in given or spec.loaded or spec.binary.sgd or o.normalize_features == "none"
+    if spec.binary.layout == "odd" and chosen_odd and "max_doublings" in given:
         raise UsageError("--max_doublings has no effect with --layout odd, whose tables cannot grow; drop one of them")
-    if "vw_exact" in given:
-        raise UsageError("--vw_exact cannot be combined with --cpt, which VW does not have: leave one of them out")
     if spec.binary.loss_function not in (None, "squared", "logistic"):
         raise UsageError(
             f"--loss_function {spec.binary.loss_function} gives no probabilities; with --cpt, give squared or logistic"

@@ -59,6 +59,7 @@ from . import (
     tree_file,  # fmt: skip
 )
 from .binary_nodes import DEEPEST, NODES, Predictions, Settings
+from .further_passes import FurtherPasses, ranges
 from .options import (
     GROWN,
     SAMPLED,
@@ -97,6 +98,7 @@ class _Plan(NamedTuple):
     labelled: Bools  # bool[n], whether the example has a label
     label: Int64s  # int64[n], 0 for examples without a label
     learns: Bools  # bool[n]
+    left_out: Bools  # bool[n], whether the first pass leaves the example out
     output: Predictions  # of all trees
     opinions: feature_index.Opinions  # written by the index
 
@@ -108,6 +110,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
     ----------
     members : the trees with their regressors
     scorers : scorers of --rerank, or None
+    further : what decides whether scorers learn in further passes, None if there are none
     index : index that proposes classes for --rerank, or None
     scales : scales of numeric columns, or None
     frequencies : counts of the features for the index and for weighting them, or None
@@ -176,6 +179,9 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.examples = 0
         self.passes, self.passes_ended = spec.passes, 0
+        decides = o.rerank and o.index_slots is not None and spec.passes > 1 and not spec.testing
+        self.further = FurtherPasses() if decides else None
+        self.scorers_copy: reranking.Scorers | None = None  # from the end of the first pass, during the second one
         self._rank_kernel = DirectCall(reranking, "rank")
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
@@ -256,6 +262,11 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         labelled = ~np.isnan(batch.label)
         label = label_arrays.whole(batch.label)
         learns = task.learned()
+        left_out = np.zeros(n, bool)
+        if self.further is not None and task.learn:  # predictions in between do not count
+            left_out = self.further.next_left_out(n)
+        if not self.again:
+            learns &= ~left_out
         # A row of the progress table, at powers of two, shows the argmax. For other examples it is enough to know
         # whether the label is the argmax, so the search may end early.
         number = self.examples + 1 + np.arange(n)
@@ -299,7 +310,8 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
                 (n, trees * k + (self.options.index_candidates if self.index is not None else 0)), np.int64
             )
             binary_nodes.union_of_candidates(ensemble_output.top, candidates)
-            task.plan = _Plan(weighted, labelled, label, learns, ensemble_output, feature_index.no_opinions(candidates))
+            opinions = feature_index.no_opinions(candidates)
+            task.plan = _Plan(weighted, labelled, label, learns, left_out, ensemble_output, opinions)
             return
         if trees == 1:
             top, top_p = by_tree[0].top, by_tree[0].top_p
@@ -314,47 +326,95 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         index, plan = self.index, task.plan
         if task.learn:
             index.reserve(task.batch.n)
-        self.share(
-            lambda begin, end: index.propose(
-                task.batch, plan.weighted.share, plan.label, plan.learns, self.again, begin, end, plan.opinions
-            ),
-            [(0, task.batch.n)] if task.learn else self.thread_ranges(task.batch.n),
-        )
+            jobs = ranges(plan.left_out) if self._second_pass else [(0, task.batch.n)]
+        else:
+            jobs = self.thread_ranges(task.batch.n)
+
+        def propose(begin: int, end: int) -> None:
+            counted = self.again and not (self._second_pass and plan.left_out[begin])
+            index.propose(task.batch, plan.weighted.share, plan.label, plan.learns, counted, begin, end, plan.opinions)
+
+        if task.learn:
+            for begin, end in jobs:
+                propose(begin, end)
+        else:
+            self.share(propose, jobs)
 
     def _rerank(self, task: BatchTask) -> None:
         """Rerank the candidates and finish the task, as the last stage."""
-        weighted, labelled, label, learns, output, opinions = task.plan
+        plan: _Plan = task.plan
         task.plan = None
-        n, candidates = opinions.candidate.shape
-        list_size = candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
-        proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
-        ranked = reranking.Ranked(
-            np.zeros((n, list_size), np.int64), np.zeros((n, list_size)), np.zeros(n), np.zeros(n, bool)
-        )
-        shares = [(0, n)] if task.learn else self.thread_ranges(n)
-        unit = self.options.normalize_features != "none"
-        adapts = not self.again or self.options.index_slots is None
-
-        def job(begin: int, end: int) -> None:
-            scratch = reranking.scratch(task.batch, candidates)
-            while begin < end:
-                begin = self._rank_kernel(
-                    self.scorers, unit, task.batch, weighted.log_weight, label, learns, adapts, begin, end, proposed,
-                    scratch, ranked,
-                )  # fmt: skip
-                if begin < end:  # the table is full
-                    assert self.scorers is not None  # else this is not a stage
-                    self.scorers = reranking.with_double_capacity(self.scorers)
-
-        self.share(job, shares)
+        n = task.batch.n
+        output, opinions = plan.output, plan.opinions
+        assert self.scorers is not None  # else this is not a stage
+        learns = plan.learns
+        if self.again and self.further is not None and not self.further.scorers_learn:
+            learns = np.zeros(n, bool)
+        jobs = [(0, n)] if task.learn else self.thread_ranges(n)
+        ranked = self._new_ranking(opinions)
+        self.scorers = self._rank(self.scorers, task, plan, learns, jobs, ranked)
+        if self._second_pass and self.scorers_copy is not None and task.learn:
+            copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
+            by_copy = self._new_ranking(opinions)
+            self.scorers_copy = self._rank(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
+            chosen = plan.left_out & learns
+            assert self.further is not None  # because there is a copy
+            self.further.compare(task.batch.weight[chosen], plan.label[chosen], ranked.p[chosen], by_copy.p[chosen])
         if self.listing_options.probabilities:
             assert task.class_lists is not None  # made by the previous stage
             task.class_lists = reranking.with_reranked(task.class_lists, ranked)
-        self._finish(task, labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
+        self._finish(task, plan.labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
         sums = reranking.sum_errors(task.batch.label, task.batch.weight, ranked.inside, task.prediction)
         self.label_weight += sums[0]
         self.not_proposed += sums[1]
         self.not_chosen += sums[2]
+
+    def _new_ranking(self, opinions: feature_index.Opinions) -> reranking.Ranked:
+        """Return arrays for the ranking of a batch."""
+        n, candidates = opinions.candidate.shape
+        list_size = candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
+        return reranking.Ranked(
+            np.zeros((n, list_size), np.int64), np.zeros((n, list_size)), np.zeros(n), np.zeros(n, bool)
+        )
+
+    def _rank(
+        self,
+        scorers: reranking.Scorers,
+        task: BatchTask,
+        plan: _Plan,
+        learns: Bools,
+        jobs: list[tuple[int, int]],
+        ranked: reranking.Ranked,
+    ) -> reranking.Scorers:
+        """Rank the candidates of some examples and learn from them; return the scorers, whose table may be doubled.
+
+        Parameters
+        ----------
+        learns : bool[n], whether to learn from the example
+        jobs : begin and end of the examples, for one thread each; a single one if any example is learned
+        ranked : written
+        """
+        proposed = reranking.Proposed(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
+        unit = self.options.normalize_features != "none"
+        adapts = not self.again or self.options.index_slots is None
+        current = [scorers]
+
+        def job(begin: int, end: int) -> None:
+            scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
+            while begin < end:
+                begin = self._rank_kernel(
+                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, adapts, begin, end,
+                    proposed, scratch, ranked,
+                )  # fmt: skip
+                if begin < end:  # the table is full
+                    current[0] = reranking.with_double_capacity(current[0])
+
+        if task.learn:
+            for begin, end in jobs:
+                job(begin, end)
+        else:
+            self.share(job, jobs)
+        return current[0]
 
     def _vote(
         self, batches: list[Batch], predictions: Predictions, best: int, score_candidates: bool
@@ -427,12 +487,28 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
 
     def end_pass(self) -> None:
         """Note that a pass has ended; after all of them, the first pass over other data begins."""
+        if self.further is not None:
+            self.further.end_pass()
+            if self._second_pass and self.scorers_copy is not None:
+                if not self.further.decide():
+                    self.scorers = self.scorers_copy
+                self.scorers_copy = None
         self.passes_ended += 1
+        if self._second_pass:
+            assert self.scorers is not None  # else there is nothing to decide about
+            self.scorers_copy = reranking.copied(self.scorers)
+        elif not self.again:
+            self.further = None  # data that follow all passes are learned as they come
 
     @property
     def again(self) -> bool:
-        """Return whether examples were learned in an earlier pass."""
+        """Return whether examples were learned in an earlier pass, but for those that the first pass left out."""
         return self.passes_ended % self.passes != 0
+
+    @property
+    def _second_pass(self) -> bool:
+        """Return whether examples that the first pass left out are learned now, for the first time."""
+        return self.further is not None and self.passes_ended % self.passes == 1
 
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""

@@ -42,7 +42,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s, UInt32s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
 from ...kernels import fast_math, intrinsics, top_k
 from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
@@ -90,10 +90,7 @@ class Scratch(NamedTuple):
     change: Float32s  # float32[s], derivative of log x with respect to E
     rest: Float64s  # float64[2], probability left to other classes by trees with and without weighted features
     at: Int64s  # int64[(C + 1) * s], slot or line of each candidate, and of a label that is not proposed
-    tag: UInt32s  # uint32[(C + 1) * s], tag of its word, if weights are tagged words
-    w: Float32s  # float32[(C + 1) * s], its weight, if weights are tagged words
-    g: Float32s  # float32[(C + 1) * s], its G
-    code: UInt32s  # uint32[(C + 1) * s], scratch of `tagged_words.step_words`
+    pairs: tagged_words.Pairs  # the same and more, if weights are tagged words; shares `at`
     offset: Float64s  # float64[C, OFFSETS], o(y) of each candidate
     score: Float64s  # float64[C]
     share: Float64s  # float64[C], probabilities among the candidates from which the scorers learn
@@ -130,6 +127,11 @@ def new_scorers(
     return Scorers(weights, state, extended, int(constant))
 
 
+def copied(scorers: Scorers) -> Scorers:
+    """Return a copy of scorers that learns by itself."""
+    return scorers._replace(weights=adagrad.copied(scorers.weights), state=scorers.state.copy())
+
+
 def with_double_capacity(scorers: Scorers) -> Scorers:
     """Return the same scorers with twice as many words."""
     return scorers._replace(weights=scorers.weights._replace(words=tagged_words.doubled(scorers.weights.words)))
@@ -138,12 +140,10 @@ def with_double_capacity(scorers: Scorers) -> Scorers:
 def scratch(batch, candidates: int) -> Scratch:
     """Return buffers for one thread, a batch and up to `candidates` candidates per example."""
     most_features = batch.most_features
-    pairs = most_features * (candidates + 1)
+    pairs = tagged_words.new_pairs(most_features * (candidates + 1))
     return Scratch(
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
-        np.empty(2),
-        np.empty(pairs, np.int64), np.empty(pairs, np.uint32), np.empty(pairs, np.float32),
-        np.empty(pairs, np.float32), np.empty(pairs, np.uint32),
+        np.empty(2), pairs.at, pairs,
         np.empty((candidates, OFFSETS)), np.empty(candidates), np.empty(candidates), np.empty(candidates),
     )  # fmt: skip
 
@@ -239,7 +239,7 @@ def _locate(weights, scratch, count, candidate):
         _locate_one(weights, scratch, count, size, candidate[size])
         size += 1
     if weights.tagged:
-        tagged_words.read_words(weights.words, scratch.at, scratch.tag, scratch.w, scratch.g, 0, size * count)
+        tagged_words.read_words(weights.words, scratch.pairs, 0, size * count)
     return size
 
 
@@ -250,7 +250,7 @@ def _locate_one(weights, scratch, count, c, label):
         for f in range(count):
             position, tag = tagged_words.locate(weights.words, scratch.h[f], label)
             scratch.at[c * count + f] = position
-            scratch.tag[c * count + f] = tag
+            scratch.pairs.tag[c * count + f] = tag
             intrinsics.prefetch(weights.words.word, position)
         return
     for f in range(count):
@@ -295,7 +295,7 @@ def _tree_features(top, top_p, i, candidate, size, scratch):
 def _weight(weights, scratch, i):
     """Return the weight of the pair of a feature and a candidate that is number i in `scratch.at`."""
     if weights.tagged:
-        return scratch.w[i]
+        return scratch.pairs.w[i]
     return weights.flat[scratch.at[i]]
 
 
@@ -394,9 +394,9 @@ def _update(weights, scratch, count, used, c, slope, weight):
     if weights.tagged:
         number = weights.words.state[tagged_words.COUNTER]
         weights.words.state[tagged_words.COUNTER] += used
-        x, w, g, code = scratch.x, scratch.w, scratch.g, scratch.code
-        tagged_words.step_words(x, used, w, g, code, c * count, square, step, DELTA, number)
-        tagged_words.write_words(weights.words, x, used, scratch.at, scratch.tag, w, g, code, c * count, square)
+        x, pairs, begin = scratch.x, scratch.pairs, c * count
+        tagged_words.step_words(x, used, pairs, begin, square, step, DELTA, number)
+        tagged_words.write_words(weights.words, x, used, pairs, begin, square, step, DELTA, number)
         return
     for f in range(used):
         a = scratch.at[c * count + f]
@@ -445,8 +445,7 @@ def _learn_label(scorers, scratch, count, size, label, log_total, weight):
     weights, state = scorers.weights, scorers.state
     _locate_one(weights, scratch, count, size, label)
     if weights.tagged:
-        begin, end = size * count, (size + 1) * count
-        tagged_words.read_words(weights.words, scratch.at, scratch.tag, scratch.w, scratch.g, begin, end)
+        tagged_words.read_words(weights.words, scratch.pairs, size * count, (size + 1) * count)
     s = _weights_score(weights, scratch, count, size)
     for v in range(OFFSETS):
         least = scratch.offset[0, v]

@@ -1,0 +1,80 @@
+"""Decide by examples left out of the first pass whether the scorers of --rerank should learn in further passes.
+
+Idea      In further passes, scorers gain from data whose labels can be predicted, such as misspelled words. Where they
+          mostly cannot, such as the next word of a text, scorers learn the examples by heart. Only examples that were
+          never learned tell the one from the other. So the first pass leaves out one of SHARE examples, in blocks,
+          because neighbours in a text are alike. The second pass learns them, after both the scorers that learn in it
+          and a copy from the end of the first pass have predicted them. If the copy's log loss is lower, it replaces
+          the scorers at the end of the pass, and the scorers learn no more in further passes. The trees always learn.
+Source    This project's own; docs/defaults.md has the measurements.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from ...array_types import Bools, Float32s, Float64s, Int64s
+
+SHARE = 32
+LEAST_PROBABILITY = 1e-9
+FIRST_PERIOD = 64  # examples at the beginning of which none is left out
+
+
+def left_out(first: int, n: int) -> Bools:
+    """Return, as bool[n], which of the examples first..first+n-1 of a pass are left out of the first pass.
+
+    Of the examples m to 2 m - 1, for every power of two m from FIRST_PERIOD on, m / SHARE in the middle are left out.
+    """
+    number = np.arange(first, first + n) + 1
+    m = np.left_shift(1, np.log2(number).astype(np.int64))
+    flags: Bools = (m >= FIRST_PERIOD) & (2 * number >= 3 * m) & (2 * number < 3 * m + 2 * m // SHARE)
+    return flags
+
+
+def ranges(flags: Bools) -> list[tuple[int, int]]:
+    """Return the begin and end of each run of equal flags, in order."""
+    edges = np.flatnonzero(np.diff(flags)) + 1
+    bounds = [0, *edges.tolist(), len(flags)]
+    return [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
+
+
+class FurtherPasses:
+    """Count the examples of a pass, and compare two sets of scorers on those that the first pass left out.
+
+    Attributes
+    ----------
+    scorers_learn : whether scorers learn in further passes
+    """
+
+    def __init__(self) -> None:
+        self.scorers_learn = True
+        self._examples = 0
+        self._gain = 0.0  # by how much the log loss of the copy exceeds that of the scorers that learn
+
+    def next_left_out(self, n: int) -> Bools:
+        """Return which of the next n examples of this pass are left out of the first pass."""
+        flags = left_out(self._examples, n)
+        self._examples += n
+        return flags
+
+    def compare(self, weight: Float32s, label: Int64s, p: Float64s, copy_p: Float64s) -> None:
+        """Add the log losses of examples that were left out.
+
+        Parameters
+        ----------
+        weight, label : float32[n], int64[n], 0 for examples without a label
+        p, copy_p : float64[n], probability of the label by the scorers that learn, and by their copy
+        """
+        better = np.log(np.maximum(p, LEAST_PROBABILITY)) - np.log(np.maximum(copy_p, LEAST_PROBABILITY))
+        self._gain += float(np.sum(better[label > 0] * weight[label > 0].astype(np.float64)))
+
+    def end_pass(self) -> None:
+        """Begin a new pass."""
+        self._examples = 0
+
+    def decide(self) -> bool:
+        """Return whether the scorers that learned in the second pass are better than their copy, and note it."""
+        self.scorers_learn = self._gain >= 0
+        return self.scorers_learn
