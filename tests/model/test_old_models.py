@@ -1,6 +1,7 @@
 """Models that earlier versions wrote predict what they did, and the same command lines still write the same bytes.
 
-The files in `models` were written by version 0.1.0, before its modules became packages.
+The files in `models` were written by version 0.1.0, before its modules became packages. Command lines with --layout odd
+had it by default then.
 """
 
 from pathlib import Path
@@ -21,11 +22,11 @@ LINES = {
     "log_multi_vw": f"--log_multi {K} --layout vw --lom_rules vw",
     "ect": f"--ect {K} --error 2",
     "random_tree": f"--random_tree {K}",
-    "cpt": f"--cpt {K}",
+    "cpt": f"--cpt {K} --layout odd",
     "cpt_trees": f"--cpt {K} --trees 2 --rerank",
-    "cpt_wide": f"--cpt {K} --cpt_arity 4",
-    "cpt_kmeans": f"--cpt {K} --cpt_tree kmeans --tree_sample 50",
-    "cpt_columns": f"--cpt {K} --normalize_features columns",
+    "cpt_wide": f"--cpt {K} --cpt_arity 4 --layout odd",
+    "cpt_kmeans": f"--cpt {K} --cpt_tree kmeans --tree_sample 50 --layout odd",
+    "cpt_columns": f"--cpt {K} --normalize_features columns --layout odd",
     "multiclass": f"--multiclass {K}",
     "softmax_tree": f"--softmax_tree {K} --depth 2",
     "vw_exact": f"--oaa {K} --vw_exact",

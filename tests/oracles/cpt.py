@@ -117,14 +117,23 @@ class Tree:
     def learn(self, features, y: int, weight: float = 1.0) -> None:
         row = self.scaled(features)
         if y in self.leaf:
-            node, turn = self.leaf[y], -1
-            while node is not None:
-                self.train(node, row, turn, weight)
-                turn = 1 if node.up is not None and node is node.up.right else -1
-                node = node.up
-            return
+            self.learn_path(row, y, weight)
+        else:
+            self.insert(row, y, weight)
+
+    def learn_path(self, row, y: int, weight: float) -> None:
+        """Train the nodes on the path to the leaf of a known label, and the leaf."""
+        node, turn = self.leaf[y], -1
+        while node is not None:
+            self.train(node, row, turn, weight)
+            turn = 1 if node.up is not None and node is node.up.right else -1
+            node = node.up
+
+    def insert(self, row, y: int, weight: float) -> None:
+        """Insert a new label and train the nodes on its path."""
         if self.root is None:
             self.root = self.leaf[y] = Node(y)
+            self.begin(self.root)
             self.train(self.root, row, -1, weight)
             return
         node = self.root
@@ -140,5 +149,10 @@ class Tree:
         node.left, node.right = Node(node.label, node), Node(y, node)
         self.leaf[node.label], self.leaf[y] = node.left, node.right
         node.label = None
+        self.begin(node.left)
+        self.begin(node.right)
         self.train(node, row, 1, weight)
         self.train(node.right, row, -1, weight)
+
+    def begin(self, node: Node) -> None:
+        """Prepare a new node, for learners with weights elsewhere than in the node."""

@@ -47,6 +47,7 @@ def nearest(v) -> np.ndarray:
 
 @dataclass
 class Regressor:
+    place: int = 0  # where the weights are, for learners with weights elsewhere than in the regressor
     w: dict = field(default_factory=dict)
     g: dict = field(default_factory=dict)
 
@@ -55,12 +56,15 @@ class Regressor:
 class Leaf:
     label: int
     width: int
+    number: int  # of the corresponding node of a binary tree, whose nodes are numbered as they are created, in pairs
     node: Node | None = None  # the node that it becomes when it splits, if that is already trained
 
 
 class Node:
-    def __init__(self, m: int):
-        self.regressors = [Regressor() for _ in range(m)]  # one per row of the matrix; the first one is not used
+    def __init__(self, m: int, number: int):
+        self.number = number  # as of a leaf
+        # one per row of the matrix; the first one is not used
+        self.regressors = [Regressor(m * (number + 1) + i) for i in range(m)]
         self.branches: dict[int, Node | Leaf] = {}
 
     def leaves(self) -> int:
@@ -78,7 +82,8 @@ class Tree(cpt.Tree):
         super().__init__(**more)
         self.m, self.bits = m, m.bit_length() - 1
         self.matrix = hadamard(m)
-        self.root = Node(m)
+        self.root = Node(m, 0)
+        self.numbers = 1  # of nodes of the binary tree
         self.way: dict[int, list[tuple[Node, int]]] = {}  # label -> nodes and branches from the root
 
     # prediction
@@ -117,22 +122,31 @@ class Tree(cpt.Tree):
         row = self.scaled(features)
         if y not in self.way:
             self.insert(row, y)
-        for node, c in self.way[y]:
-            self.train_node(node, c, row, weight)
+        self.train_path(self.way[y], row, weight)
         node, c = self.way[y][-1]
         leaf = node.branches[c]
         if leaf.width == self.bits and len(node.branches) == self.m:
-            leaf.node = leaf.node or Node(self.m)
+            leaf.node = leaf.node or Node(self.m, leaf.number)
             self.train_node(leaf.node, 0, row, weight)
 
+    def train_path(self, way, row, weight) -> None:
+        for node, c in way:
+            self.train_node(node, c, row, weight)
+
     def train_node(self, node, c, row, weight) -> None:
-        scores = [self.score(regressor, row) for regressor in node.regressors]
-        for i in range(1, self.m):
-            self.train(node.regressors[i], row, -1 if self.matrix[i, c] else 1, weight, scores[i])
+        for regressor, y, s in self.lessons(node, c, self.scores(node, row)):
+            self.train(regressor, row, y, weight, s)
+
+    def scores(self, node, row) -> list[np.float32]:
+        return [self.score(regressor, row) for regressor in node.regressors]
+
+    def lessons(self, node, c, scores) -> list[tuple[Regressor, int, np.float32]]:
+        """Return each regressor of a node with its label, if branch c is right, and its score."""
+        return [(node.regressors[i], -1 if self.matrix[i, c] else 1, scores[i]) for i in range(1, self.m)]
 
     def insert(self, row, y) -> None:
         if not self.way:
-            self.root.branches[0] = Leaf(y, 0)
+            self.root.branches[0] = Leaf(y, 0, 0)
             self.way[y] = [(self.root, 0)]
             return
         node, way = self.root, []
@@ -143,15 +157,16 @@ class Tree(cpt.Tree):
             if isinstance(at, Leaf) and width < self.bits:
                 break
             if isinstance(at, Leaf):  # no bit is left, so the leaf becomes a node
-                node.branches[c] = at.node or Node(self.m)
-                node.branches[c].branches[0] = Leaf(at.label, 0)
+                node.branches[c] = at.node or Node(self.m, at.number)
+                node.branches[c].branches[0] = Leaf(at.label, 0, at.number)
                 self.way[at.label] = [*way, (node.branches[c], 0)]
                 at = node.branches[c]
             node = at
         # the label at c keeps its branch; the branch of the new label differs in the next bit, which is 1
         at.width += 1
         new = c | 1 << (at.width - 1)
-        node.branches[new] = Leaf(y, at.width)
+        at.number, self.numbers = self.numbers, self.numbers + 2
+        node.branches[new] = Leaf(y, at.width, at.number + 1)
         self.way[y] = [*way[:-1], (node, new)]
 
     def turns(self, node, row) -> tuple[int, int]:

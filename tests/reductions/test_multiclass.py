@@ -179,7 +179,7 @@ def test_options_of_classes_select_multiclass():
     for words in (("--trees", 2), ("--top_k", 2), ("--named_labels", "a,b")):
         text = "a | x\nb | y\n" if words[0] == "--named_labels" else "1 | x\n2 | y\n"
         result = learn("-b", 12, *words, stdin=text)
-        assert "rerank, candidates = 5, index_slots = 8" in result.err
+        assert "rerank, candidates = 5, index_slots = 16" in result.err
 
 
 def test_a_resumed_model_keeps_its_reduction(tmp_path, text):

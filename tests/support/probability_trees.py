@@ -7,13 +7,20 @@ import pytest
 from library import go_through
 
 from tests.oracles import reader as plain_reader
+from tests.oracles.tagged_words import TaggedTable
 from xclass.api.learner import Learner
+from xclass.api.model_contents import Contents
 from xclass.reductions.cpt import label_tree
 
 
-def examples(text: str) -> list[tuple]:
-    """Return (features, label or None, weight) of every line, in the form that oracles expect."""
-    read = plain_reader.read(text.encode(), multiclass=True, bits=32)
+def examples(text: str, bits: int = 32) -> list[tuple]:
+    """Return (features, label or None, weight) of every line, in the form that oracles expect.
+
+    Parameters
+    ----------
+    bits : of the indices of features, as cut to the size of a weight table
+    """
+    read = plain_reader.read(text.encode(), multiclass=True, bits=bits)
     labels = [None if e.label is None else int(e.label) for e in read]
     return list(zip(plain_reader.features_of(read), labels, [e.weight for e in read], strict=True))
 
@@ -48,3 +55,17 @@ def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> No
             assert rest == pytest.approx(1 - sum(got.values()), abs=1e-6)
     best = model.predict_many(test).tolist()
     assert all(want[label] == max(want.values()) for label, want in zip(best, every, strict=True))
+
+
+def check_words(contents: Contents, name: str, table: TaggedTable) -> None:
+    """Check that a model stores the words and the counts of an oracle's table."""
+    arrays = contents.arrays
+    words = np.array(table.words, np.uint32).ravel()
+    stored = np.asarray(arrays[f"{name}.word"])
+    if f"{name}.index" in arrays:  # without empty words
+        assert np.asarray(arrays[f"{name}.index"]).tolist() == np.flatnonzero(words).tolist()
+        words = words[words != 0]
+    assert stored.tolist() == words.tolist()
+    counts = [table.counter, table.used, table.evicted, table.refused, table.lost]
+    assert np.asarray(arrays[f"{name}.counts"]).tolist() == counts
+    assert np.asarray(arrays[f"{name}.doublings"]).tolist() == [table.doublings]

@@ -11,9 +11,10 @@ from command import learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import fact, go_through, same_arrays, state_of, summary_of, trained
-from probability_trees import check_best_are_the_top_of_all, examples, mean_opened, tree_of
+from probability_trees import check_best_are_the_top_of_all, check_words, examples, mean_opened, tree_of
 from streams import multiclass
 
+from tests.oracles import tagged_learners
 from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
 from xclass import DataError, Learner, ModelError, UsageError, load
@@ -27,8 +28,7 @@ from xclass.reductions.cpt import binary_nodes, label_tree
 # -- the same numbers as the oracle
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize(
+OPTIONS = pytest.mark.parametrize(
     ("options", "oracle"),
     [
         ({}, {}),
@@ -40,20 +40,19 @@ from xclass.reductions.cpt import binary_nodes, label_tree
     ],
     ids=str,
 )
-def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle):
-    k = 17
-    text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    with Learner("cpt", k, bits=22, loss_function=loss, **options) as model:
-        results = go_through(model, text, top_k=k)
-    scaled = as_learned(examples(text), "none" if "normalize_features" in options else "auto")
-    tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
+
+
+def check_against(tree, model: Learner, text: str, bits: int, tolerance: dict) -> None:
+    """Compare the probabilities of all classes example by example, and the losses of the summary."""
+    results = go_through(model, text, top_k=100)
+    scaled = as_learned(examples(text, bits), model.options["normalize_features"])
     squared = log = weight_sum = known_sum = 0.0
     for number, ((row, y, weight), got) in enumerate(zip(scaled, results.lists, strict=True), 1):
         want = tree.probabilities(row)
         rest = got.pop(0)
         assert set(got) == set(want), number
         for label, p in got.items():
-            assert p == pytest.approx(want[label], rel=2e-4, abs=1e-6), (number, label)
+            assert p == pytest.approx(want[label], **tolerance), (number, label)
         assert list(got.values()) == sorted(got.values(), reverse=True)
         assert sum(got.values()) + rest == pytest.approx(1, abs=1e-6)
         if y is None:
@@ -69,6 +68,42 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
     assert fact(results.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
     assert fact(results.summary, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
     assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in results.summary
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@OPTIONS
+def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle):
+    """The oracle has exact weights, none of which share a slot."""
+    k = 17
+    text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
+    tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
+    with Learner("cpt", k, bits=22, layout="odd", loss_function=loss, **options) as model:
+        check_against(tree, model, text, 32, {"rel": 2e-4, "abs": 1e-6})
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@OPTIONS
+def test_probabilities_with_tagged_words_are_the_oracles(loss, options, oracle):
+    """The same sums of the same rounded weights, in a table that is too small for all of them."""
+    k, bits = 17, 7
+    text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
+    tree = tagged_learners.Tree(bits - 3, loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
+    with Learner("cpt", k, bits=bits, layout="tagged", loss_function=loss, **options) as model:
+        check_against(tree, model, text, bits, {"rel": 1e-6, "abs": 1e-7})
+        check_words(model.contents(), "weights.0", tree.table)
+    assert tree.table.evicted > 100 and tree.table.refused > 50
+
+
+@pytest.mark.parametrize(("most", "doublings"), [(2, 2), (6, 5)])
+def test_table_that_is_doubled_is_the_oracles(most, doublings):
+    """Three times when three quarters of the words are in use, then when twice as many as there are were lost."""
+    k, bits = 60, 4
+    text = multiclass(1, k, 500, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
+    tree = tagged_learners.Tree(bits - 3, most)
+    with Learner("cpt", k, bits=bits, layout="tagged", max_doublings=most) as model:
+        check_against(tree, model, text, bits, {"rel": 1e-6, "abs": 1e-7})
+        check_words(model.contents(), "weights.0", tree.table)
+    assert tree.table.doublings == doublings
 
 
 # -- the tree
@@ -319,7 +354,11 @@ def test_model_that_holds_no_tree_is_refused(tmp_path, part, at, value):
     ("options", "message"),
     [
         ({"normalized": True}, "normalized has no effect"),
-        ({"layout": "odd"}, "layout has no effect"),
+        ({"layout": "vw"}, "layout vw has no effect with cpt, which VW does not have; give tagged or odd"),
+        ({"layout": "tagged", "sgd": True}, "layout tagged needs sums .*; give layout odd"),
+        ({"layout": "odd", "max_doublings": 1}, "max_doublings has no effect with layout odd"),
+        ({"sgd": True, "max_doublings": 1}, "max_doublings has no effect with layout odd"),
+        ({"learn_expand": 9}, "learn_expand has no effect: it belongs to rerank"),
         ({"loss_function": "hinge"}, "loss_function hinge gives no probabilities"),
         ({"vw_exact": True}, "vw_exact cannot be combined with cpt"),
         ({"cpt_tree": "random", "cpt_alpha": 0.5}, "cpt_alpha has no effect"),

@@ -46,12 +46,14 @@ def topics(seed: int, n: int, k: int = 64, noise: float = 0.2) -> str:
 
 
 def test_alike_classes_together_make_fewer_errors():
-    text, test = topics(1, 2000, 256, 0.5), topics(2, 1000, 256, 0.5)
-    errors = {}
-    for tree in ("kmeans", "general", "random"):
-        with trained("cpt", 256, text, bits=20, cpt_tree=tree, learning_rate=0.5) as model:
-            errors[tree] = go_through(model, test, learn=False).loss / 1000
-    assert errors["kmeans"] < min(errors["general"], errors["random"]) - 0.01
+    """On average over several streams; in a single one, a tree may have 0.02 more or fewer errors by chance."""
+    errors = dict.fromkeys(("kmeans", "general", "random"), 0.0)
+    for seed in (1, 3, 5, 7):
+        text, test = topics(seed, 2000, 256, 0.5), topics(seed + 1, 1000, 256, 0.5)
+        for tree in errors:
+            with trained("cpt", 256, text, bits=20, cpt_tree=tree, learning_rate=0.5) as model:
+                errors[tree] += go_through(model, test, learn=False).loss / 4000
+    assert errors["kmeans"] < min(errors["general"], errors["random"]) - 0.005
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -1,0 +1,68 @@
+"""Further passes with --rerank: which examples the first one leaves out, and when the scorers learn again."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from library import state_of
+
+from xclass import Learner
+from xclass.reductions.cpt import further_passes
+from xclass.reductions.cpt.further_passes import FurtherPasses
+
+
+def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
+    flags = further_passes.left_out(0, 5000)
+    blocks = [(a, b) for a, b in further_passes.ranges(flags) if flags[a]]
+    assert blocks == [(95, 97), (191, 195), (383, 391), (767, 783), (1535, 1567), (3071, 3135)]
+    cut = np.concatenate([further_passes.left_out(i, min(7, 5000 - i)) for i in range(0, 5000, 7)])
+    assert np.array_equal(cut, flags)
+
+
+@pytest.mark.parametrize(("copy_p", "learn"), [(0.5, True), (0.3, True), (0.7, False)])
+def test_the_lower_log_loss_decides(copy_p, learn):
+    further = FurtherPasses()
+    weight, label = np.array([1, 2, 5], np.float32), np.array([3, 4, 0])
+    further.compare(weight, label, np.array([0.5, 0.5, 0.1]), np.array([copy_p, copy_p, 0.9]))
+    assert further.decide() is learn is further.scorers_learn
+
+
+def lines(n: int, noise: float, seed: int, classes: int = 300) -> str:
+    """Return examples whose words tell the class; a share `noise` of the labels is drawn at random."""
+    rng = random.Random(seed)
+    text = ""
+    for _ in range(n):
+        label = rng.randrange(classes)
+        words = [f"w{(label * 7 + rng.randrange(4) * 31) % (classes // 2)}" for _ in range(4)]
+        words += [f"n{rng.randrange(300)}" for _ in range(4)]
+        if rng.random() < noise:
+            label = min(int(rng.expovariate(0.3)), classes - 1)
+        text += f"{label + 1} | {' '.join(words)}\n"
+    return text
+
+
+@pytest.mark.parametrize(("noise", "learn"), [(0.0, True), (0.95, False)])
+def test_scorers_learn_again_where_labels_can_be_predicted(noise, learn):
+    text = lines(6000, noise, 1)
+    with Learner.for_passes(3, "multiclass", None, bits=18, trees=2) as model:
+        words = []
+        for _ in range(3):
+            model.learn_many(text)
+            model.end_pass()
+            words.append(model.reduction.scorers.weights.words.word.copy())
+        assert np.array_equal(words[1], words[2]) is not learn
+
+
+def test_batches_that_are_cut_give_the_same_model_in_several_passes():
+    text = lines(700, 0.3, 2).splitlines(keepends=True)
+    states = []
+    for size in (700, 64, 7):
+        with Learner.for_passes(2, "multiclass", None, bits=14, trees=2) as model:
+            for _ in range(2):
+                for i in range(0, len(text), size):
+                    model.learn_many("".join(text[i : i + size]))
+                model.end_pass()
+            states.append(state_of(model).arrays)
+    assert states[0] == states[1] == states[2]

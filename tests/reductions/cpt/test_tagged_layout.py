@@ -1,0 +1,347 @@
+"""Tagged words in trees and scorers: when they are the default, how tables grow, and that growing changes nothing else.
+
+The words themselves are compared with an oracle in test_cpt.py, test_pecoc.py and test_reranking.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from library import fact, go_through, state_of, summary_of, trained
+from streams import multiclass
+
+from xclass import Learner, ModelError, UsageError, load
+from xclass.binary import tagged_words
+from xclass.model import model_file
+from xclass.reductions.cpt import options as cpt_options
+from xclass.reductions.cpt import reranking
+
+CLASSES = 40
+TEXT = multiclass(41, CLASSES, 600, weights=(1, 0.5, 2, 0), unlabelled=0.1)
+TEST = multiclass(42, CLASSES, 150)
+GROWING = {"layout": "tagged", "max_doublings": 6}
+LEARNERS = {
+    "tree": {"bits": 4},
+    "wide": {"bits": 4, "cpt_arity": 4},
+    "trees": {"bits": 5, "trees": 3},
+    "reranked": {"bits": 5, "trees": 3, "rerank": True},
+    "one reranked": {"bits": 4, "rerank": True, "cpt_arity": 8},
+}
+
+
+def doublings(model: Learner) -> list[int]:
+    """Return how often each table was doubled."""
+    return [tagged_words.doublings(weights.words) for weights in model.reduction._tables]
+
+
+def lost(model: Learner) -> int:
+    """Return how many words were evicted or refused."""
+    numbers = [tagged_words.EVICTED, tagged_words.REFUSED]
+    return sum(int(weights.words.state[numbers].sum()) for weights in model.reduction._tables)
+
+
+# -- when they are the default
+
+
+@pytest.mark.parametrize(
+    ("reduction", "options", "layout"),
+    [
+        ("cpt", {}, "tagged"),
+        ("cpt", {"cpt_arity": 8, "loss_function": "logistic"}, "tagged"),
+        ("cpt", {"normalize_features": "columns"}, "tagged"),
+        ("cpt", {"layout": "odd"}, "odd"),
+        ("cpt", {"sgd": True}, "odd"),
+        ("cpt", {"normalize_features": "none"}, "odd"),
+        ("cpt", {"normalize_features": "none", "layout": "tagged"}, "tagged"),
+        ("multiclass", {}, "tagged"),
+        ("multiclass", {"layout": "odd"}, "odd"),
+        ("oaa", {}, "odd"),
+    ],
+)
+def test_layout_of_a_new_model(reduction, options, layout, tmp_path):
+    with trained(reduction, 3, "1 | a\n2 | b\n3 | c\n", bits=8, **options) as model:
+        assert model.options["layout"] == layout
+        names = {name.rpartition(".")[2] for name in model.contents().arrays if name.startswith("weights.")}
+        assert {"w", "g"} <= names if layout == "odd" else {"word", "counts", "doublings"} <= names
+        assert ("weights in use" in summary_of(model)) is (layout == "tagged")
+        model.save(tmp_path / "m")
+    with load(tmp_path / "m") as model:
+        assert model.options["layout"] == layout
+
+
+def test_hierarchical_softmax_has_no_tagged_words(tmp_path):
+    learn("--hsm", 3, "-b", 8, "--tree_sample", 2, "-f", "m", "--quiet", stdin="1 | a\n2 | b\n", cwd=tmp_path)
+    assert model_file.load(tmp_path / "m").options["layout"] == "odd"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--oaa", 3), ("--recall_tree", 3), ("--log_multi", 3), ("--ect", 3), ("--random_tree", 3),
+        ("--softmax_tree", 3), ("--binary",), ("--loss_function", "squared"),
+    ],
+)  # fmt: skip
+def test_other_learners_refuse_tagged_words(words):
+    result = xclass(*words, "--layout", "tagged", "-b", 8, stdin="1 | a\n2 | b\n3 | c\n")
+    assert result.status == 2
+    assert "--layout tagged belongs to --cpt and --multiclass" in result.err
+    assert "give odd or vw" in result.err
+    assert "--scalar" not in result.err  # which is no option
+
+
+@pytest.mark.parametrize("reduction", ["cpt", "multiclass"])
+def test_trees_refuse_the_layout_of_vw(reduction):
+    with pytest.raises(UsageError, match=r"layout vw has no effect with cpt, .* give tagged or odd"):
+        Learner(reduction, 3, layout="vw")
+
+
+@pytest.mark.parametrize("layout", ["odd", "tagged"])
+def test_layout_of_a_model_cannot_be_changed(layout, tmp_path):
+    other = "odd" if layout == "tagged" else "tagged"
+    learn("--cpt", 3, "-b", 8, "--layout", layout, "-f", "m", "--quiet", stdin="1 | a\n2 | b\n", cwd=tmp_path)
+    learn("-i", "m", "--layout", layout, "--quiet", stdin="1 | a\n2 | b\n", cwd=tmp_path)
+    result = xclass("-i", "m", "--layout", other, stdin="1 | a\n2 | b\n", cwd=tmp_path)
+    assert result.status == 2
+    assert f"--layout {other} disagrees with m, which was trained with --layout {layout}" in result.err
+
+
+# -- tables that grow
+
+
+def test_without_bits_tables_begin_small_and_may_grow(monkeypatch):
+    monkeypatch.setattr("xclass.system.memory.available", lambda: None)
+    with Learner("multiclass") as model:
+        assert (model.options["bits"], model.options["max_doublings"]) == (20, 6)
+    with Learner("multiclass", bits=12) as model:
+        assert (model.options["bits"], model.options["max_doublings"]) == (12, 0)
+    with Learner("multiclass", bits=12, max_doublings=2) as model:
+        assert (model.options["bits"], model.options["max_doublings"]) == (12, 2)
+    with Learner("cpt", max_doublings=2) as model:
+        assert (model.options["bits"], model.options["max_doublings"]) == (20, 2)
+
+
+@pytest.mark.parametrize("times", [0, 1, 5])
+def test_tables_do_not_grow_beyond_a_quarter_of_the_free_memory(times, monkeypatch):
+    options = cpt_options.Options(trees=4, rerank=True, table_split="trees")
+    words = {"trees": 4, "rerank": True, "index_slots": 0}
+    free = 4 * cpt_options.weight_bytes(options, cpt_options.START_BITS) << times
+    monkeypatch.setattr("xclass.system.memory.available", lambda: free)
+    with Learner("cpt", **words) as model:
+        assert model.options["max_doublings"] == times
+    monkeypatch.setattr("xclass.system.memory.available", lambda: 2 * free - 1)
+    with Learner("cpt", **words) as model:
+        assert model.options["max_doublings"] == times
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_given_size_never_grows(name):
+    with Learner("cpt", CLASSES, **LEARNERS[name]) as model:
+        assert model.options["max_doublings"] == 0
+        before = model.reduction.memory
+        model.learn_many(TEXT)
+        assert doublings(model) == [0] * len(doublings(model))
+        assert model.reduction.memory == before
+        assert lost(model) > 1000
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_growing_tables_learn_the_same_on_any_number_of_threads(name, monkeypatch):
+    states, results = [], []
+    for processors in (1, 2, 5):
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        with Learner("cpt", CLASSES, **LEARNERS[name], **GROWING) as model:
+            results.append((go_through(model, TEXT), go_through(model, TEST, learn=False, top_k=3)))
+            states.append(state_of(model))
+            assert min(doublings(model)) >= 3
+    assert results[0] == results[1] == results[2]
+    assert states[0] == states[1] == states[2]
+
+
+@pytest.mark.parametrize("size", [1, 7, 250])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_growing_tables_learn_the_same_however_batches_are_cut(name, size):
+    lines = TEXT.splitlines()[:300]
+    options = {**LEARNERS[name], **GROWING}
+    with trained("cpt", CLASSES, lines, **options) as whole, Learner("cpt", CLASSES, **options) as model:
+        predicted = []
+        for begin in range(0, len(lines), size):
+            predicted += model.predict_many(lines[begin : begin + size]).tolist()[:1]  # changes nothing
+            model.learn_many(lines[begin : begin + size])
+        model.end_pass()
+        assert max(doublings(model)) >= 2
+        assert state_of(model) == state_of(whole)
+        assert len(set(predicted)) > 1
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_growing_tables_go_on_growing_after_they_are_stored(name, tmp_path):
+    lines = TEXT.splitlines()
+    options = {**LEARNERS[name], **GROWING}
+    with trained("cpt", CLASSES, lines, **options) as model:
+        whole, end = state_of(model), doublings(model)
+    begins = (0, 20, 150, 151, 400, len(lines))
+    at_stop = []
+    for begin, stop in itertools.pairwise(begins):
+        with load(tmp_path / "m") if begin else Learner("cpt", CLASSES, **options) as model:
+            model.learn_many(lines[begin:stop])
+            at_stop.append(doublings(model))
+            model.save(tmp_path / "m")
+            if stop == len(lines):
+                assert state_of(model) == whole
+    assert at_stop[-1] == end and len({tuple(times) for times in at_stop}) >= 3  # it was doubled between the stops
+
+
+def test_runs_that_begin_small_write_the_same_bytes(tmp_path, monkeypatch):
+    """As without -b, but for the size at which tables begin."""
+    monkeypatch.setattr(cpt_options, "START_BITS", 5)
+    text = multiclass(41, CLASSES, 3000, noise=0.3)
+    (tmp_path / "d.vw").write_text(text)
+    for name, processors in (("one", 1), ("three", 3)):
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        result = learn("--multiclass", "-d", "d.vw", "-f", name, cwd=tmp_path)
+    assert "more if the data need it, at most" in result.err
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
+    learn("--multiclass", "-f", "half", "--quiet", stdin="".join(text.splitlines(keepends=True)[:1234]), cwd=tmp_path)
+    rest = "".join(text.splitlines(keepends=True)[1234:])
+    learn("-i", "half", "-f", "resumed", "--quiet", stdin=rest, cwd=tmp_path)
+    one, resumed = (model_file.load(tmp_path / name).arrays for name in ("one", "resumed"))
+    assert one.keys() == resumed.keys()
+    assert all(np.array_equal(one[name], resumed[name]) for name in one)
+    assert int(np.asarray(one["scorers.doublings"])[0]) >= 3
+
+
+@pytest.mark.bounds
+def test_doubling_moves_words_and_changes_no_prediction():
+    options = {"bits": 6, "trees": 2, "rerank": True, "layout": "tagged"}
+    with trained("cpt", CLASSES, TEXT, **options) as model:
+        before = go_through(model, TEST, learn=False, top_k=5)
+        sizes = [len(weights.words.word) for weights in model.reduction._tables]
+        used = [int(np.count_nonzero(weights.words.word)) for weights in model.reduction._tables]
+        for times in range(1, tagged_words.MOST_DOUBLINGS + 1):
+            for member in model.reduction.members:
+                member.weights = member.weights._replace(words=tagged_words.doubled(member.weights.words))
+            model.reduction.scorers = reranking.with_double_capacity(model.reduction.scorers)
+            assert doublings(model) == [times] * 3
+            after = go_through(model, TEST, learn=False, top_k=5)
+            assert (after.predictions, after.lists) == (before.predictions, before.lists)
+            assert [len(weights.words.word) for weights in model.reduction._tables] == [size << times for size in sizes]
+            assert [int(np.count_nonzero(weights.words.word)) for weights in model.reduction._tables] == used
+
+
+def test_larger_tables_lose_less():
+    errors, losses = [], []
+    for times in (0, 2, 6):
+        with trained("cpt", CLASSES, TEXT, bits=7, layout="tagged", max_doublings=times, rerank=True) as model:
+            losses.append(lost(model))
+            errors.append(go_through(model, TEST, learn=False).loss)
+    assert losses[0] > 2 * losses[1] > 4 * losses[2]
+    assert errors[0] > errors[2]
+
+
+def test_use_of_the_table_is_in_the_summary():
+    with trained("cpt", CLASSES, TEXT, bits=5, trees=2, layout="tagged", max_doublings=2) as model:
+        summary = summary_of(model)
+        tables = model.reduction._tables
+    numbers = (tagged_words.USED, tagged_words.EVICTED, tagged_words.REFUSED)
+    used, evicted, refused = (sum(int(w.words.state[number]) for w in tables) for number in numbers)
+    assert fact(summary, "weights in use") == used == sum(int(np.count_nonzero(w.words.word)) for w in tables)
+    assert f" of {sum(len(w.words.word) for w in tables)} (" in summary
+    assert fact(summary, "evicted") == evicted > 0
+    assert fact(summary, "refused") == refused > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("weights.0.doublings", np.array([3]), "doublings"),  # more than --max_doublings
+        ("weights.0.doublings", np.array([-1]), "doublings"),
+        ("weights.0.doublings", np.array([2, 2]), "doublings"),
+        ("weights.0.counts", np.array([1, 1, -1, 0, 0]), "counts"),
+        ("weights.0.counts", np.array([1, 1, 0]), "counts"),
+        ("weights.0.word", np.zeros(3, np.uint32), "word"),
+        ("scorers.word", np.zeros(10**5, np.uint32), "word"),
+        ("scorers.word", np.zeros(4, np.float32), "word"),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(name, value, message, tmp_path):
+    with trained("cpt", 9, multiclass(10, 9, 100), bits=5, layout="tagged", max_doublings=2, rerank=True) as model:
+        model.save(tmp_path / "m")
+    options, facts, arrays = model_file.load(tmp_path / "m")
+    spoiled = {key: np.asarray(array) for key, array in arrays.items()}
+    model_file.save(tmp_path / "bad", options=options, facts=facts, arrays={**spoiled, name: value})
+    with pytest.raises(ModelError, match=message):
+        load(tmp_path / "bad")
+
+
+def test_stored_tables_have_to_fit_into_free_memory(tmp_path, monkeypatch):
+    with trained("cpt", 3, "1 | a\n2 | b\n", bits=12, layout="tagged", max_doublings=6) as model:
+        model.save(tmp_path / "m")
+    options, facts, arrays = model_file.load(tmp_path / "m")
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    model_file.save(
+        tmp_path / "large", options=options, facts=facts, arrays={**arrays, "weights.0.doublings": np.array([6])}
+    )
+    with load(tmp_path / "large") as model:
+        needed = sum(weights.words.word.nbytes for weights in model.reduction._tables)
+    monkeypatch.setattr("xclass.system.memory.available", lambda: needed // 2)
+    load(tmp_path / "m").close()
+    with pytest.raises((UsageError, ModelError), match="memory"):
+        load(tmp_path / "large")
+
+
+# -- searches in examples that are learned
+
+
+def opened(model: Learner) -> np.ndarray:
+    """Return how many nodes each search opened, in falling order."""
+    counts = model.reduction.report.opened_counts
+    return np.repeat(np.arange(len(counts)), counts)[::-1]
+
+
+@pytest.mark.parametrize("arity", [2, 4])
+def test_learn_expand_limits_the_search_in_learned_examples(arity):
+    text, test = multiclass(51, 200, 1500, noise=0.4), multiclass(52, 200, 300, noise=0.4)
+    most = {}
+    models = {}
+    for budget in (1, 12, 10**6):
+        models[budget] = Learner("cpt", 200, bits=16, rerank=True, cpt_arity=arity, learn_expand=budget)
+        summary = go_through(models[budget], text, top_k=1).summary
+        most[budget] = int(opened(models[budget]).max())
+        assert ("searches ended early" in summary) is (budget < 10**6)
+    depth = int(fact(summary, "depth"))
+    assert most[1] <= depth  # a search ends with at least one class, which it descends to
+    assert 12 <= most[12] < 12 + depth
+    assert most[10**6] > 20
+    # examples that are not learned are searched as before
+    unlabelled = "".join(f" {line[line.index('|') :]}\n" for line in test.splitlines())
+    for budget, model in models.items():
+        go_through(model, test, learn=False, top_k=1)
+        assert opened(model).max() > 20, budget
+        go_through(model, unlabelled, top_k=1)
+        assert opened(model).max() > 20, budget
+        model.close()
+
+
+def test_max_expand_limits_learned_examples_too():
+    text = multiclass(51, 200, 1000, noise=0.4)
+    options = {"bits": 16, "rerank": True}
+    with (
+        trained("cpt", 200, text, learn_expand=5, **options) as small,
+        trained("cpt", 200, text, max_expand=5, **options) as both,
+        trained("cpt", 200, text, **options) as default,
+        trained("cpt", 200, text, learn_expand=96, **options) as given,
+        trained("cpt", 200, text, learn_expand=10**6, **options) as all_nodes,
+    ):
+        arrays = [state_of(model).arrays for model in (small, both, default, given, all_nodes)]
+    assert arrays[0] == arrays[1] != arrays[2] == arrays[3]
+    assert arrays[2] != arrays[4]
+
+
+def test_without_scorers_searches_are_not_limited():
+    with Learner("cpt", 200, bits=16) as model:
+        assert model.options["learn_expand"] is None
+        go_through(model, multiclass(51, 200, 1000, noise=0.4), top_k=10)
+        assert opened(model).max() > cpt_options.LEARN_EXPAND
