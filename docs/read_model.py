@@ -15,8 +15,9 @@ import numpy as np
 
 # options that do not matter for predictions or are used below, and the supported values of others
 KNOWN = """bits candidate_cut candidates cpt cpt_alpha cpt_tree decay_learning_rate indexing label_range learn_names
-    learning_rate loss_function next oaa oaa_subsample power_t quantile_tau random_seed rerank_rate sgd tree_noise
-    initial_t tree_sample cpt_arity=2 hash=strings layout=odd link=identity normalize_features=auto trees=1 version=1"""
+    learning_rate loss_function max_doublings next oaa oaa_subsample power_t quantile_tau random_seed rerank_rate sgd
+    tree_noise initial_t tree_sample cpt_arity=2 hash=strings layout=odd layout=tagged link=identity trees=1 version=1
+    normalize_features=auto"""
 TYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1", "U32": "<u4", "U64": "<u8"}
 GOLDEN, SPREAD = np.uint64(0x9E3779B97F4A7C15), 0xD6E8FEB86659FD93
 POWERS = np.divide.accumulate(np.float32([1] + [10] * 99))  # 1, 0.1, 0.01, ..., rounded after every step
@@ -48,13 +49,24 @@ def features(line, bits):
     yield np.uint64(11650396), np.float32(1)
 
 
-def best_leaf(index, x, w, bits, left, place):
+def node_weights(z, place, table, doublings):
+    """Return the weights of features at a place, given their hashes: one for each, or one for each word of a line."""
+    bits = len(table).bit_length() - 1
+    if table.ndim == 1:  # --layout odd
+        return table[(z >> 67 - bits) * 8 + ((z >> 64 - bits ^ place) & 7)][:, None]
+    tag = np.maximum(z >> 51 + doublings - bits & 8191, 8) & 8184 | place & 7
+    words = table[z >> 64 - bits]
+    magnitude = (words >> 3 & 0xFFF0000).view(np.float32) * np.float32(2.0**108)
+    return np.where(words & 8191 == tag[:, None], np.where(words >> 31, -magnitude, magnitude), 0)
+
+
+def best_leaf(index, x, table, doublings, left, place):
     """Return the most probable leaf of a tree: the most probable node is opened next, until it is a leaf."""
     p, path, node, waiting = -1.0, [], 0, []
     while left[node]:
         z = (index * GOLDEN ^ np.uint64((place[node] >> 3) * SPREAD % 2**64)) * GOLDEN
-        row = (z >> 67 - bits) * 8 + ((z >> 64 - bits ^ place[node]) & 7)
-        r = min(max(0.5 + 0.5 * float(np.cumsum(w[row] * x)[-1]), 0.01), 0.99)
+        s = np.cumsum(node_weights(z, place[node], table, doublings) * x[:, None])[-1]
+        r = min(max(0.5 + 0.5 * float(s), 0.01), 0.99)
         waiting += [(p * (1 - r), [*path, r > 0.5], left[node]), (p * r, [*path, r <= 0.5], left[node] + 1)]
         p, path, node = waiting.pop(waiting.index(min(waiting)))
     return node
@@ -73,8 +85,13 @@ def predict(path, lines):
     bits, classes, scaled = options["bits"], options.get("oaa"), arrays.get("scales.state", [0, 0])[1]
     names = dict(enumerate(bytes(arrays.get("class_names", b"")).decode().split(","), 1))
     # a table with an index leaves out the rows that are 0
-    w, size = np.zeros(2 ** max(bits, 4), np.float32), np.zeros(2**20)
-    w[arrays.get("weights.index", slice(None))] = arrays["weights.w"]
+    doublings = int(arrays.get("weights.doublings", [0])[0])
+    tagged = "weights.word" in arrays
+    w = np.zeros(2 ** (max(bits, 4) + tagged + doublings), np.uint32 if tagged else np.float32)
+    w[arrays.get("weights.index", slice(0, 2**bits if classes else None))] = arrays[
+        "weights.word" if tagged else "weights.w"
+    ]
+    size = np.zeros(2**20)
     size[arrays.get("scales.index", slice(None))] = arrays["scales.size"] if scaled else 0
     left, place, label = ([*arrays.get(f"tree.{k}", np.zeros(0)).tolist(), 0] for k in ("left", "place", "label"))
     for index, x in (map(np.array, zip(*features(line, bits), strict=True)) for line in lines if line.strip("\r\n")):
@@ -86,5 +103,5 @@ def predict(path, lines):
             mean = size[index * GOLDEN >> 44]
             x = np.clip(x / np.where(mean > 0, mean, np.abs(x) + (x == 0)), -10, 10).astype(np.float32) if scaled else x
             x = x * np.float32(1 / np.sqrt(np.cumsum(np.square(x, dtype=float))[-1]))
-            answer = label[best_leaf(index, x, w, max(bits, 4), left, place)]
+            answer = label[best_leaf(index, x, w.reshape(-1, 16) if tagged else w, doublings, left, place)]
         yield names.get(answer, "") if "class_names" in arrays else str(answer)
