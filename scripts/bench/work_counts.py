@@ -101,11 +101,16 @@ def _watch(owner, tables: list[Counted], seen: set[int]) -> None:
 
 def _watched(value, tables: list[Counted], seen: set[int]):
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        if "flat" in value._fields:
+        if "flat" in value._fields and not getattr(value, "tagged", False):
             flat = value.flat.view(Counted)
             flat.slot = int(getattr(value, "stride", 2))
             tables.append(flat)
             return value._replace(flat=flat)
+        if "tag_shift" in value._fields:  # tagged words; the plain functions read and write whole lines
+            word = value.word.view(Counted)
+            word.slot = 1
+            tables.append(word)
+            return value._replace(word=word)
         return type(value)(*(_watched(item, tables, seen) for item in value))
     if isinstance(value, list):
         return [_watched(item, tables, seen) for item in value]

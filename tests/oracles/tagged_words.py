@@ -65,7 +65,8 @@ def decode_w(word: int) -> np.float32:
 
 def encode_g(g: np.float32, r: int) -> int:
     """Return G as the bits 18..13 of a word, rounded with the random r in 0..2**22-1; the other bits are 0."""
-    return min(max((bits_of(F(g) * G_UNIT) + r) >> 22, 1), G_CODES) << G_SHIFT
+    bits = int((F(g) * G_UNIT).view(np.int32))  # signed, so that a G that is not a number may become the smallest one
+    return min(max((bits + r) >> 22, 1), G_CODES) << G_SHIFT
 
 
 def decode_g(word: int) -> np.float32:
@@ -120,7 +121,7 @@ class TaggedTable:
 
     Parameters
     ----------
-    base : log2 of the number of lines with which the table was made
+    base : log2 of the number of lines with which the table was made, at least 1
     kind : loss of the blocks, "squared" or "logistic"
     rate : learning rate of the blocks
     doublings : how many times the table has been doubled since
@@ -138,6 +139,8 @@ class TaggedTable:
     def __init__(self, base: int, kind: str, rate: float, doublings: int = 0):
         if kind not in ("squared", "logistic"):
             raise ValueError(kind)
+        if base < 1:
+            raise ValueError(f"{1 << base} line")
         if not 0 <= doublings <= MOST_DOUBLINGS:
             raise ValueError(f"{doublings} doublings")
         self.base, self.kind, self.rate, self.doublings = base, kind, F(rate), doublings
