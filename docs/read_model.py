@@ -82,6 +82,7 @@ def predict(path, lines):
     if refused or not ("oaa" in options or ("cpt" in options and options["loss_function"] == "squared")):
         raise ValueError(f"{path}: not supported: {refused or 'neither --oaa, nor --cpt with squared loss'}")
     arrays = {k.replace(".0.", "."): data[slice(*e["data_offsets"])].view(TYPES[e["dtype"]]) for k, e in header.items()}
+    cut = max(options["bits"], 24 if options.get("max_doublings") and options["bits"] >= 20 else 0)
     bits, classes, scaled = options["bits"], options.get("oaa"), arrays.get("scales.state", [0, 0])[1]
     names = dict(enumerate(bytes(arrays.get("class_names", b"")).decode().split(","), 1))
     # a table with an index leaves out the rows that are 0
@@ -94,7 +95,7 @@ def predict(path, lines):
     size = np.zeros(2**20)
     size[arrays.get("scales.index", slice(None))] = arrays["scales.size"] if scaled else 0
     left, place, label = ([*arrays.get(f"tree.{k}", np.zeros(0)).tolist(), 0] for k in ("left", "place", "label"))
-    for index, x in (map(np.array, zip(*features(line, bits), strict=True)) for line in lines if line.strip("\r\n")):
+    for index, x in (map(np.array, zip(*features(line, cut), strict=True)) for line in lines if line.strip("\r\n")):
         if classes:
             rows = w[: 2**bits // classes * classes].reshape(-1, classes)
             scores = np.cumsum(rows[index % len(rows)] * x[:, None], axis=0)[-1]

@@ -63,6 +63,8 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
 )
 
 OF_FILES = ("format", "label_column")  # options of the data that are arguments of `Learner.learn_file`
+BITS_IF_GROWING = 24  # bits of a feature's index if tables begin with at least 2**LEAST_BITS_IF_GROWING slots and grow
+LEAST_BITS_IF_GROWING = 20
 
 
 def seed_option() -> Any:
@@ -153,6 +155,13 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         loaded=use.loaded,
         testing=use.testing,
     )
+
+
+def feature_bits(config: Config) -> int:
+    """Return the number of bits to which hashes of features are cut: -b, but more if the tables grow beyond it."""
+    bits: int = config.learner.bits
+    grows = getattr(getattr(config, config.reduction.name), "max_doublings", None)
+    return max(bits, BITS_IF_GROWING) if grows and bits >= LEAST_BITS_IF_GROWING else bits
 
 
 def _options_of_learners(config: Config) -> frozenset[str]:

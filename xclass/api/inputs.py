@@ -18,7 +18,7 @@ from ..text import parser, reader
 from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.text_format import TextFormat
 from . import arrays, configuration
-from .configuration import Config, LabelRange
+from .configuration import Config, LabelRange, feature_bits
 from .labels import LabelConverter, are_names, weights_of
 
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
@@ -64,7 +64,7 @@ class Inputs:
         self._labels = LabelConverter(names, label_range)
         self._constant = not config.parser.noconstant
         self._rule = feature_names.new_hashing(
-            config.parser.hash_seed, config.parser.hash == "all", config.learner.bits, identity
+            config.parser.hash_seed, config.parser.hash == "all", feature_bits(config), identity
         )
         self._hasher = feature_names.NameHasher(self._rule)
         self._dicts = dicts.DictConverter(self._hasher, self._constant)
@@ -75,7 +75,7 @@ class Inputs:
         """Return the parser, which is built for the first text."""
         multiclass = self._config.reduction.labels == "multiclass"
         parser_of_learner = parser.Parser(
-            self._config.parser, self._config.learner.bits, multiclass, *self._label_range, self._names
+            self._config.parser, feature_bits(self._config), multiclass, *self._label_range, self._names
         )
         parser_of_learner.notes = self.notes
         return parser_of_learner
@@ -108,7 +108,7 @@ class Inputs:
         """Return examples as batches, see `batches`."""
         if isinstance(given, Batch):
             self._check_constant(given)
-            batch = arrays.masked(arrays.typed(given), self._config.learner.bits)
+            batch = arrays.masked(arrays.typed(given), feature_bits(self._config))
             return iter([self._labelled(batch, given.label if y is None else y, sample_weight, learn)])
         if isinstance(given, Mapping):
             raise UsageError("a dictionary is a single example: call learn() or predict(), or give a list of them")
@@ -187,7 +187,7 @@ class Inputs:
         multiclass = self._config.reduction.labels == "multiclass"
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         source = reader.Reader(
-            files, self._config.parser, self._config.learner.bits, multiclass, *self._label_range, names=self._names,
+            files, self._config.parser, feature_bits(self._config), multiclass, *self._label_range, names=self._names,
             choose=detect.chooser(files),
         )  # fmt: skip
         source.parser.notes = self.notes

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..api import model_contents, progress_table
-from ..api.configuration import Config, LearnerUse, chosen_name, exact_option, seed_option
+from ..api.configuration import Config, LearnerUse, chosen_name, exact_option, feature_bits, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
@@ -238,12 +238,12 @@ class Run:
         multiclass = c.reduction.labels == "multiclass"
         empty = io.BytesIO() if o.no_stdin and not c.reader.data else None
         text = Reader(
-            c.reader, c.parser, c.learner.bits, multiclass, *labels, stream=empty, names=self.model.names,
+            c.reader, c.parser, feature_bits(c), multiclass, *labels, stream=empty, names=self.model.names,
             peeked=self.peeked, choose=detect.chooser(c.reader),
         )  # fmt: skip
         text.preview(self.peeked)
         limit = passes.source_limit(c.passes)
-        key = cache_key.make_key(c.parser, c.learner.bits, multiclass, labels.lowest, labels.highest, limit)
+        key = cache_key.make_key(c.parser, feature_bits(c), multiclass, labels.lowest, labels.highest, limit)
         key.update({"format": c.reader.format, "label_column": c.reader.label_column})
         if c.parser.learn_names and not self.learning:
             key["names"] = "those of the model"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.configuration import Config, LearnerUse
+from ..api.configuration import Config, LearnerUse, feature_bits
 from ..api.inputs import Inputs
 from ..api.model_contents import Contents
 from ..data import feature_names
@@ -58,7 +58,7 @@ class Session(Run):
             self._closing = closing.pop_all()
         self.prediction_type = self._prediction_type()
         self._inputs = Inputs(config, self.model.names, self.model.label_range)
-        rule = feature_names.new_hashing(config.parser.hash_seed, config.parser.hash == "all", config.learner.bits)
+        rule = feature_names.new_hashing(config.parser.hash_seed, config.parser.hash == "all", feature_bits(config))
         self.hasher = feature_names.NameHasher(rule)
         if config.reader.data:
             self._learn_data()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...api.configuration import Config
+from ...api.configuration import Config, feature_bits
 from ...reductions.core.base import ExplainsProposals
 from ...reductions.core.contract import BatchTask
 from ...system import terminal
@@ -43,7 +43,7 @@ class ProposalAudit:
     def __init__(self, config: Config, model: ExplainsProposals, names: Callable[[], Sequence[str] | None]) -> None:
         self._model = model
         self._names = names
-        self._namer = feature_names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
+        self._namer = feature_names.Namer(config.parser, config.features, config.interactions, feature_bits(config))
 
     def read_from(self, text: TextFormat) -> None:
         """Find the names of features in text of this format."""
