@@ -14,8 +14,8 @@ Differs   from `adagrad`, which finds weights by hashing alone: there, regressor
 
     word   | sign of w, 1 bit | |w|, 5 bits exponent and 7 bits mantissa | G, 5 and 1 | tag, 13 bits |
 
-The exponents are such that |w| lies between 2**-19 and 2**13 and G between 2**-16 and 2**17; larger numbers become the
-largest, smaller |w| become 0. A word in use is never 0, because its G is not.
+|w| lies between 2**-25 and 2**13, with fewer significant bits below 2**-18, and G between 2**-16 and 1.5 * 2**15.
+Larger numbers become the largest. A word in use is never 0, because its G is not.
 
 The line of a feature and a block, and ten bits of the tag, are bits of the hash of both; the last three bits of the
 tag are q. Three more bits of the hash, the twist, decide the homes of q: lane q ^ twist of each half of the line. A new
@@ -112,9 +112,9 @@ def _with_limit(words: Words) -> Words:
 
 def _aligned(size: int) -> UInt32s:
     """Return a zeroed array that begins with a cache line."""
-    memory = np.zeros(size + LINE_WORDS, np.uint32)
-    skip = -memory.ctypes.data // 4 % LINE_WORDS
-    return memory[skip : skip + size]
+    allocated = np.zeros(size + LINE_WORDS, np.uint32)
+    skip = -allocated.ctypes.data // 4 % LINE_WORDS
+    return allocated[skip : skip + size]
 
 
 def copied(words: Words) -> Words:
@@ -215,9 +215,7 @@ def locate(words: Words, feature: np.uint64, key: Int) -> tuple[Int, np.uint32]:
 def prefetch_block(words: Words, h: UInt64s, count: Int, block: Int) -> None:
     """Prefetch the lines of a block."""
     for f in range(count):
-        intrinsics.prefetch(
-            words.word, np.int64(((h[f] ^ (np.uint64(block) * SPREAD)) * GOLDEN >> words.shift) * LANES)
-        )
+        intrinsics.prefetch(words.word, locate(words, h[f], block)[0])
 
 
 @jit

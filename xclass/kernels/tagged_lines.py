@@ -4,7 +4,7 @@ Idea      `binary.tagged_words` says what a word and a line are. One pass over a
           block: the words of the block are selected by comparing tags, brought from the order of the lanes to that of
           the regressors, and decoded, all without branches. What this leaves is rare: words that are not in one of the
           two lanes where they belong, and new words for which both lanes are taken.
-Cost      About 6 processor cycles to score a line and 40 to train all regressors of a block on it.
+Cost      About 3 ns to score a line and 22 ns to train all regressors of a block on it, if it is in the cache.
 
 The plain functions define what the instructions do, and are used if numba is switched off. `install()` replaces them
 by numba intrinsics. Arrays are contiguous, and positions are not checked.
@@ -59,6 +59,7 @@ def _places(line: UInt32s, tag: Int) -> tuple[AnyArray, list[int]]:
 
 
 def _mask(flags: Any) -> int:
+    """Return a number in which bit i is set if flag i is."""
     return sum(1 << i for i, flag in enumerate(flags) if flag)
 
 
