@@ -193,3 +193,40 @@ def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
     jit._choose_folder()
     assert jit.folder().parent == tmp_path
     assert "Could not determine home directory." in jit.cache_problem()
+
+
+INNER = """
+import numpy as np
+from xclass.kernels import jit, top_k
+from numba.core import event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, compilation):
+        compiled.append(compilation.data["dispatcher"].py_func.__name__)
+    def on_end(self, compilation):
+        pass
+event.register("numba:compile", Listener())
+
+@jit.jit
+def twice(x):
+    return 2 * x
+
+@jit.jit
+def outer(x):
+    return twice(x) + twice(3) + twice(5)
+
+jit.activate()
+print(outer(4), compiled.count("twice"), twice(7), compiled.count("twice"), outer(1), twice(8), len(compiled))
+"""
+
+
+def test_a_kernel_can_be_called_by_python_after_another_kernel_has_called_it(tmp_path):
+    script = tmp_path / "kernels.py"
+    script.write_text(INNER)
+    place = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    place.pop("NUMBA_DISABLE_JIT", None)
+    words = [sys.executable, str(script)]
+    first, again = (subprocess.run(words, env=place, capture_output=True, text=True, timeout=200) for _ in range(2))
+    # one version for all whole numbers, and another one for Python, which the next run finds in the cache
+    assert first.stdout.split() == ["24", "1", "14", "2", "18", "16", "3"], first.stderr
+    assert again.stdout.split() == ["24", "0", "14", "0", "18", "16", "0"], again.stderr

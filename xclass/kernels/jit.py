@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import shutil
@@ -136,8 +137,7 @@ class _Kernel:
                 flags = KIND_FLAGS[getattr(self.py_func, "kernel_kind", "")]
                 compiled = numba.njit(**COMMON_FLAGS, **flags)(self.py_func)
                 if hasattr(compiled, "_compiler"):  # absent if NUMBA_DISABLE_JIT is set
-                    compile_kernel = compiled._compiler.compile
-                    compiled._compiler.compile = functools.partial(_compile, compile_kernel)
+                    _Versions(compiled)
                     if _folder is not None:
                         compiled._cache = _new_cache(self.py_func, _folder)
                 self._dispatcher = compiled
@@ -149,10 +149,66 @@ class _Kernel:
         setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, kernel)
 
 
-def _compile(compile_kernel: Callable[..., Any], *args: Any) -> Any:
-    """Compile a kernel, after creating the dispatchers of all kernels that it may call."""
-    _create_dispatchers()
-    return compile_kernel(*args)
+class _Versions:
+    """Compile or load the versions of a kernel for the types of its arguments, by replacing methods of its dispatcher.
+
+    A version that only another kernel calls is compiled without the functions by which Python would call it. These
+    convert every array of every record, and would take half of the time of compilation. If Python calls that version
+    later, it is compiled again.
+
+    Literal numbers are treated as any number of their type, otherwise numba would compile a version for each of them.
+    """
+
+    depth = 0  # kernels that are being compiled, each called by the one before; protected by numba's lock
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+        self._compile_or_load, self._add, self._compile = (
+            dispatcher.compile, dispatcher.add_overload, dispatcher._compiler.compile,
+        )  # fmt: skip
+        self._internal: set[tuple[Any, ...]] = set()  # types of the versions that Python cannot call
+        dispatcher.compile = self.compile_or_load
+        dispatcher.add_overload = self.add
+        dispatcher._compiler.compile = self.compile
+
+    def compile_or_load(self, types: tuple[Any, ...]) -> Any:
+        """Return the function for some types of arguments."""
+        from numba.core.compiler_lock import global_compiler_lock
+        from numba.core.types.misc import unliteral
+
+        types = tuple(unliteral(kind) for kind in types)
+        with global_compiler_lock:
+            internal = _Versions.depth > 0
+            if not internal and types in self._internal:
+                self._internal.remove(types)
+                del self._dispatcher.overloads[types]
+            self._dispatcher._cache.internal = internal
+            self._dispatcher.targetoptions.update(no_cpython_wrapper=internal, no_cfunc_wrapper=internal)
+            _Versions.depth += 1
+            try:
+                return self._compile_or_load(types)
+            finally:
+                _Versions.depth -= 1
+
+    def add(self, compiled: Any) -> None:
+        """Add a version to those that the dispatcher knows."""
+        if self._dispatcher._cache.internal:
+            types = tuple(compiled.signature.args)
+            self._internal.add(types)
+            self._dispatcher.overloads[types] = compiled
+        else:
+            self._add(compiled)
+
+    def compile(self, *args: Any) -> Any:
+        """Compile a version, after creating the dispatchers of all kernels that it may call."""
+        _create_dispatchers()
+        collects = gc.isenabled()  # the collector would take a tenth of the time
+        gc.disable()
+        try:
+            return self._compile(*args)
+        finally:
+            if collects:
+                gc.enable()
 
 
 def _new_cache(function: FunctionType, folder: Path) -> Any:

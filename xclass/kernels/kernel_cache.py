@@ -171,6 +171,7 @@ def _cache_class() -> type:
         ) -> None:
             self._py_func, self._folder, self._settings, self._run_locked = function, folder, settings, run_locked
             self._name, self._cache_path, self._impl = _name(function), str(folder), CodeSerializer()
+            self.internal = False  # whether versions that only other kernels can call are loaded and saved
             self.enable()
 
         @functools.cached_property
@@ -208,8 +209,8 @@ def _cache_class() -> type:
             _remove_old(self._folder, self._name)
 
         def _index_key(self, signature: Any, codegen: Any) -> Any:
-            """Return the key of a compiled version: types of the arguments, processor and fields of records."""
-            return signature, codegen.magic_tuple(), tuple(_fields(argument) for argument in signature)
+            """Return the key of a version: types of the arguments, processor, fields of records, who can call it."""
+            return signature, codegen.magic_tuple(), tuple(_fields(argument) for argument in signature), self.internal
 
     return Cache
 
