@@ -33,7 +33,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
-from ..reductions.core.base import ExplainsProposals, Inspectable, LearnsAtEnd, Previews
+from ..reductions.core.base import ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space
 from ..system.pipeline import Pipeline
@@ -43,6 +43,7 @@ from . import finish as ending
 from .checkpoints import Saver
 from .inspect.proposal_audit import ProposalAudit
 from .inspect.readable_model import Inspector
+from .inspect.readable_words import WordInspector
 from .inspect.tree_dump import TreeDump
 from .label_notes import LabelNotes
 from .passes import SavePoint
@@ -119,7 +120,7 @@ class Run:
     model: Learner
     progress: Progress
     saver: Saver
-    inspector: Inspector | ProposalAudit | None
+    inspector: Inspector | WordInspector | ProposalAudit | None
     tree_dump: TreeDump
     reader: Source
     skipped_steps: SkippedSteps
@@ -255,7 +256,7 @@ class Run:
         vw_shows_none = self.options.vw_exact and self.config.shuffle.shuffle is None
         return self.config.readable.invert_hash is not None or (self.config.readable.audit and not vw_shows_none)
 
-    def _inspector(self) -> Inspector | ProposalAudit | None:
+    def _inspector(self) -> Inspector | WordInspector | ProposalAudit | None:
         """Return the inspector that writes weights or proposals as text if an option requires it, else None."""
         requested = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
         if not requested:
@@ -263,9 +264,19 @@ class Run:
         reduction = self.model.reduction
         if requested == ["audit"] and isinstance(reduction, ExplainsProposals) and reduction.explains_proposals:
             return ProposalAudit(self.config, reduction, lambda: self.model.names.class_list)
-        if not isinstance(reduction, Inspectable) or not reduction.tables:
-            raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen_name(self.config)} does not have")
-        return Inspector(self.config, reduction)
+        if isinstance(reduction, Inspectable) and reduction.tables:
+            return Inspector(self.config, reduction)
+        chosen = chosen_name(self.config)
+        if not isinstance(reduction, HasWords) or requested == ["audit"]:
+            raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen} does not have")
+        if "audit" in requested:
+            raise UsageError(f"--audit and --{requested[0]} cannot be combined with --{chosen}: drop one of them")
+        if not reduction.word_tables:
+            raise UsageError(
+                f"--{requested[0]} cannot show the weights of --{chosen} with --layout odd; give --layout tagged, or "
+                "one of --print_tree and --save_tree"
+            )
+        return WordInspector(self.config, reduction)
 
     def _shuffler(self) -> Shuffler | None:
         """Return the shuffle buffer of --shuffle, or None."""

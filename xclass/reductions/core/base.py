@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int64s, UInt32s, UInt64s
-from ...binary import finite, gd
+from ...array_types import AnyArray, Bools, Float64s, Int64s, UInt32s, UInt64s
+from ...binary import finite, gd, tagged_words
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
@@ -332,6 +332,53 @@ class Inspectable(ABC):
     @abstractmethod
     def readable_lines(self) -> list[str]:
         """Return lines of the readable model that describe the learned state other than the weights."""
+
+
+class WordTable(NamedTuple):
+    """Hold a table of tagged words and its name in a model as text."""
+
+    name: str
+    words: tagged_words.Words
+    by_block: bool  # whether a word belongs to a regressor of a block, and not to a class
+
+
+class HasWords(ABC):
+    """A learner whose weights are tagged words, which `--readable_model` and `--invert_hash` can show."""
+
+    @property
+    @abstractmethod
+    def word_tables(self) -> list[WordTable]:
+        """Return the tables as they are now; empty if the options select weights of another kind."""
+
+    @abstractmethod
+    def word_keys(self, task: BatchTask) -> list[Int64s]:
+        """Return the keys, blocks or classes, with which each table finds the words of the examples of a batch.
+
+        Called after all stages have seen the batch.
+
+        Returns
+        -------
+        for each table int64[n, k], the keys of each example; -1 for none
+        """
+
+    @abstractmethod
+    def word_places(self, table: int, key: Int64s, number: Int64s) -> AnyArray:
+        """Return what words belong to, as text in brackets: a node or a class; empty if there is no such node.
+
+        Parameters
+        ----------
+        table : position in `word_tables`
+        key : int64[n], keys
+        number : int64[n], the number of the regressor within the block, from the tag of the word
+
+        Returns
+        -------
+        object[n], of bytes
+        """
+
+    @abstractmethod
+    def word_lines(self) -> Iterator[str]:
+        """Yield lines of the readable model that describe the learned state other than the weights."""
 
 
 class Proposal(NamedTuple):

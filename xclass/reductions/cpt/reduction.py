@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int64s
+from ...array_types import AnyArray, Bools, Float64s, Int64s
 from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss, tagged_words
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
@@ -42,8 +42,9 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...system import output_file
+from ...system.printable import printable
 from ..core import label_arrays, probabilities, tree_view
-from ..core.base import ExplainsProposals, Learner, Previews, Proposal, Reduction, TreeViewable
+from ..core.base import ExplainsProposals, HasWords, Learner, Previews, Proposal, Reduction, TreeViewable, WordTable
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.result import Result
@@ -103,7 +104,7 @@ class _Plan(NamedTuple):
     opinions: feature_index.Opinions  # written by the index
 
 
-class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
+class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWords):
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
     Attributes
@@ -346,6 +347,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         task.plan = None
         n = task.batch.n
         output, opinions = plan.output, plan.opinions
+        task.candidates = opinions.candidate
         assert self.scorers is not None  # else this is not a stage
         learns = plan.learns
         if self.again and self.further is not None and not self.further.scorers_learn:
@@ -555,8 +557,56 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals):
         """Yield the nodes of the first levels, tree after tree."""
         for t, member in enumerate(self.members):
             if member.tree.size[NODES]:
-                name = "{}" if len(self.members) == 1 else f"{t}.{{}}"
-                yield from tree_view.preorder(0, levels, partial(label_tree.node_view, member.tree), name)
+                look = partial(label_tree.node_view, member.tree)
+                yield from tree_view.preorder(0, levels, look, self._node_name(t))
+
+    def _node_name(self, t: int) -> str:
+        """Return the format of the names of the nodes of tree t, given their numbers."""
+        return "{}" if len(self.members) == 1 else f"{t}.{{}}"
+
+    @property
+    def word_tables(self) -> list[WordTable]:
+        """Return the tables of the trees and of the scorers, none if weights are not tagged words."""
+        if not self.tagged:
+            return []
+        names = [f"tree{t}" for t in range(len(self.members))]
+        tables = [WordTable(name, weights.words, True) for name, weights in zip(names, self._tables, strict=False)]
+        return tables + ([WordTable("scorers", self.scorers.weights.words, False)] if self.scorers is not None else [])
+
+    def word_keys(self, task: BatchTask) -> list[Int64s]:
+        """Return the blocks on the paths to the labels, and the classes whose scorers saw the examples.
+
+        A path only gets longer, so it has all nodes that ever learned the label. Examples without a label follow the
+        path of their prediction.
+        """
+        assert task.prediction is not None  # made by the stages
+        label = np.where(np.isnan(task.batch.label), task.prediction, task.batch.label).astype(np.int64)
+        keys = [member.blocks(label) for member in self.members]
+        if self.scorers is not None:
+            assert task.candidates is not None  # made by the last stage
+            classes = np.concatenate([label[:, None], task.candidates], axis=1)
+            keys.append(np.where(classes > 0, classes, -1))
+        return keys
+
+    def word_places(self, table: int, key: Int64s, number: Int64s) -> AnyArray:
+        """Return the nodes or classes of words, see `HasWords`."""
+        if table < len(self.members):
+            return self.members[table].places(8 * key + number, self._node_name(table))
+        label, inverse = np.unique(key, return_inverse=True)
+        texts = [f"[class {self._class_name(y)}]".encode("utf-8", "surrogateescape") for y in label.tolist()]
+        return np.array(texts, object)[inverse.reshape(-1)]
+
+    def word_lines(self) -> Iterator[str]:
+        """Yield lines about the nodes of the trees and the parameters of the scorers."""
+        yield f"trees = {len(self.members)}"
+        for t, member in enumerate(self.members):
+            yield from label_tree.node_lines(member.tree, f"tree = {t} ", self._class_name)
+        if self.scorers is not None:
+            yield from reranking.parameter_lines(self.scorers)
+
+    def _class_name(self, label: int) -> str:
+        """Return the name of a class, or its number if it has none."""
+        return printable(self.names[label - 1]) if 0 < label <= len(self.names) else str(label)
 
     @property
     def explains_proposals(self) -> bool:

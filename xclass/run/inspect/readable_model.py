@@ -1,4 +1,4 @@
-"""Write models as text, with or without names of features, and write the weights of the features of each prediction.
+"""Write weight tables as text, with or without names of features, and the weights of the features of each prediction.
 
 Source    VW 9.11's formats, so that VW's tools can read them. w is the weight of a slot, G and N are the sums of its
           update rule (`binary.weight_table`):
@@ -25,18 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from ... import __version__
 from ...api.configuration import Config
 from ...array_types import Float
 from ...binary import gd
 from ...data import interactions
 from ...kernels.constants import ZERO
-from ...options.declare import OptionGroup, option, options_of
+from ...options.declare import option
 from ...reductions.core.base import Inspectable
 from ...reductions.core.contract import BatchTask, WeightLookup
 from ...system import output_file, terminal
 from ...text.text_format import TextFormat
-from . import feature_names
+from . import feature_names, text_header
 
 PIECE = 1 << 16  # number of slots processed at a time
 
@@ -256,32 +255,12 @@ class Inspector:
 
     def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
         """Yield the lines before the weights."""
-        config, model = self._config, self._model
         table = self._tables[0]
-        low, high = (_as_text(end) for end in table.range)
-        yield from ("Version 9.11.9", f"Id xclass {__version__}", f"Min label:{low}", f"Max label:{high}")
-        yield from (f"bits:{config.learner.bits}", "lda:0")
-        for kind, sizes in (("ngram", config.features.ngram), ("skip", config.features.skips)):
-            yield f"{len(sizes)} {kind}:" + "".join(f"{size} " for size in sizes)
-        yield "options:" + _command(config, stored)
-        yield "Checksum: "
-        yield from model.readable_lines()
-        if config.learner.predict_only_model:
-            yield ":0"
-            return
-        yield ":1"
-        yield f"initial_t {_as_text(config.learner.initial_t)}"
-        yield f"norm normalizer {_as_text(table.sums[0, 0])}"
+        low, high = table.range
         shrunk = table.shrunk if len(table.shrunk) else (0.0, 1.0)
-        for name, value in (
-            *counters.items(),
-            ("l1_state", shrunk[0]),
-            ("l2_state", shrunk[1]),
-        ):
-            value = {"min_label": table.range[0], "max_label": table.range[1], "total_weight": table.sums[0, 1]}.get(
-                name, value
-            )
-            yield f"{name} {_as_text(value)}"
+        sums = {"min_label": low, "max_label": high, "total_weight": table.sums[0, 1]}
+        learned = text_header.Learned(low, high, table.sums[0, 0], shrunk[0], shrunk[1])
+        return text_header.lines(self._config, stored, {**counters, **sums}, learned, self._model.readable_lines())
 
     def _lines(self, named: bool) -> Iterator[bytes]:
         """Yield a line for each slot in use, with the name of its feature if `named`."""
@@ -327,40 +306,6 @@ def _extra_before_crossed(count: int, crossed: int, extra: int) -> np.ndarray:
     permutation = np.arange(count + extra)
     plain = count - crossed
     return np.concatenate([permutation[:plain], permutation[count:], permutation[plain:count]])
-
-
-VW_STORED_OPTIONS = (
-    "adaptive", "binary", "cubic", "ect", "error", "hash", "hash_seed", "ignore", "ignore_linear", "indexing",
-    "interactions", "invariant", "keep", "learning_rate", "link", "max_candidates", "max_depth", "named_labels",
-    "node_only", "noconstant", "normalized", "oaa", "power_t", "quadratic", "randomized_routing", "recall_tree", "sgd",
-)  # fmt: skip
-
-
-def _command(config: Config, stored: dict[str, Any]) -> str:
-    """Return the options that VW stores in a model as a command line, each with a space before it."""
-    words: list[str] = []
-    chosen = getattr(config, config.reduction.name)
-    groups: tuple[OptionGroup, ...] = (config.parser, config.features, config.interactions, config.learner, chosen)
-    for group in groups:
-        for name, entry in options_of(type(group)).items():
-            value = stored.get(name)
-            if (
-                name not in VW_STORED_OPTIONS
-                or value in (None, [], False)
-                or (name not in config.given and value == entry.default)
-            ):
-                continue
-            if name in ("learning_rate", "power_t", "hash", "hash_seed", "link") and name not in config.given:
-                continue
-            words += (
-                [f" --{name}"] if value is True else [f" --{name} {v}" for v in (value if entry.repeated else [value])]
-            )
-    return "".join(sorted(words))
-
-
-def _as_text(value: object) -> str:
-    """Return a value as text; numbers are formatted as by C++ streams."""
-    return format(float(value), "g") if isinstance(value, (float, np.floating)) else str(value)
 
 
 def _decimal(value: Float) -> str:

@@ -1,0 +1,186 @@
+"""Write models whose weights are tagged words as text, with or without names of features.
+
+Source    This project's own; the lines before the weights are VW's (`text_header`). Each word in use has a line:
+
+    --readable_model    `table:slot:w G`
+    --invert_hash       `name[place]:table:slot:w G`, with the name of the feature and the node or class whose weight it
+                        is; a word of which this is not known has the line of --readable_model
+
+          table is tree0, tree1, ... or scorers; slot is the number of the word in its table, 16 times its line plus its
+          lane; [place] is [node N depth D], with N as in --print_tree, or [class Y]. Nodes of more than two branches
+          have several regressors: [node N depth D regressor I].
+Cost      --readable_model takes about a microsecond for each word. --invert_hash looks up the words of every pair of a
+          feature and a node on the path to the label, or a class that was proposed, after the learner has seen a batch
+          and before it sees the next one; see `binary.word_owners`. Names take some microseconds for each new feature.
+Differs   from `readable_model` in that a word does not tell its feature: a name is known only for words that an example
+          of this run finds, not for all words of a feature that occurs in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...api.configuration import Config, feature_bits
+from ...array_types import AnyArray
+from ...binary import word_owners
+from ...kernels.tagged_format import G_CODES, G_FIELD, NUMBER_MASK, W_CODES, W_FIELD
+from ...options.declare import options_of
+from ...reductions.core.base import HasWords, WordTable
+from ...reductions.core.contract import BatchTask
+from ...system import output_file
+from ...text.text_format import TextFormat
+from . import feature_names, readable_model, text_header
+
+PIECE = 1 << 16  # number of words processed at a time
+LOWEST, HIGHEST = -1.0, 1.0  # labels of the regressors
+SIGNED_W_CODES = 2 * W_CODES
+
+
+class WordInspector:
+    """Find the owners of words during a run, and write the model as text at its end; see `Inspector`.
+
+    Parameters
+    ----------
+    config : options of the run
+    model : the learner
+
+    Attributes
+    ----------
+    one_by_one : False, because the learner may get many examples at a time
+    """
+
+    one_by_one = False
+
+    def __init__(self, config: Config, model: HasWords) -> None:
+        self._options: readable_model.Options = config.readable
+        self._config = config
+        self._model = model
+        self._named = self._options.invert_hash is not None
+        self._names: dict[int, bytes] = {}  # index of a feature -> name
+        if self._named:
+            bits = feature_bits(config)
+            self._namer = feature_names.Namer(config.parser, config.features, config.interactions, bits)
+            self._owners = [word_owners.new_owners(table.words) for table in model.word_tables]
+
+    def read_from(self, text: TextFormat) -> None:
+        """Find the names of features in text of this format."""
+        if self._named:
+            self._namer.format = text
+
+    def attach(self, model: HasWords) -> None:
+        """Inspect this learner from now on."""
+        self._model = model
+
+    def detach(self) -> None:
+        """Drop the reference to the learner, to free its memory, until `attach` is called."""
+        del self._model
+
+    def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
+        """Return the stages of the learner, made into one that also finds owners if they are needed."""
+        if not self._named:
+            return stages
+
+        def together(task: BatchTask) -> None:
+            if task.unnamed_batch is None:
+                self._add_names(task)
+            for stage in stages:
+                stage(task)
+            if task.unnamed_batch is None:
+                self._note_owners(task)
+
+        return [together]
+
+    def _add_names(self, task: BatchTask) -> None:
+        """Find the names of features seen for the first time, parsing only the examples that have them."""
+        batch = task.batch
+        if self._namer.has_wildcards:
+            examples = np.arange(batch.n)
+        else:
+            unique, first = np.unique(batch.index, return_index=True)
+            fresh = [at for index, at in zip(unique.tolist(), first.tolist(), strict=True) if index not in self._names]
+            examples = np.unique(np.searchsorted(batch.start, np.array(fresh, np.int64), side="right") - 1)
+        for i in examples.tolist():
+            for feature in self._namer.of(batch, i):
+                self._names.setdefault(feature.hash, feature.text)
+
+    def _note_owners(self, task: BatchTask) -> None:
+        """Note the owners of the words that the examples of a batch find, those that were learned from first."""
+        learned = task.learned()
+        rows = np.concatenate([np.flatnonzero(learned), np.flatnonzero(~learned)])
+        batch = task.batch
+        for number, (table, key) in enumerate(zip(self._model.word_tables, self._model.word_keys(task), strict=True)):
+            owners = self._owners[number]
+            if len(owners.after_key) != len(table.words.word):  # the table was doubled
+                owners = self._owners[number] = word_owners.fitted(table.words, owners, table.by_block)
+            mask = word_owners.compared(table.by_block)
+            word_owners.note(table.words, owners, mask, batch.index, batch.start, rows, key)
+
+    # models as text
+
+    def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
+        """Write the files of --readable_model and --invert_hash, as `Inspector.write` does.
+
+        Raises
+        ------
+        DataError
+            if a file cannot be written.
+        """
+        config = self._config
+        more = ("layout", *options_of(config.reduction.options))
+        learned = text_header.Learned(LOWEST, HIGHEST)
+        for path, named in ((self._options.readable_model, False), (self._options.invert_hash, True)):
+            if path is None:
+                continue
+            with output_file.opened(path, "the model as text") as file:
+                for line in text_header.lines(config, stored, counters, learned, self._model.word_lines(), more):
+                    file.write(line.encode("utf-8", "surrogateescape") + b"\n")
+                for number, table in enumerate(self._model.word_tables):
+                    owners = None
+                    if named:
+                        owners = word_owners.fitted(table.words, self._owners[number], table.by_block)
+                    file.writelines(self._pieces(number, table, owners))
+
+    def _pieces(self, number: int, table: WordTable, owners: word_owners.Owners | None) -> Iterator[bytes]:
+        """Yield the lines of a table, many at a time.
+
+        Parameters
+        ----------
+        number : position of the table
+        owners : owners of its words, or None if they are not written
+        """
+        w_texts, g_texts = self._number_texts
+        for low in range(0, len(table.words.word), PIECE):
+            word = table.words.word[low : low + PIECE]
+            used = np.flatnonzero(word)
+            if not len(used):
+                continue
+            word = word[used]
+            line = f"{table.name}:".encode() + (low + used).astype("S").astype(object) + b":"
+            line = line + w_texts[word >> W_FIELD] + b" " + g_texts[word >> G_FIELD & np.uint32(G_CODES - 1)]
+            if owners is not None:
+                known = np.flatnonzero(owners.after_key[low + used])
+                if len(known):
+                    line[known] = self._fronts(number, table, owners, low + used[known]) + line[known]
+            yield b"\n".join(line.tolist()) + b"\n"
+
+    def _fronts(self, number: int, table: WordTable, owners: word_owners.Owners, at: AnyArray) -> AnyArray:
+        """Return `name[place]:` of the words at some positions, object[n], empty for places that do not exist."""
+        feature, inverse = np.unique(owners.feature[at], return_inverse=True)
+        name = np.array([self._names.get(index, b"") for index in feature.tolist()], object)[inverse.reshape(-1)]
+        q = (table.words.word[at] & np.uint32(NUMBER_MASK)).astype(np.int64)
+        place = self._model.word_places(number, owners.after_key[at].astype(np.int64) - 1, q)
+        return np.where(place == b"", b"", name + place + b":")
+
+    @cached_property
+    def _number_texts(self) -> tuple[AnyArray, AnyArray]:
+        """Return the texts of w and of G by their codes in a word, object[...] of bytes."""
+        texts = []
+        for codes, field, part in ((SIGNED_W_CODES, W_FIELD, 0), (G_CODES, G_FIELD, 1)):
+            numbers = np.empty(codes, np.float32), np.empty(codes, np.float32)
+            word_owners.decode(np.arange(codes, dtype=np.uint32) << np.uint32(field), *numbers)
+            texts.append(np.array([f"{number:g}".encode() for number in numbers[part].tolist()], object))
+        return texts[0], texts[1]
