@@ -345,3 +345,11 @@ def test_without_scorers_searches_are_not_limited():
         assert model.options["learn_expand"] is None
         go_through(model, multiclass(51, 200, 1000, noise=0.4), top_k=10)
         assert opened(model).max() > cpt_options.LEARN_EXPAND
+
+
+def test_tables_that_could_outgrow_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(cpt_options.memory, "available", lambda: 40 << 20)
+    with Learner("cpt", bits=20, max_doublings=2):  # 8 MB at first
+        pass
+    with pytest.raises(UsageError, match=r"grow to 64 MB, but only 40 MB .* give at most max_doublings 2"):
+        Learner("cpt", bits=20, max_doublings=3)

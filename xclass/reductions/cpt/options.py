@@ -274,6 +274,19 @@ def _default_doublings(options: Options, split: str | None) -> int:
     return times
 
 
+def check_doublings(options: Options, bits: int) -> None:
+    """Check that tables fit into free memory after --max_doublings; raise UsageError if not."""
+    free, times = memory.available(), options.max_doublings or 0
+    first = weight_bytes(options, bits)
+    if free is None or first << times <= free:
+        return
+    fits = next((t for t in range(times - 1, 0, -1) if first << t <= free), 0)
+    raise UsageError(
+        f"--max_doublings {times} lets the tables grow to {(first << times) / 2**20:,.0f} MB, but only "
+        f"{free / 2**20:,.0f} MB of memory are free; give at most --max_doublings {fits}, or a smaller -b"
+    )
+
+
 def weight_bytes(options: Options, bits: int, split: str | None = None) -> int:
     """Return the bytes of the weight tables of trees and scorers for `-b bits`, before any is doubled.
 

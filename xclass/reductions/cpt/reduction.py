@@ -67,6 +67,7 @@ from .options import (
     SUPPORTED_OPTIONS,
     Options,
     check,
+    check_doublings,
     index_bytes,
     refused,
     resolve_defaults,
@@ -141,6 +142,8 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             cut=o.candidate_cut if o.rerank else 0.0,
         )
         doublings = o.max_doublings or 0
+        if "max_doublings" in spec.given and not spec.loaded:
+            check_doublings(o, bits)
         self.tagged = spec.binary.layout == "tagged"
         self.members = []
         for t in range(o.trees):
@@ -267,7 +270,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         if self.further is not None and task.learn:  # predictions in between do not count
             left_out = self.further.next_left_out(n)
         if not self.again:
-            learns &= ~left_out
+            learns = learns & ~left_out
         # A row of the progress table, at powers of two, shows the argmax. For other examples it is enough to know
         # whether the label is the argmax, so the search may end early.
         number = self.examples + 1 + np.arange(n)
