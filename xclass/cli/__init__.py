@@ -17,6 +17,8 @@ def main() -> None:
         address_space.check_command()
     except XclassError as error:
         sys.exit(f"xclass: {error}")
+    # no kernel uses BLAS, whose threads would take time and memory in every run
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from . import command
 
     command.main()

@@ -35,7 +35,7 @@ from ..options.declare import option
 from ..options.resolve import SCALAR
 from ..reductions.core.base import ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
-from ..system import address_space
+from ..system import address_space, compiler_memory
 from ..system.pipeline import Pipeline
 from ..text.reader import Reader
 from . import file_conflicts, learner_use, passes, timing, warm_up
@@ -403,7 +403,10 @@ class Run:
 
     def _count(self, task: BatchTask) -> None:
         """Count a task that has passed the stages, and report it."""
+        first = self.progress.examples == 0
         self._report(task, self.model.note(task))
+        if first:  # hardly any kernel is left to load
+            compiler_memory.release()
 
     def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
         """Show the messages and rows of a task that is counted, and write its predictions.
