@@ -7,6 +7,7 @@ in support/variants.py. What depends on how a run cuts and shares out work is ch
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -104,8 +105,17 @@ def test_size_of_batches_does_not_matter(place, monkeypatch, name, options):
 def test_a_batch_of_no_examples_changes_nothing(name, options):
     text = stream(name, 1, 60)
     with learner(name, **options) as model:
-        warm_up.compile_stages(model.reduction, learning=True)
+        for part in warm_up.parts(model.reduction, True, True):
+            part()
         assert (all_of(model, text), state_of(model)) == learned(name, options, text)
+
+
+@EVERY_VARIANT
+def test_options_can_be_sent_to_a_process_that_compiles(name, options):
+    with learner(name, **options) as model:
+        copy = pickle.loads(pickle.dumps(model.config))
+    with Learner.from_config(copy, LearnerUse()) as again:
+        assert again.options == model.options
 
 
 @EVERY
@@ -114,9 +124,10 @@ def test_a_run_that_compiles_first_gives_the_same_bytes(place, monkeypatch, name
     straight = run(place, *chosen(name), *BITS, stdin=text)
     calls = []
 
-    def prepare(learner, learning, reads):
-        calls.append(learner)
-        warm_up.compile_stages(learner, learning)
+    def prepare(config, use, learner, reads):
+        for part in warm_up.parts(learner, not use.testing, reads):
+            calls.append(part)
+            part()
 
     monkeypatch.setattr(warm_up, "prepare", prepare)
     assert run(place, *chosen(name), *BITS, stdin=text) == straight

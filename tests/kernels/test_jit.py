@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from xclass import Learner
+from xclass.api.configuration import LearnerUse
 from xclass.kernels import jit
 from xclass.run import warm_up
 from xclass.system import processors
@@ -131,7 +133,11 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
     monkeypatch.setattr(jit, "is_first_run", lambda mark: True)
     monkeypatch.setattr(processors, "count", lambda: 2)
     monkeypatch.setattr(jit, "folder", lambda: "somewhere")
-    warm_up.prepare(None, True, True)  # touches no learner
+    learned = []
+    monkeypatch.setattr(warm_up, "parts", lambda learner, learn, reads: [lambda: learned.append(learn), None])
+    with Learner("oaa", classes=2) as model:
+        warm_up.prepare(model.config, LearnerUse(), model.reduction, True)
+    assert learned == [True]
 
 
 def cold(tmp_path, **changed):

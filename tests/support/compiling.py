@@ -47,4 +47,5 @@ def _learn(name: str) -> None:
                 model.learn_many(multiclass(1, K, 60))
                 model.end_pass()
             else:
-                warm_up.compile_stages(model.reduction, learning=True)
+                for part in warm_up.parts(model.reduction, True, False):
+                    part()

@@ -159,7 +159,7 @@ class Run:
             if isinstance(self.model.reduction, LearnsAtEnd):
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
             address_space.check_threads()
-            warm_up.prepare(self.model.reduction, self.learning, self.reader.parsing)
+            warm_up.prepare(self.config, self._use(), self.model.reduction, self.reader.parsing)
             try:
                 with self.signals:
                     error = self._run_passes()

@@ -1,23 +1,27 @@
-"""Compile kernels in two processes in the first run on a machine: one for learning, one for reading and saving.
+"""Compile kernels in several processes in the first run of a reduction on a machine.
 
-numba compiles one kernel at a time in a process. Reading and learning share hardly any kernels, and the compilation of
-each takes seconds, so two processes halve the waiting time. Both write to the same cache of compiled code (`jit`).
+numba compiles one kernel at a time in a process. The parts of a learner and the reader share few kernels, and the
+compilation of each takes seconds, so processes that each compile a part shorten the wait. All write to the same cache
+of compiled code (`jit`). A process that fails is ignored: a kernel that is missing is compiled when it is first called.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from ..data import batch_ops
+from ..api.configuration import Config, LearnerUse
+from ..api.learner import Learner
 from ..kernels import jit
 from ..model.stored_arrays import pack_table, unpack_table
-from ..reductions.core.base import Learner, Previews
-from ..reductions.core.contract import BatchTask
+from ..reductions.core import base
 from ..system import processors
 from ..text.parser import Options, Parser
 
@@ -26,51 +30,72 @@ LINE = b"1 't |n:2 a:1 b c=d\n"
 SLOTS = 16  # slots of the table; all but one are empty, so that it is stored without empty rows
 
 
-def prepare(learner: Learner, learning: bool, reads: bool) -> None:
-    """Compile the kernels of the run in two processes if this is the first run that reads text.
+def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool) -> None:
+    """Compile the kernels of a run in several processes if it is the first run of its reduction or of the reader.
 
     Parameters
     ----------
-    learner, learning : as in `compile_stages`
+    config, use : options and use of the learner, with which another process makes it
     reads : whether the run reads text
     """
-    if not (reads and jit.folder() and jit.is_first_run(READING) and processors.count() > 1):
+    if not (jit.is_first_run(config.reduction.name) or (reads and jit.is_first_run(READING))):
         return
-    try:
-        child = _start()
-    except OSError:  # without another process, kernels are compiled when they are first called
+    tasks = parts(learner, not use.testing, reads)
+    count = min(processors.count(), len(tasks))
+    if not jit.folder() or count < 2:
         return
+    children: list[subprocess.Popen[bytes]] = []
     try:
-        compile_stages(learner, learning)
-        child.wait()
+        for first in range(1, count):
+            try:
+                children.append(_start(pickle.dumps((config, use, reads, range(first, len(tasks), count - 1)))))
+            except OSError:  # there can be no more processes
+                break
+        tasks[0]()
+        for child in children:
+            child.wait()
     finally:
-        child.kill()
-        child.wait()
+        for child in children:
+            child.kill()
+            child.wait()
 
 
-def compile_stages(learner: Learner, learning: bool) -> None:
-    """Compile the kernels of a learner by passing an empty batch through its stages.
+def parts(learner: base.Learner, learn: bool, reads: bool) -> list[Callable[[], None]]:
+    """Return functions that each compile a part of the kernels of a run, the one that takes longest first.
 
     Parameters
     ----------
-    learner : the learner; nothing is compiled if it needs to see examples first
-    learning : whether to compile the kernels for learning, and not only those for prediction
+    learn : whether to compile the kernels for learning, and not only those for prediction
+    reads : whether the run reads text
     """
-    if not isinstance(learner, Previews) or learner.preview_size is None:
-        task = BatchTask(batch_ops.empty(0, 0, 0, 0), learning, np.empty(0))
-        for stage in learner.stages:
-            stage(task)
+    waits = isinstance(learner, base.Previews) and learner.preview_size is not None  # it needs to see examples first
+    of_learner = [] if waits else learner.warm_ups(learn)
+    return [*of_learner, compile_reading] if reads else of_learner
 
 
-def _start() -> subprocess.Popen[bytes]:
-    """Start the process that compiles the kernels for reading; if it fails, they are compiled when first called."""
+def _start(work: bytes) -> subprocess.Popen[bytes]:
+    """Start a process that does what `work` says, see `_serve`."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(word for word in (root, os.environ.get("PYTHONPATH")) if word)
-    return subprocess.Popen(
+    child = subprocess.Popen(
         [sys.executable, "-m", "xclass.run.warm_up"],
         env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(jit.folder())},
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+    assert child.stdin is not None
+    with child.stdin as pipe:
+        pipe.write(work)
+    return child
+
+
+def _serve(pipe: BinaryIO) -> None:
+    """Make the learner of another process, and run some of the tasks of that process."""
+    config, use, reads, numbers = pickle.load(pipe)
+    jit.activate()
+    with Learner.from_config(config, use._replace(loaded=False), None) as learner:
+        tasks = parts(learner.reduction, not use.testing, reads)
+        for number in numbers:
+            tasks[number]()
 
 
 def compile_reading() -> None:
@@ -92,4 +117,4 @@ def _compile_tables() -> None:
 
 
 if __name__ == "__main__":
-    compile_reading()
+    _serve(sys.stdin.buffer)

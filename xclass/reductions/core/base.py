@@ -27,7 +27,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
 from ...system import processors
 from . import label_arrays
-from .contract import BatchTask, WeightLookup
+from .contract import BatchTask, WeightLookup, empty_task
 from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
@@ -138,6 +138,21 @@ class Learner(ABC):
 
     def end_pass(self) -> None:  # noqa: B027 (most learners do nothing then)
         """Finish a pass; called while no stage runs."""
+
+    def warm_ups(self, learn: bool) -> list[Callable[[], None]]:
+        """Return functions that compile the kernels of the stages; each can run in a process of its own.
+
+        Parameters
+        ----------
+        learn : whether to compile the kernels for learning, and not only those for prediction
+        """
+
+        def pass_stages() -> None:
+            task = empty_task(learn)
+            for stage in self.stages:
+                stage(task)
+
+        return [pass_stages]
 
     def close(self) -> None:
         """Shut down the threads that the learner started; it cannot be used afterwards.
@@ -402,6 +417,16 @@ class ExplainsProposals(ABC):
         """Return the classes that features propose for the only example of `batch`, best first; nothing is learned."""
 
 
+# named functions, because the record is sent to other processes
+def _accept_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+    """Accept any arrays of a model file."""
+
+
+def _refuse_nothing(spec: LearnerSpec) -> Mapping[str, str]:
+    """Return that no option is refused."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Reduction:
     """Describe a reduction to the command line and to `Learner`; an entry of `REDUCTIONS`.
@@ -436,8 +461,8 @@ class Reduction:
     check: Callable[[LearnerSpec], None]
     resolve_defaults: Callable[[LearnerSpec], dict[str, object]]
     label_range: Callable[[LearnerSpec], tuple[int, int, str] | None]
-    check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = lambda spec, arrays: None
+    check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = _accept_arrays
     probabilities: bool = False
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None
-    refused: Callable[[LearnerSpec], Mapping[str, str]] = lambda spec: {}
+    refused: Callable[[LearnerSpec], Mapping[str, str]] = _refuse_nothing

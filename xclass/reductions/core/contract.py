@@ -9,6 +9,7 @@ import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int64s, UInt8s
 from ...binary import finite
+from ...data import batch_ops
 from ...data.batch import Batch
 from . import label_arrays
 from .probabilities import ClassLists
@@ -69,6 +70,11 @@ class BatchTask:
             batch = self.batch
             self._learned = label_arrays.learned(self.learn, batch.label, batch.weight, self.skipped, held_out)
         return self._learned
+
+
+def empty_task(learn: bool) -> BatchTask:
+    """Return a task without examples, with which the kernels of a stage are compiled."""
+    return BatchTask(batch_ops.empty(0, 0, 0, 0), learn, np.empty(0))
 
 
 class WeightLookup(NamedTuple):

@@ -28,7 +28,7 @@ Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ from ...system.printable import printable
 from ..core import label_arrays, probabilities, tree_view
 from ..core.base import ExplainsProposals, HasWords, Learner, Previews, Proposal, Reduction, TreeViewable, WordTable
 from ..core.calibration import Report
-from ..core.contract import BatchTask
+from ..core.contract import BatchTask, empty_task
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
@@ -282,11 +282,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             k = self.options.candidates  # independent of the output options, because scorers learn from the candidates
         else:
             k = list_size if trees == 1 else max(list_size, self.options.candidates)
-        ensemble_output = Predictions(
-            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
-            np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
-            np.zeros((trees, n)),
-        )  # fmt: skip
+        ensemble_output = self._new_output(n, k)
         by_tree = [Predictions(*[array[t] for array in ensemble_output]) for t in range(trees)]
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         jobs = [(t, a, b) for a, b in shares for t in range(trees)]
@@ -310,11 +306,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
                 n,
             )
         if self.scorers is not None:
-            candidates = np.zeros(
-                (n, trees * k + (self.options.index_candidates if self.index is not None else 0)), np.int64
-            )
-            binary_nodes.union_of_candidates(ensemble_output.top, candidates)
-            opinions = feature_index.no_opinions(candidates)
+            opinions = self._new_opinions(ensemble_output)
             task.plan = _Plan(weighted, labelled, label, learns, left_out, ensemble_output, opinions)
             return
         if trees == 1:
@@ -323,6 +315,41 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             top, top_p = self._vote(by_tree_batch, ensemble_output, list_size, score_candidates=not task.learn)
         p = ensemble_output.p[0] if trees == 1 else ensemble_output.p.mean(axis=0)
         self._finish(task, labelled, ensemble_output.known[0], p, ensemble_output, top, top_p)
+
+    def _new_output(self, n: int, k: int) -> Predictions:
+        """Return arrays for the results of all trees, with the number of the tree as the first index."""
+        trees = len(self.members)
+        return Predictions(
+            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
+            np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
+            np.zeros((trees, n)),
+        )  # fmt: skip
+
+    def _new_opinions(self, output: Predictions) -> feature_index.Opinions:
+        """Return the candidates of the trees, with place for those of the index and its opinion of each."""
+        trees, n, k = output.top.shape
+        added = self.options.index_candidates if self.index is not None else 0
+        candidates = np.zeros((n, trees * k + added), np.int64)
+        binary_nodes.union_of_candidates(output.top, candidates)
+        return feature_index.no_opinions(candidates)
+
+    def warm_ups(self, learn: bool) -> list[Callable[[], None]]:
+        """Return one function that compiles the kernels of the trees, and one for the other stages if there are any."""
+        if self.scorers is None:
+            return super().warm_ups(learn)
+
+        def compile_others() -> None:
+            task = empty_task(learn)
+            for stage in self.stages:
+                if stage == self._learn_batch:
+                    weighted = task.plan or document_frequency.not_weighted(task.batch)
+                    none, output = np.zeros(0, bool), self._new_output(0, self.options.candidates)
+                    label = np.zeros(0, np.int64)
+                    task.plan = _Plan(weighted, none, label, none, none, output, self._new_opinions(output))
+                else:
+                    stage(task)
+
+        return [lambda: self._learn_batch(empty_task(learn)), compile_others]
 
     def _propose(self, task: BatchTask) -> None:
         """Add the candidates of the index to those of the trees and learn from the batch, as a stage."""
@@ -406,13 +433,14 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
 
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
-            while begin < end:
+            while True:
                 begin = self._rank_kernel(
                     current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, adapts, begin, end,
                     proposed, scratch, ranked,
                 )  # fmt: skip
-                if begin < end:  # the table is full
-                    current[0] = reranking.with_double_capacity(current[0])
+                if begin >= end:
+                    return
+                current[0] = reranking.with_double_capacity(current[0])  # the table is full
 
         if task.learn:
             for begin, end in jobs:
