@@ -19,23 +19,23 @@ from scripts.lib.processes import BenchError
 
 WHOLE = "--multiclass K"
 CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
-    "as it is: 4 trees, 5 candidates each, an index of 8 slots": WHOLE,
+    "as it is: 4 trees, 5 candidates each, an index of 16 slots": WHOLE,
     "1 tree": f"{WHOLE} --trees 1",
     "2 trees": f"{WHOLE} --trees 2",
     "8 trees": f"{WHOLE} --trees 8",
     "3 candidates a tree": f"{WHOLE} --candidates 3",
     "8 candidates a tree": f"{WHOLE} --candidates 8",
-    "16 candidates a tree": f"{WHOLE} --candidates 16",
     "all candidates, however unlikely": f"{WHOLE} --candidate_cut 0",
+    "searches open 32 nodes while learning": f"{WHOLE} --learn_expand 32",
+    "searches open as many nodes as they need": f"{WHOLE} --learn_expand 1000000",
     "no index": f"{WHOLE} --index_slots 0",
-    "an index of 16 slots": f"{WHOLE} --index_slots 16",
+    "an index of 8 slots": f"{WHOLE} --index_slots 8 --index_bits 20",
     "16 candidates of the index": f"{WHOLE} --index_candidates 16",
-    "values as they are: neither weighted nor divided": f"{WHOLE} --normalize_features unit",
-    "2 trees, an index of 16 slots": f"{WHOLE} --trees 2 --index_slots 16 --index_candidates 16 --candidates 8",
-    "half of the weights for the scorers": f"{WHOLE} --table_split halves",
+    "features not weighted": f"{WHOLE} --normalize_features unit",
+    "the odd layout, 32 MB": f"{WHOLE} --layout odd -b 22",
+    "the odd layout, 128 MB": f"{WHOLE} --layout odd -b 24",
     "no scorers": "--cpt K --trees 4",
     "no scorers, 1 tree": "--cpt K",
-    "trees alike but for a noise of .05": f"{WHOLE} --tree_noise 0.05",
     "trees with a noise of .3": f"{WHOLE} --tree_noise 0.3",
     "alpha .3": f"{WHOLE} --cpt_alpha 0.3",
     "alpha .9": f"{WHOLE} --cpt_alpha 0.9",
@@ -55,7 +55,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("data_dir", type=Path)
     options.add_argument("--sets", required=True, type=names)
-    options.add_argument("--args", default="-b 24", help="more options for all of them, as one word")
+    options.add_argument("--args", default="", help="more options for all of them, as one word")
     options.add_argument("--changes", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
     options.add_argument("--holdout", action="store_true")
     options.add_argument("--work", type=Path)

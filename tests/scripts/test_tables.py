@@ -50,8 +50,8 @@ def test_probabilities_has_a_row_for_every_way(data):
 
 
 def test_ablation_changes_one_part_at_a_time(data):
-    changes = "as it is: 4 trees, 5 candidates each, an index of 8 slots;no scorers, 1 tree;nodes of 4 branches"
-    result = tool("bench.ablation", str(data), "--sets", "small", "--args=-b 14", "--changes", changes)
+    changes = "as it is: 4 trees, 5 candidates each, an index of 16 slots;no scorers, 1 tree;nodes of 4 branches"
+    result = tool("bench.ablation", str(data), "--sets", "small", "--changes", changes)
     assert result.returncode == 0, result.stderr
     head, _, *rows = result.stdout.splitlines()
     assert head == "| | small, 15 |"
