@@ -549,11 +549,11 @@ def test_a_copy_does_not_change_with_its_original():
     assert before == (copy.word.tolist(), copy.state.tolist())
 
 
-def test_a_table_is_full_at_three_quarters_and_later_if_it_has_lost_twice_its_words():
+def test_a_table_is_full_at_half_of_its_words_and_later_if_it_has_lost_twice_its_words():
     words = tagged_words.new_words(1, 4)
     for doublings in range(4):
         size = len(words.word)
-        number, limit = (tagged_words.USED, 3 * size // 4) if doublings < 3 else (tagged_words.LOST, 2 * size)
+        number, limit = (tagged_words.USED, size // 2) if doublings < 3 else (tagged_words.LOST, 2 * size)
         words.state[number] = limit - 1
         assert not tagged_words.is_full(words)
         words.state[number] = limit

@@ -28,12 +28,12 @@ def split(row) -> tuple[list[int], list]:
 def grow(table: TaggedTable, most: int) -> None:
     """Double a table, up to `most` times in all, if it is full; learners do so before they learn an example.
 
-    The first doublings are made as soon as three quarters of the words are in use. Further ones are made if twice as
+    The first doublings are made as soon as half of the words are in use. Further ones are made if twice as
     many words as there are were lost, that is evicted or refused, since the last one.
     """
     size = LANES * len(table.words)
     eager = table.doublings < EAGER_DOUBLINGS
-    if table.doublings < most and (4 * table.used >= 3 * size if eager else table.lost >= 2 * size):
+    if table.doublings < most and (2 * table.used >= size if eager else table.lost >= 2 * size):
         table.double()
 
 

@@ -223,7 +223,7 @@ class TaggedTable:
     def _add_to_gs(self, line: Line, tag: int, g: dict[int, np.float32], number: int) -> dict[int, np.float32]:
         """Add each g to the G of its regressor's word, finding words for those that have none; return the new Gs.
 
-        Words that exist are updated first; then empty homes are taken, and last the weakest words of the line. What is
+        Words that exist are updated first, and moved home if they are elsewhere and a home is empty; then empty homes are taken, and last the weakest words of the line. What is
         returned is not rounded to codes; regressors that are refused are left out.
         """
         totals = {}
@@ -236,6 +236,10 @@ class TaggedTable:
         for q in g:
             lane = find(line, tag, q)
             if lane is not None:
+                empty = [home for home in homes(tag, q) if line[home] == 0]
+                if lane not in homes(tag, q) and empty:
+                    line[empty[0]], line[lane] = line[lane], 0
+                    lane = empty[0]
                 add(lane, q)
         for q in [q for q in g if q not in totals]:
             empty = [lane for lane in homes(tag, q) if line[lane] == 0]

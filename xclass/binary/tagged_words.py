@@ -19,7 +19,8 @@ Larger numbers become the largest. A word in use is never 0, because its G is no
 
 The line of a feature and a block, and ten bits of the tag, are bits of the hash of both; the last three bits of the
 tag are q. Three more bits of the hash, the twist, decide the homes of q: lane q ^ twist of each half of the line. A new
-word goes home if one of its homes is empty, otherwise to the lane of the smallest G. A scorer has one word for each
+word goes home if one of its homes is empty, otherwise to the lane of the smallest G; it moves home when it learns and
+finds a home empty, which happens after the table was doubled. A scorer has one word for each
 feature and class, in any lane of a line that depends on both, and 13 bits of the hash as the tag.
 
 A table can be doubled without knowing the hashes: the highest bit of the tag that is not yet part of the line's number
@@ -52,7 +53,7 @@ MOST_DOUBLINGS = 6
 # The first doublings are for what the data need; later ones cost more memory than most data are worth, so they wait
 # until more was lost, that is evicted or refused since the last doubling, than two tables hold.
 EAGER_DOUBLINGS = 3
-EAGER_SHARE, LOST_SHARE = 0.75, 2.0  # of the words of a table: in use, and lost
+EAGER_SHARE, LOST_SHARE = 0.5, 2.0  # of the words of a table: in use, and lost
 NEVER = np.iinfo(np.int64).max
 TAG_BITS, TAG_MASK, NUMBER_MASK = tagged_format.TAG_BITS, np.uint32(tagged_format.TAG_MASK), tagged_format.NUMBER_MASK
 OF_BLOCK = np.uint32(tagged_format.TAG_MASK & ~NUMBER_MASK)  # bits of a tag without q
@@ -256,6 +257,15 @@ def _lane_elsewhere(words: Words, position: Int, lanes: Int, key: Int) -> Int:
 
 
 @bare
+def _empty_home(words: Words, position: Int, home: Int) -> Int:
+    """Return the lane `home` of the first or else of the second half of a line, if it is empty, or -1."""
+    for lane in (home, home + tagged_format.HALF_LANES):
+        if words.word[position + lane] == 0:
+            return lane
+    return -1
+
+
+@bare
 def _weakest(words: Words, position: Int, g: Any) -> Int:
     """Return the lane that a new word with this G takes, or -1 if it is refused, and count it."""
     lane = tagged_lines.weakest_lane(words.word, position)
@@ -279,6 +289,8 @@ def _search_and_learn(
 ) -> None:  # fmt: skip
     """Do what `tagged_lines.learn_line` left: find words elsewhere than at home, and add new ones to full homes.
 
+    A word that is found elsewhere is moved home if one of its homes has become empty.
+
     Parameters
     ----------
     missing : bits of the regressors
@@ -301,12 +313,14 @@ def _search_and_learn(
                     word: Any = words.word[position + lane]
                     total += tagged_format.decode_g(word)
                     rest = np.int64(word) & ~(tagged_format.G_CODES - 1 << tagged_format.G_FIELD)
+                    home = _empty_home(words, position, q ^ twist)
+                    if home >= 0:  # since the table was doubled; at home a word is found faster
+                        words.word[position + lane] = np.uint32(0)
+                        lane = home
             else:
                 if phase == 1:
-                    for home in ((q ^ twist), (q ^ twist) + tagged_format.HALF_LANES):
-                        if lane < 0 and words.word[position + home] == 0:
-                            lane = home
-                            words.state[USED] += 1
+                    lane = _empty_home(words, position, q ^ twist)
+                    words.state[USED] += lane >= 0
                 else:
                     lane = _weakest(words, position, total)
                 rest = key

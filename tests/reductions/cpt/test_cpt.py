@@ -96,7 +96,7 @@ def test_probabilities_with_tagged_words_are_the_oracles(loss, options, oracle):
 
 @pytest.mark.parametrize(("most", "doublings"), [(2, 2), (6, 5)])
 def test_table_that_is_doubled_is_the_oracles(most, doublings):
-    """Three times when three quarters of the words are in use, then when twice as many as there are were lost."""
+    """Three times when half of the words are in use, then when twice as many as there are were lost."""
     k, bits = 60, 4
     text = multiclass(1, k, 500, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     tree = tagged_learners.Tree(bits - 3, most)

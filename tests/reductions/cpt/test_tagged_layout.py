@@ -349,7 +349,7 @@ def test_without_scorers_searches_are_not_limited():
 
 def test_tables_that_could_outgrow_memory_are_refused(monkeypatch):
     monkeypatch.setattr(cpt_options.memory, "available", lambda: 40 << 20)
-    with Learner("cpt", bits=20, max_doublings=2):  # 8 MB at first
+    with Learner("cpt", bits=20, max_doublings=1):  # 8 MB at first
         pass
-    with pytest.raises(UsageError, match=r"grow to 64 MB, but only 40 MB .* give at most max_doublings 2"):
+    with pytest.raises(UsageError, match=r"grow to 64 MB, .* but only 40 MB are; give at most max_doublings 1"):
         Learner("cpt", bits=20, max_doublings=3)

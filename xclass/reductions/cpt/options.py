@@ -192,7 +192,7 @@ class Options:
         omitted=True,
     )
     max_doublings: int = option(
-        "how often a table of weights is doubled when three quarters of its words are in use; -b is the size at which "
+        "how often a table of weights is doubled when half of its words are in use; -b is the size at which "
         "it begins",
         kind=int,
         minimum=0,
@@ -275,15 +275,22 @@ def _default_doublings(options: Options, split: str | None) -> int:
 
 
 def check_doublings(options: Options, bits: int) -> None:
-    """Check that tables fit into free memory after --max_doublings; raise UsageError if not."""
+    """Check that free memory suffices to double the tables --max_doublings times; raise UsageError if not."""
     free, times = memory.available(), options.max_doublings or 0
+    largest = adagrad.SLOT_BYTES << max(table_bits(options, bits))  # a table is copied when it is doubled
     first = weight_bytes(options, bits)
-    if free is None or first << times <= free:
+
+    def needed(doublings: int) -> int:
+        return (first << doublings) + (largest << doublings >> 1) + index_bytes(options)
+
+    if free is None or needed(times) <= free:
         return
-    fits = next((t for t in range(times - 1, 0, -1) if first << t <= free), 0)
+    fits = max((t for t in range(1, times) if needed(t) <= free), default=0)
+    advice = f"give at most --max_doublings {fits}" if fits else "leave it out"
     raise UsageError(
-        f"--max_doublings {times} lets the tables grow to {(first << times) / 2**20:,.0f} MB, but only "
-        f"{free / 2**20:,.0f} MB of memory are free; give at most --max_doublings {fits}, or a smaller -b"
+        f"--max_doublings {times} lets the tables grow to {(first << times) / 2**20:,.0f} MB, for which "
+        f"{needed(times) / 2**20:,.0f} MB of memory must be free, but only {free / 2**20:,.0f} MB are; {advice}, or "
+        "give a smaller -b"
     )
 
 
