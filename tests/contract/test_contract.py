@@ -105,7 +105,7 @@ def test_size_of_batches_does_not_matter(place, monkeypatch, name, options):
 def test_a_batch_of_no_examples_changes_nothing(name, options):
     text = stream(name, 1, 60)
     with learner(name, **options) as model:
-        for part in warm_up.parts(model.reduction, True, True):
+        for part in warm_up.parts(model.reduction, True, True).values():
             part()
         assert (all_of(model, text), state_of(model)) == learned(name, options, text)
 
@@ -125,7 +125,7 @@ def test_a_run_that_compiles_first_gives_the_same_bytes(place, monkeypatch, name
     calls = []
 
     def prepare(config, use, learner, reads):
-        for part in warm_up.parts(learner, not use.testing, reads):
+        for part in warm_up.parts(learner, not use.testing, reads).values():
             calls.append(part)
             part()
 

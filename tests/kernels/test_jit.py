@@ -134,7 +134,7 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
     monkeypatch.setattr(processors, "count", lambda: 2)
     monkeypatch.setattr(jit, "folder", lambda: "somewhere")
     learned = []
-    monkeypatch.setattr(warm_up, "parts", lambda learner, learn, reads: [lambda: learned.append(learn), None])
+    monkeypatch.setattr(warm_up, "parts", lambda learner, learn, reads: {"a": lambda: learned.append(learn), "b": None})
     with Learner("oaa", classes=2) as model:
         warm_up.prepare(model.config, LearnerUse(), model.reduction, True)
     assert learned == [True]

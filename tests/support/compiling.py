@@ -47,5 +47,5 @@ def _learn(name: str) -> None:
                 model.learn_many(multiclass(1, K, 60))
                 model.end_pass()
             else:
-                for part in warm_up.parts(model.reduction, True, False):
+                for part in warm_up.parts(model.reduction, True, False).values():
                     part()

@@ -5,8 +5,7 @@ Source    This project's own. A word holds only some bits of the hash of its fea
           up as the learner does, and noted beside the words that it finds.
 Cost      One or two cache misses for each pair; 8 bytes for each word of the table.
 Names     key: block of a tree, or class of a scorer | owner: the feature and the key that a word belongs to.
-Differs   from the owner that a word really has if another pair with the same line and tag, which shares the word, was
-          noted first.
+Differs   Two pairs with the same line and tag share a word. The one that was noted first counts as its owner.
 """
 
 from __future__ import annotations
@@ -41,7 +40,9 @@ def compared(by_block: bool) -> np.uint32:
 
 
 def fitted(words: Words, owners: Owners, by_block: bool) -> Owners:
-    """Return the known owners of the words of a table, which may be another one than that they were noted for.
+    """Return the owners of the words of a table that was doubled or replaced since they were noted.
+
+    Those that no longer find their words are left out.
 
     Parameters
     ----------

@@ -56,6 +56,7 @@ KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of ker
     "allocating": {"_nrt": True},
     "inlined": {"forceinline": True},
 }
+VERSIONS = 2  # to be raised if versions of kernels are kept in another way; part of their fingerprint
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
 
@@ -153,10 +154,11 @@ class _Versions:
     """Compile or load the versions of a kernel for the types of its arguments, by replacing methods of its dispatcher.
 
     A version that only another kernel calls is compiled without the functions by which Python would call it. These
-    convert every array of every record, and would take half of the time of compilation. If Python calls that version
-    later, it is compiled again.
+    unpack every array of every record; compiling them takes half of the time. If Python later calls such a version,
+    one with these functions is compiled or loaded.
 
-    Literal numbers are treated as any number of their type, otherwise numba would compile a version for each of them.
+    A literal argument (the 3 of `f(3)`) counts as any number of its type; numba would compile a version for each
+    literal.
     """
 
     depth = 0  # kernels that are being compiled, each called by the one before; protected by numba's lock
@@ -178,17 +180,19 @@ class _Versions:
 
         types = tuple(unliteral(kind) for kind in types)
         with global_compiler_lock:
-            internal = _Versions.depth > 0
+            internal, cache = _Versions.depth > 0, self._dispatcher._cache
             if not internal and types in self._internal:
                 self._internal.remove(types)
                 del self._dispatcher.overloads[types]
-            self._dispatcher._cache.internal = internal
+            before = getattr(cache, "internal", False)  # differs if the kernel is being compiled for other types
+            cache.internal = internal
             self._dispatcher.targetoptions.update(no_cpython_wrapper=internal, no_cfunc_wrapper=internal)
             _Versions.depth += 1
             try:
                 return self._compile_or_load(types)
             finally:
                 _Versions.depth -= 1
+                cache.internal = before
 
     def add(self, compiled: Any) -> None:
         """Add a version to those that the dispatcher knows."""
@@ -202,9 +206,9 @@ class _Versions:
     def compile(self, *args: Any) -> Any:
         """Compile a version, after creating the dispatchers of all kernels that it may call."""
         _create_dispatchers()
-        collects = gc.isenabled()  # the collector would take a tenth of the time
-        gc.disable()
+        collects = gc.isenabled()
         try:
+            gc.disable()  # the collector would take a tenth of the time
             return self._compile(*args)
         finally:
             if collects:
@@ -215,7 +219,7 @@ def _new_cache(function: FunctionType, folder: Path) -> Any:
     """Return the cache of a kernel, which loads compiled code while SciPy is hidden."""
     from numba import config
 
-    settings = repr((COMMON_FLAGS, KIND_FLAGS, config.BOUNDSCHECK, config.OPT))
+    settings = repr((COMMON_FLAGS, KIND_FLAGS, VERSIONS, config.BOUNDSCHECK, config.OPT))
     cache = kernel_cache.new_cache(function, folder, settings, _save)
     load_compiled = cache.load_overload
 

@@ -7,7 +7,7 @@ comment or of unrelated code compiles nothing again.
 
 The names of the fields of the records (named tuples) that a kernel receives are part of the key as well. numba
 identifies records by the name of the class and the types of its fields, so it would not notice that two fields of the
-same type were exchanged.
+same type were exchanged. So is whether Python can call the version, see `jit`.
 """
 
 from __future__ import annotations

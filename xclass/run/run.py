@@ -267,14 +267,16 @@ class Run:
         if isinstance(reduction, Inspectable) and reduction.tables:
             return Inspector(self.config, reduction)
         chosen = chosen_name(self.config)
-        if not isinstance(reduction, HasWords) or requested == ["audit"]:
+        if not isinstance(reduction, HasWords):
             raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen} does not have")
+        if requested == ["audit"]:
+            raise UsageError(f"--audit cannot show the weights of --{chosen}; give --invert_hash FILE")
         if "audit" in requested:
             raise UsageError(f"--audit and --{requested[0]} cannot be combined with --{chosen}: drop one of them")
         if not reduction.word_tables:
             raise UsageError(
-                f"--{requested[0]} cannot show the weights of --{chosen} with --layout odd; give --layout tagged, or "
-                "one of --print_tree and --save_tree"
+                f"--{requested[0]} cannot show the weights of --{chosen} with --layout odd; give one of --print_tree "
+                "and --save_tree, or learn with --layout tagged"
             )
         return WordInspector(self.config, reduction)
 
@@ -405,7 +407,7 @@ class Run:
         """Count a task that has passed the stages, and report it."""
         first = self.progress.examples == 0
         self._report(task, self.model.note(task))
-        if first:  # hardly any kernel is left to load
+        if first:  # by now the stages have loaded their kernels
             compiler_memory.release()
 
     def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:

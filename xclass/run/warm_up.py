@@ -1,16 +1,18 @@
-"""Compile kernels in several processes in the first run of a reduction on a machine.
+"""Compile kernels in several processes if a reduction or the reader has not run on this machine before.
 
 numba compiles one kernel at a time in a process. The parts of a learner and the reader share few kernels, and the
 compilation of each takes seconds, so processes that each compile a part shorten the wait. All write to the same cache
-of compiled code (`jit`). A process that fails is ignored: a kernel that is missing is compiled when it is first called.
+of compiled code (`jit`). A kernel that a process fails to compile is compiled when it is first called.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -25,43 +27,47 @@ from ..reductions.core import base
 from ..system import processors
 from ..text.parser import Options, Parser
 
+Parts = dict[str, Callable[[], None]]
+MOST_PROCESSES = 4  # that compile for this one; no learner has more parts
+LONGEST_WAIT = 120  # seconds until a process that compiles is given up
 READING = "reading"  # name by which `jit` remembers that the kernels of the reader are compiled
 LINE = b"1 't |n:2 a:1 b c=d\n"
 SLOTS = 16  # slots of the table; all but one are empty, so that it is stored without empty rows
 
 
 def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool) -> None:
-    """Compile the kernels of a run in several processes if it is the first run of its reduction or of the reader.
+    """Compile the kernels in several processes if the reduction or the reader has not run on this machine before.
 
     Parameters
     ----------
-    config, use : options and use of the learner, with which another process makes it
+    config, use : options and use of the learner, with which another process makes one like it
     reads : whether the run reads text
     """
     if not (jit.is_first_run(config.reduction.name) or (reads and jit.is_first_run(READING))):
         return
-    tasks = parts(learner, not use.testing, reads)
-    count = min(processors.count(), len(tasks))
-    if not jit.folder() or count < 2:
+    others = min(processors.count() - 1, MOST_PROCESSES)
+    if not jit.folder() or others < 1:
         return
+    own, rest = _divided(parts(learner, not use.testing, reads), use.loaded)
     children: list[subprocess.Popen[bytes]] = []
     try:
-        for first in range(1, count):
-            try:
-                children.append(_start(pickle.dumps((config, use, reads, range(first, len(tasks), count - 1)))))
-            except OSError:  # there can be no more processes
-                break
-        tasks[0]()
+        with contextlib.suppress(OSError):  # there may be no more processes
+            for first in range(min(others, len(rest))):
+                children.append(_start())
+                _send(children[-1], pickle.dumps((config, use, list(rest)[first::others])))
+        for compile_part in own.values():
+            compile_part()
         for child in children:
-            child.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(LONGEST_WAIT)
     finally:
         for child in children:
             child.kill()
-            child.wait()
+            child.communicate()
 
 
-def parts(learner: base.Learner, learn: bool, reads: bool) -> list[Callable[[], None]]:
-    """Return functions that each compile a part of the kernels of a run, the one that takes longest first.
+def parts(learner: base.Learner, learn: bool, reads: bool) -> Parts:
+    """Return functions that each compile a part of the kernels of a run.
 
     Parameters
     ----------
@@ -69,33 +75,59 @@ def parts(learner: base.Learner, learn: bool, reads: bool) -> list[Callable[[], 
     reads : whether the run reads text
     """
     waits = isinstance(learner, base.Previews) and learner.preview_size is not None  # it needs to see examples first
-    of_learner = [] if waits else learner.warm_ups(learn)
-    return [*of_learner, compile_reading] if reads else of_learner
+    of_learner = {} if waits else learner.warm_ups(learn)
+    return {**of_learner, READING: compile_reading} if reads else of_learner
 
 
-def _start(work: bytes) -> subprocess.Popen[bytes]:
-    """Start a process that does what `work` says, see `_serve`."""
+def _divided(all_parts: Parts, loaded: bool) -> tuple[Parts, Parts]:
+    """Return the parts that this process compiles, and those that others compile.
+
+    Another process can compile for a new learner, which it makes from options alone, but not for a loaded one.
+    """
+    names = list(all_parts)
+    own = [name for name in names if name != READING] if loaded else names[:1]
+    return {name: all_parts[name] for name in own}, {name: all_parts[name] for name in names if name not in own}
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """Start a process that serves this one, see `_serve`."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(word for word in (root, os.environ.get("PYTHONPATH")) if word)
-    child = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "xclass.run.warm_up"],
-        env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(jit.folder())},
+        # modules are not imported from the current folder, as in the command
+        env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", "NUMBA_CACHE_DIR": str(jit.folder())},
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def _send(child: subprocess.Popen[bytes], work: bytes) -> None:
+    """Tell a process what to do, unless it has failed. The pipe stays open, because the process ends when it closes."""
     assert child.stdin is not None
-    with child.stdin as pipe:
-        pipe.write(work)
-    return child
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(work)
+        child.stdin.flush()
 
 
 def _serve(pipe: BinaryIO) -> None:
-    """Make the learner of another process, and run some of the tasks of that process."""
-    config, use, reads, numbers = pickle.load(pipe)
+    """Compile parts for another process, which sends the options and use of its learner and the names of the parts."""
+    config, use, names = pickle.load(pipe)
+
+    def end_with_other_process() -> None:
+        pipe.read()
+        os._exit(1)
+
+    threading.Thread(target=end_with_other_process, daemon=True).start()
     jit.activate()
-    with Learner.from_config(config, use._replace(loaded=False), None) as learner:
-        tasks = parts(learner.reduction, not use.testing, reads)
-        for number in numbers:
-            tasks[number]()
+    of_learner = [name for name in names if name != READING]
+    if of_learner:
+        with Learner.from_config(config, use) as learner:
+            functions = learner.reduction.warm_ups(not use.testing)
+            for name in of_learner:
+                functions[name]()
+    if READING in names:
+        compile_reading()
+    os._exit(0)  # the thread may still wait
 
 
 def compile_reading() -> None:

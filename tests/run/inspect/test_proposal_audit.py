@@ -63,4 +63,4 @@ def test_the_audit_changes_nothing(tmp_path):
 @pytest.mark.parametrize("words", [("--cpt", 3), ("--cpt", 3, "--rerank", "--index_slots", 0)])
 def test_without_an_index_there_is_no_audit(words):
     done = xclass(*words, "--audit", stdin=TRAIN)
-    assert (done.status, done.err) == (2, "xclass: --audit shows weight tables, which --cpt does not have\n")
+    assert (done.status, done.err) == (2, "xclass: --audit cannot show the weights of --cpt; give --invert_hash FILE\n")

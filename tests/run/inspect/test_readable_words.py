@@ -287,13 +287,13 @@ def test_other_namespaces_and_values(tmp_path):
     [
         (
             ("--cpt", 3, "--layout", "odd", "--readable_model", "x"),
-            "--readable_model cannot show the weights of --cpt with --layout odd; give --layout tagged, or one of "
-            "--print_tree and --save_tree",
+            "--readable_model cannot show the weights of --cpt with --layout odd; give one of --print_tree and "
+            "--save_tree, or learn with --layout tagged",
         ),
         (
             ("--multiclass", "--layout", "odd", "--invert_hash", "x"),
-            "--invert_hash cannot show the weights of --multiclass with --layout odd; give --layout tagged, or one of "
-            "--print_tree and --save_tree",
+            "--invert_hash cannot show the weights of --multiclass with --layout odd; give one of --print_tree and "
+            "--save_tree, or learn with --layout tagged",
         ),
         (
             ("--multiclass", "--audit", "--invert_hash", "x"),

@@ -139,8 +139,8 @@ class Learner(ABC):
     def end_pass(self) -> None:  # noqa: B027 (most learners do nothing then)
         """Finish a pass; called while no stage runs."""
 
-    def warm_ups(self, learn: bool) -> list[Callable[[], None]]:
-        """Return functions that compile the kernels of the stages; each can run in a process of its own.
+    def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
+        """Return functions that each compile some of the kernels of the stages, in different processes if need be.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class Learner(ABC):
             for stage in self.stages:
                 stage(task)
 
-        return [pass_stages]
+        return {"stages": pass_stages}
 
     def close(self) -> None:
         """Shut down the threads that the learner started; it cannot be used afterwards.

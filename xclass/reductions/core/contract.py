@@ -39,7 +39,7 @@ class BatchTask:
     raw: Float32s | None = None  # float32[n], unclipped predictions of the binary learner, for -r
     notes: list[str] = field(default_factory=list)  # messages for the user, in order
     features: Int64s | None = None  # int64[n], number of features as shown, including those not learned from
-    candidates: Int64s | None = None  # int64[n, C], classes whose scorers were evaluated, then 0, if there are scorers
+    candidates: Int64s | None = None  # int64[n, C], classes whose scorers were evaluated, then 0; None without scorers
     plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction
     # bool[n], whether no regressor was scored: VW then does not count the features of interactions; None if unknown
     not_scored: Bools | None = None

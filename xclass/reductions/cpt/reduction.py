@@ -333,10 +333,10 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         binary_nodes.union_of_candidates(output.top, candidates)
         return feature_index.no_opinions(candidates)
 
-    def warm_ups(self, learn: bool) -> list[Callable[[], None]]:
+    def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
         """Return one function that compiles the kernels of the trees, and one for the other stages if there are any."""
-        if self.scorers is None:
-            return super().warm_ups(learn)
+        if self.scorers is None or self.options.cpt_tree not in GROWN or self.options.save_tree is not None:
+            return super().warm_ups(learn)  # another process must not read or write the file of a tree
 
         def compile_others() -> None:
             task = empty_task(learn)
@@ -349,7 +349,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
                 else:
                     stage(task)
 
-        return [lambda: self._learn_batch(empty_task(learn)), compile_others]
+        return {"trees": lambda: self._learn_batch(empty_task(learn)), "others": compile_others}
 
     def _propose(self, task: BatchTask) -> None:
         """Add the candidates of the index to those of the trees and learn from the batch, as a stage."""
