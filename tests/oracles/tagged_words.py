@@ -223,8 +223,9 @@ class TaggedTable:
     def _add_to_gs(self, line: Line, tag: int, g: dict[int, np.float32], number: int) -> dict[int, np.float32]:
         """Add each g to the G of its regressor's word, finding words for those that have none; return the new Gs.
 
-        Words that exist are updated first, and moved home if they are elsewhere and a home is empty; then empty homes are taken, and last the weakest words of the line. What is
-        returned is not rounded to codes; regressors that are refused are left out.
+        Words that exist are updated first, and moved home if they are elsewhere and a home is empty; then empty homes
+        are taken, and last the weakest words of the line. What is returned is not rounded to codes; regressors that are
+        refused are left out.
         """
         totals = {}
 

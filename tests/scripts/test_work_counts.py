@@ -1,4 +1,4 @@
-"""What an example makes a reduction visit does not grow: figures of bench/work_counts.py, counted and not timed."""
+"""What an example makes a reduction visit does not grow: figures of memory/work_counts.py, counted and not timed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from scripts.bench import work_counts
+from scripts.memory import work_counts
 
 pytestmark = [
     pytest.mark.plain,
