@@ -326,14 +326,14 @@ def test_learn_expand_limits_the_search_in_learned_examples(arity):
 
 
 def test_max_expand_limits_learned_examples_too():
-    text = multiclass(51, 200, 1000, noise=0.4)
+    text = multiclass(51, 600, 2000, noise=0.4)
     options = {"bits": 16, "rerank": True}
     with (
-        trained("cpt", 200, text, learn_expand=5, **options) as small,
-        trained("cpt", 200, text, max_expand=5, **options) as both,
-        trained("cpt", 200, text, **options) as default,
-        trained("cpt", 200, text, learn_expand=96, **options) as given,
-        trained("cpt", 200, text, learn_expand=10**6, **options) as all_nodes,
+        trained("cpt", 600, text, learn_expand=5, **options) as small,
+        trained("cpt", 600, text, max_expand=5, **options) as both,
+        trained("cpt", 600, text, **options) as default,
+        trained("cpt", 600, text, learn_expand=cpt_options.LEARN_EXPAND, **options) as given,
+        trained("cpt", 600, text, learn_expand=10**6, **options) as all_nodes,
     ):
         arrays = [state_of(model).arrays for model in (small, both, default, given, all_nodes)]
     assert arrays[0] == arrays[1] != arrays[2] == arrays[3]
