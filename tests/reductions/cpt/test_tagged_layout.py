@@ -341,9 +341,9 @@ def test_max_expand_limits_learned_examples_too():
 
 
 def test_without_scorers_searches_are_not_limited():
-    with Learner("cpt", 200, bits=16) as model:
+    with Learner("cpt", 600, bits=16) as model:
         assert model.options["learn_expand"] is None
-        go_through(model, multiclass(51, 200, 1000, noise=0.4), top_k=10)
+        go_through(model, multiclass(51, 600, 2000, noise=0.4), top_k=10)
         assert opened(model).max() > cpt_options.LEARN_EXPAND
 
 
