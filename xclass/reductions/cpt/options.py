@@ -192,8 +192,7 @@ class Options:
         omitted=True,
     )
     max_doublings: int = option(
-        "how often a table of weights is doubled when half of its words are in use; -b is the size at which "
-        "it begins",
+        "how often a table of weights is doubled when half of its words are in use; -b is the size at which it begins",
         kind=int,
         minimum=0,
         maximum=tagged_words.MOST_DOUBLINGS,
