@@ -30,6 +30,8 @@ from ..text.parser import Options, Parser
 Parts = dict[str, Callable[[], None]]
 MOST_PROCESSES = 4  # that compile for this one; no learner has more parts
 LONGEST_WAIT = 120  # seconds until a process that compiles is given up
+# raised by pickle for options of a reduction that is not part of the package, if it has functions without a name
+UNSENDABLE = (pickle.PicklingError, AttributeError, TypeError)
 READING = "reading"  # name by which `jit` remembers that the kernels of the reader are compiled
 LINE = b"1 't |n:2 a:1 b c=d\n"
 SLOTS = 16  # slots of the table; all but one are empty, so that it is stored without empty rows
@@ -51,10 +53,11 @@ def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool)
     own, rest = _divided(parts(learner, not use.testing, reads), use.loaded)
     children: list[subprocess.Popen[bytes]] = []
     try:
-        with contextlib.suppress(OSError):  # there may be no more processes
+        with contextlib.suppress(OSError, *UNSENDABLE):  # there may be no more processes
             for first in range(min(others, len(rest))):
+                work = pickle.dumps((config, use, list(rest)[first::others]))
                 children.append(_start())
-                _send(children[-1], pickle.dumps((config, use, list(rest)[first::others])))
+                _send(children[-1], work)
         for compile_part in own.values():
             compile_part()
         for child in children:
