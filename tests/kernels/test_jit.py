@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from compiled_names import NOTE_COMPILED
 
 from xclass import Learner
 from xclass.api.configuration import LearnerUse
@@ -62,17 +63,9 @@ def test_a_warm_start_imports_no_compiler_of_what_it_does_not_compile(tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-COMPILED = """
+COMPILED = f"""
 import sys
-from numba.core import event
-compiled = []
-class Listener(event.Listener):
-    def on_start(self, compilation):
-        compiled.append(compilation.data["dispatcher"].py_func.__name__)
-    def on_end(self, compilation):
-        pass
-event.register("numba:compile", Listener())
-from xclass.cli import command as cli
+{NOTE_COMPILED}from xclass.cli import command as cli
 status = cli.status(["-d", sys.argv[1], "-p", "stdout", "--quiet"])
 print(*sorted(set(compiled)), file=sys.stderr)
 sys.exit(status)
@@ -201,18 +194,9 @@ def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
     assert "Could not determine home directory." in jit.cache_problem()
 
 
-INNER = """
-import numpy as np
-from xclass.kernels import jit, top_k
-from numba.core import event
-compiled = []
-class Listener(event.Listener):
-    def on_start(self, compilation):
-        compiled.append(compilation.data["dispatcher"].py_func.__name__)
-    def on_end(self, compilation):
-        pass
-event.register("numba:compile", Listener())
-
+INNER = f"""
+from xclass.kernels import jit
+{NOTE_COMPILED}
 @jit.jit
 def twice(x):
     return 2 * x

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compiled_names import NOTE_COMPILED
 
 import xclass
 from xclass.kernels import kernel_cache
@@ -95,18 +96,10 @@ def test_fields_of_records_that_change_places_are_seen():
     assert kernel_cache._fields(numba.typeof((made["Pair"](1, 2), np.zeros(1)))) != before
 
 
-RUN = """
+RUN = f"""
 import sys
 import numpy as np
-from numba.core import event
-compiled = []
-class Listener(event.Listener):
-    def on_start(self, compilation):
-        compiled.append(compilation.data["dispatcher"].py_func.__name__)
-    def on_end(self, compilation):
-        pass
-event.register("numba:compile", Listener())
-from xclass.binary import gd
+{NOTE_COMPILED}from xclass.binary import gd
 from xclass.kernels import jit, quickselect
 from xclass.reductions.log_multi import split_tree
 jit.activate()

@@ -17,7 +17,7 @@ def main() -> None:
         address_space.check_command()
     except XclassError as error:
         sys.exit(f"xclass: {error}")
-    # no kernel uses BLAS, whose threads would take time and memory in every run
+    # the threads of BLAS would take time and memory in every run, and no kernel uses BLAS
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from . import command
 

@@ -15,12 +15,10 @@ from ..api.progress import Progress
 from ..api.skipped_steps import SkippedSteps
 from ..cache.source import Source
 from ..errors import DataError, XclassError
-from ..reductions.core.base import ExplainsProposals, HasWords, Inspectable
+from ..reductions.core.base import Inspectable
 from ..text.text_format import TextFormat
 from .checkpoints import Saver
-from .inspect.proposal_audit import ProposalAudit
-from .inspect.readable_model import Inspector
-from .inspect.readable_words import WordInspector
+from .inspect.inspector import RunInspector
 from .inspect.tree_dump import TreeDump
 from .label_notes import LabelNotes
 from .report import console, table_occupancy
@@ -42,7 +40,7 @@ class RunParts(NamedTuple):
     skipped_steps: SkippedSteps
     labels: LabelNotes
     stopwatch: Stopwatch
-    inspector: Inspector | WordInspector | ProposalAudit | None
+    inspector: RunInspector | None
     tree_dump: TreeDump
 
 
@@ -124,13 +122,8 @@ def _restore_contents(run: RunParts, contents: Contents) -> None:
     if run.inspector is not None:
         run.inspector.detach()
     run.model.replace_contents(contents)
-    reduction = run.model.reduction
-    if isinstance(run.inspector, Inspector) and isinstance(reduction, Inspectable):
-        run.inspector.attach(reduction)
-    if isinstance(run.inspector, WordInspector) and isinstance(reduction, HasWords):
-        run.inspector.attach(reduction)
-    if isinstance(run.inspector, ProposalAudit) and isinstance(reduction, ExplainsProposals):
-        run.inspector.attach(reduction)
+    if run.inspector is not None:
+        run.inspector.attach(run.model.reduction)
 
 
 def _additional_summary(run: RunParts, seconds: float) -> list[str]:

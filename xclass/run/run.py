@@ -41,6 +41,7 @@ from ..text.reader import Reader
 from . import file_conflicts, learner_use, passes, timing, warm_up
 from . import finish as ending
 from .checkpoints import Saver
+from .inspect.inspector import RunInspector
 from .inspect.proposal_audit import ProposalAudit
 from .inspect.readable_model import Inspector
 from .inspect.readable_words import WordInspector
@@ -120,7 +121,7 @@ class Run:
     model: Learner
     progress: Progress
     saver: Saver
-    inspector: Inspector | WordInspector | ProposalAudit | None
+    inspector: RunInspector | None
     tree_dump: TreeDump
     reader: Source
     skipped_steps: SkippedSteps
@@ -256,7 +257,7 @@ class Run:
         vw_shows_none = self.options.vw_exact and self.config.shuffle.shuffle is None
         return self.config.readable.invert_hash is not None or (self.config.readable.audit and not vw_shows_none)
 
-    def _inspector(self) -> Inspector | WordInspector | ProposalAudit | None:
+    def _inspector(self) -> RunInspector | None:
         """Return the inspector that writes weights or proposals as text if an option requires it, else None."""
         requested = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
         if not requested:
