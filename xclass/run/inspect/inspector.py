@@ -14,7 +14,7 @@ class RunInspector(Protocol):
 
     @property
     def one_by_one(self) -> bool:
-        """Whether the learner must get one example at a time."""
+        """Return whether the learner must get one example at a time."""
 
     def read_from(self, text: TextFormat) -> None:
         """Find the names of features in text of this format."""
