@@ -13,7 +13,7 @@ from pathlib import Path
 
 from xclass import __version__
 from xclass.cli import command as cli
-from xclass.cli import help_text
+from xclass.cli import help_text, merge
 from xclass.options.declare import Option
 
 PAGE = Path(__file__).parent.parent / "docs" / "xclass.1"
@@ -54,6 +54,7 @@ def page() -> str:
             lines.append(_escaped(f"{section.summary[:1].upper()}{section.summary[1:]}."))
         for option in section.options.values():
             lines += [".TP", f".B {_escaped(help_text.synopsis(option))}", _escaped(_sentences(option))]
+    lines += ['.SS "Subcommands, as the first word"', ".TP", f".B {_escaped(merge.USAGE)}", _escaped(merge.INTRO)]
     lines.append('.SS "Help"')
     for flag, text in help_text.HELP:
         lines += [".TP", f".B {_escaped(flag)}", _escaped(f"{text[:1].upper()}{text[1:]}.")]

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from xclass.cli import command as cli
-from xclass.cli import help_text
+from xclass.cli import help_text, subcommands
 from xclass.options.declare import Option
 
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
@@ -37,6 +37,8 @@ def option_tables() -> str:
         summary = f": {section.summary}" if section.summary else ""
         lines += ["", f"## {section.title}{summary}", "", "| option | what it does | default |", "|---|---|---|"]
         lines += [_row(option) for option in section.options.values()]
+    lines += ["", "## Subcommands", "", "| first word | what it does |", "|---|---|"]
+    lines += [f"| `{subcommand.name}` | {subcommand.summary} |" for subcommand in subcommands.SUBCOMMANDS]
     return "\n".join([*lines[1:], ""])
 
 

@@ -17,7 +17,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("workspace",),
     ("cli",),
     ("run", "sklearn"),
-    ("estimators",),
+    ("estimators", "merging"),
     ("river",),
     ("api",),
     ("reductions.registry", "reductions.presets"),

@@ -30,6 +30,7 @@ __all__ = [
     "XclassWarning",
     "__version__",
     "load",
+    "merge",
     "read_vw",
     "write_vw",
 ]
@@ -43,12 +44,13 @@ if TYPE_CHECKING:
     from .api.learner import Learner, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
+    from .merging.models import merge
 
 _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs", "Learner": "api.learner",
     "ModelError": "errors", "Outcome": "api.batch_learner", "Scores": "api.batch_learner", "UsageError": "errors",
-    "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.files",
-    "write_vw": "api.files",
+    "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "merge": "merging.models",
+    "read_vw": "api.files", "write_vw": "api.files",
 }  # fmt: skip
 
 

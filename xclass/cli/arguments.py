@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import Option
 from ..options.words import BARE
-from . import completion, help_text, vw_flags
+from . import completion, help_text, subcommands, vw_flags
 
 PRESETS = {"multiclass": "cpt", "hsm": "cpt"}  # preset -> reduction whose options it sets
 HELP_FLAGS = ("--help", "--help_all", "--version")
@@ -20,7 +20,7 @@ HELP_FLAGS = ("--help", "--help_all", "--version")
 
 def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
     """Build the click command, which only splits a command line into options and words; `read` converts the values."""
-    files = completion.completer((), files=True)
+    files = completion.completer([subcommand.name for subcommand in subcommands.SUBCOMMANDS], files=True)
     params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1, shell_complete=files)}
     for section in sections:
         for name, option in section.options.items():

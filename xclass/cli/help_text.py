@@ -29,7 +29,7 @@ EXAMPLES = (
 )
 COMMON = ("-d", "-f", "-i", "-t", "-p", "--top_k", "-b", "-l", "-q", "--passes", "--learn_names", "--quiet")
 HELP = (
-    ("-h, --help [REDUCTION]", "show this text, or the options of one reduction: xclass --help cpt"),
+    ("-h, --help [REDUCTION]", "show this text, or a reduction's: xclass --help cpt"),
     ("--help_all", "show every option"),
     ("--version", "show the version"),
 )

@@ -1,4 +1,4 @@
-"""List the subcommands of `xclass`, in the order of `--help`; at present there are none.
+"""List the subcommands of `xclass`, in the order of `--help`.
 
 To add one, write its module in this folder and add a line to `SUBCOMMANDS`. If the first word of a command line names a
 subcommand, it is not a data file; a data file with that name has to be given with -d.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from . import merge
+
 
 class Subcommand(NamedTuple):
     """Define a subcommand."""
@@ -18,4 +20,6 @@ class Subcommand(NamedTuple):
     run: Callable[[Sequence[str]], int]  # called with the words after the name; returns the exit status
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = ()
+SUBCOMMANDS: tuple[Subcommand, ...] = (
+    Subcommand("merge", "merge models that learned apart into one: xclass merge --help", merge.run),
+)

@@ -449,6 +449,7 @@ class Reduction:
     class_scores : whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     learner_options : fields of `gd.Options` that apply to it; None for all
     refused : `refused(spec)` returns {option: message} for options of a run that cannot be combined with it
+    not_merged : why models of it cannot be merged, for the message; empty if its learner is `merging.Mergeable`
     """
 
     name: str
@@ -466,3 +467,4 @@ class Reduction:
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None
     refused: Callable[[LearnerSpec], Mapping[str, str]] = _refuse_nothing
+    not_merged: str = ""

@@ -47,6 +47,7 @@ from ..core import label_arrays, probabilities, tree_view
 from ..core.base import ExplainsProposals, HasWords, Learner, Previews, Proposal, Reduction, TreeViewable, WordTable
 from ..core.calibration import Report
 from ..core.contract import BatchTask, empty_task
+from ..core.merging import Mergeable, Sources
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
@@ -61,6 +62,7 @@ from . import (
 )
 from .binary_nodes import DEEPEST, NODES, Predictions, Settings
 from .further_passes import FurtherPasses, ranges
+from .merging import learner as merged_learner
 from .options import (
     GROWN,
     SAMPLED,
@@ -105,7 +107,7 @@ class _Plan(NamedTuple):
     opinions: feature_index.Opinions  # written by the index
 
 
-class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWords):
+class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWords, Mergeable):
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
     Attributes
@@ -714,6 +716,10 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             if self.scorers is not None:
                 self.scorers = reranking.restored(self.scorers, arrays)
 
+
+    def merge(self, sources: Sources) -> list[str]:
+        """Merge models, see `merging.learner`."""
+        return merged_learner.merge(self, sources)
 
 def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
     """Return the listing of all labels with the mean of their probabilities over the trees.

@@ -281,4 +281,5 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,
+    not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
 )

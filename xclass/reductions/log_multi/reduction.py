@@ -433,4 +433,5 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,
+    not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
 )

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Int64s, UInt32s, UInt64s
-from ...binary import finite, gd, loss
+from ...binary import finite, gd, loss, merging
 from ...data.batch import Batch
-from ...errors import UsageError
+from ...errors import ModelError, UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -32,6 +32,7 @@ from ..core import label_arrays, probabilities
 from ..core.base import Inspectable, Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
+from ..core.merging import Mergeable, Sources
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
@@ -114,7 +115,7 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner, Inspectable):
+class OneAgainstAll(Learner, Inspectable, Mergeable):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
@@ -391,6 +392,49 @@ class OneAgainstAll(Learner, Inspectable):
             if self.sampled:
                 self.order[:] = np.arange(self.classes)
                 class_rows.shuffle(self.order, self.random)
+
+    def merge(self, sources: Sources) -> list[str]:
+        """Merge models whose classes may have other numbers, see `Mergeable`.
+
+        The state of --oaa_subsample is that of the first model.
+        """
+        learners = sources.learners
+        indexed = {learner.indexing: path for learner, path in zip(learners, sources.paths, strict=True)}
+        if 0 in indexed and 1 in indexed:
+            raise ModelError(
+                f"{indexed[0]} has labels from 0 and {indexed[1]} has labels from 1, so their classes differ; train "
+                "one of them again with other labels"
+            )
+        self.indexing = min(indexed)  # UNDECIDED is the largest
+        columns = [None if numbers is None else _columns(numbers, self.classes) for numbers in sources.numbers]
+        merging.merge_tables(
+            self.table, [learner.table for learner in learners], sources.base.table, self.rule.adaptive,
+            sources.examples, columns,
+        )  # fmt: skip
+        self.order[:] = learners[0].order
+        self.random[:] = learners[0].random
+        self.next_negative = learners[0].next_negative
+        return []
+
+
+def _columns(numbers: Int64s, classes: int) -> Int64s:
+    """Return for each class of the result its column in the table of a model that has other numbers.
+
+    A class that the model has not seen gets a column that no class of the model uses: it has learned, as the column of
+    the class would have, that no example is of this class.
+
+    Parameters
+    ----------
+    numbers : int64[seen + 1], new number of each class of the model, from 1
+
+    Returns
+    -------
+    int64[classes], a permutation
+    """
+    columns = np.full(classes, -1)
+    columns[numbers[1:] - 1] = np.arange(len(numbers) - 1)
+    columns[columns < 0] = np.arange(len(numbers) - 1, classes)
+    return columns
 
 
 REDUCTION = Reduction(

@@ -439,4 +439,5 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,
+    not_merged="merging is not implemented for this baseline",
 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, UInt32s, UInt64s
-from ...binary import finite, gd, loss
+from ...binary import finite, gd, loss, merging
 from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
@@ -27,6 +27,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core.base import Inspectable, Learner, Reduction
 from ..core.contract import BatchTask, WeightLookup
+from ..core.merging import Mergeable, Sources
 from ..core.spec import LearnerSpec
 
 
@@ -108,7 +109,7 @@ def label_range(spec: LearnerSpec) -> None:
     """Return None, because any number is a valid label."""
 
 
-class Scalar(Learner, Inspectable):
+class Scalar(Learner, Inspectable, Mergeable):
     """A learner with one regressor, used if no reduction is named."""
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -181,6 +182,11 @@ class Scalar(Learner, Inspectable):
         """Restore the weights of a model; it contains nothing that a kernel uses as an index."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             gd.restore_table("weights", self.table, arrays, rule=self.rule)
+
+    def merge(self, sources: Sources) -> list[str]:
+        tables = [learner.table for learner in sources.learners]
+        merging.merge_tables(self.table, tables, sources.base.table, self.rule.adaptive, sources.examples)
+        return []
 
 
 REDUCTION = Reduction(

@@ -424,4 +424,5 @@ REDUCTION = Reduction(
     probabilities=True,
     learner_options=softmax_options.SUPPORTED_OPTIONS,
     refused=softmax_options.refused,
+    not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
 )

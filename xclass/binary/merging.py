@@ -1,0 +1,189 @@
+"""Average the weights of models that learned apart, each weight by the squared gradients that a model added to it.
+
+Source    Agarwal, Chapelle, Dudik, Langford, "A Reliable Effective Terascale Linear Learning System", JMLR 15 (2014)
+          1111-1133, section 2.2, from one pass of AdaGrad on each node.
+Cost      O(slots) for each model.
+Names     w weight | G AdaGrad's sum of squared gradients | N largest |x| of a feature | dw, dG what a model has added
+          to w and G since the base; without a base, the base is a learner that has learned nothing.
+Rule      w = sum of dG w / sum of dG, G = G of the base + sum of dG, N the largest. Where no model has changed a
+          weight, the base's remains. The rule on differences of VW's merge_models, w of the base + sum of dG dw / sum
+          of dG, gives the same w. Weights without G, as those of --sgd, are averaged over the models that have changed
+          them, weighted by the examples that each has learned.
+Differs   from VW: there, G = G of the base + sum of dG**2 / sum of dG, and N is an average. docs/merging.md has the
+          errors of both. In VW the average of weights without G includes models that have never seen the feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..array_types import AnyArray, Bools, Float32s, Float64s
+from ..kernels.constants import LARGEST
+from . import weight_table
+from .weight_table import Table
+
+PIECE = 1 << 16  # slots to average at a time
+
+
+class Slots(NamedTuple):
+    """Hold the numbers of some slots of a table, as views of it: float32[slots] each."""
+
+    w: Float32s
+    g: Float32s | None  # None if the learner does not use it
+    n: Float32s | None = None
+
+
+def average_slots(target: Slots, models: Sequence[Slots], base: Slots, examples: Sequence[float]) -> None:
+    """Fill the slots of a new table, which are zeros, with the average of the models, see the module.
+
+    Parameters
+    ----------
+    target : written
+    models, base : slots of tables of the same size
+    examples : weight of the examples that each model has learned since the base, used without G
+    """
+    slots = len(target.w)
+    for begin in range(0, slots, PIECE):
+        piece = slice(begin, begin + PIECE)
+        base_w = base.w[piece]
+        base_g = np.zeros_like(base_w) if base.g is None else base.g[piece]
+        sums = _Sums(base_w)
+        for model, weight in zip(models, examples, strict=True):
+            w = model.w[piece]
+            changed = w != base_w
+            if model.g is None:
+                sums.add(w, np.where(changed, weight, 0.0), changed)
+            else:
+                added = np.maximum(model.g[piece].astype(np.float64) - base_g, 0.0)
+                sums.add(w, added, changed | (added > 0))
+        if sums.touched.any() or base_w.any() or base_g.any():
+            target.w[piece] = sums.averages()
+            if target.g is not None:
+                target.g[piece] = np.minimum(base_g + sums.mass, LARGEST)
+        if target.n is not None and base.n is not None:
+            largest = base.n[piece].copy()
+            for model in models:
+                assert model.n is not None  # because the base has it
+                np.maximum(largest, model.n[piece], out=largest)
+            if largest.any():
+                target.n[piece] = largest
+
+
+class _Sums:
+    """Add up the weights of models, to average them.
+
+    Attributes
+    ----------
+    total, mass : float64[slots], sums of mass times weight, and of mass
+    touched : bool[slots], whether a model has changed the slot
+    """
+
+    def __init__(self, base: Float32s) -> None:
+        self._base = base
+        self.total, self.mass = np.zeros(len(base)), np.zeros(len(base))
+        self.touched = np.zeros(len(base), bool)
+        self._plain, self._count = np.zeros(len(base)), np.zeros(len(base))  # sums over models without mass
+
+    def add(self, w: Float32s, mass: Float64s, changed: Bools) -> None:
+        """Add the weights of a model with their masses."""
+        weighted = mass > 0
+        self.total += np.multiply(mass, w, where=weighted, out=np.zeros(len(w)))
+        self.mass += mass
+        self.touched |= changed
+        alone = changed & ~weighted
+        if alone.any():  # G is so large that what was added to it is lost in rounding
+            self._plain += np.where(alone, w, 0.0)
+            self._count += alone
+
+    def averages(self) -> AnyArray:
+        """Return the averages, float64[slots]: plain ones without mass, the weights of the base without a change."""
+        w = self._base.astype(np.float64)
+        np.divide(self._plain, self._count, where=self._count > 0, out=w)
+        np.divide(self.total, self.mass, where=self.mass > 0, out=w)
+        return w
+
+
+def average_parameters(target: Float64s, models: Sequence[Float64s], base: Float64s) -> None:
+    """Average parameters that learn by AdaGrad without a table.
+
+    Parameters
+    ----------
+    target : float64[2, m], written: parameters, and their sums of squared slopes
+    models, base : arrays of the same shape
+    """
+    added = [np.maximum(model[1] - base[1], 0.0) for model in models]
+    mass = sum(added, np.zeros_like(base[1]))
+    total = sum((d * model[0] for d, model in zip(added, models, strict=True)), np.zeros_like(base[0]))
+    target[:] = base
+    np.divide(total, mass, where=mass > 0, out=target[0])
+    low, high = np.min([model[0] for model in models], axis=0), np.max([model[0] for model in models], axis=0)
+    target[0] = np.where(mass > 0, np.clip(target[0], low, high), base[0])  # rounding must not leave a range
+    target[1] = np.minimum(base[1] + mass, np.finfo(np.float64).max)
+
+
+def added_counts(models: Sequence[AnyArray], base: AnyArray) -> AnyArray:
+    """Return counts of the base and what each model has added to them, in the type of the counts.
+
+    A count that is smaller than that of the base has begun anew and is added as a whole.
+    """
+    total = base.copy()
+    for model in models:
+        total = total + np.where(model >= base, model - base, model)
+    return total.astype(base.dtype)
+
+
+def merge_tables(
+    target: Table, models: Sequence[Table], base: Table, adaptive: bool, examples: Sequence[float],
+    columns: Sequence[AnyArray | None] | None = None,
+) -> None:  # fmt: skip
+    """Fill a new weight table with the average of the models' tables.
+
+    Sums of the normalised rule are added since the base, and ranges of labels are united. If --l1 and --l2 have changed
+    the tables in different ways, their effect is applied to the weights first.
+
+    Parameters
+    ----------
+    target : written
+    models, base : tables of the same size; --l1 and --l2 may be applied to them
+    adaptive : whether the update rule uses G
+    examples : see `average_slots`
+    columns : for each model, int64[subproblems], the subproblem of the model for each of the result; None for the same
+        numbers. Without G of a slot this concerns tables with planes, whose rows hold all subproblems
+    """
+    tables = [base, *models]
+    if len(base.shrunk) and not all(np.array_equal(table.shrunk, base.shrunk) for table in tables):
+        for table in tables:
+            weight_table.apply_regularisation(table)
+    if len(base.shrunk):
+        target.shrunk[:] = base.shrunk
+    chosen = list(columns) if columns is not None else [None] * len(models)
+    average_slots(
+        _slots(target, adaptive, None),
+        [_slots(table, adaptive, column) for table, column in zip(models, chosen, strict=True)],
+        _slots(base, adaptive, None),
+        examples,
+    )
+    sums = [table.sums if column is None else table.sums[column] for table, column in zip(models, chosen, strict=True)]
+    target.sums[:] = added_counts(sums, base.sums)
+    target.range[0] = min(table.range[0] for table in models)
+    target.range[1] = max(table.range[1] for table in models)
+
+
+def _slots(table: Table, adaptive: bool, columns: AnyArray | None) -> Slots:
+    """Return the slots of a table, or a copy with its subproblems in another order."""
+    planes = weight_table.columns(table)
+    if columns is not None:
+        planes = {name: _reordered(plane, int(table.width), columns) for name, plane in planes.items()}
+    return Slots(planes["w"], planes["g"] if adaptive else None, planes["n"])
+
+
+def _reordered(plane: Float32s, width: int, columns: AnyArray) -> Float32s:
+    """Return a copy of a plane, float32[slots], in which subproblem j of a row is `columns[j]` of the row before."""
+    rows = len(plane) // width
+    result = plane.copy()
+    table = result[: rows * width].reshape(rows, width)
+    table[:, : len(columns)] = table[:, columns]
+    return result

@@ -1,0 +1,89 @@
+"""Execute `xclass merge`, which merges models that learned apart into one model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from ..errors import UsageError
+from ..options import words as option_words
+from ..options.declare import Option, option, options_of
+
+USAGE = "xclass merge [--base FILE] -f FILE MODEL..."
+INTRO = (
+    "Merge models that learned apart, with the same options, into one model. Each weight is the average of the models' "
+    "weights, weighted by the squared gradients that each model has added to AdaGrad's sum; counts are added. With "
+    "--base, the models have continued from that model by -i, and what it holds is counted once."
+)
+HELP = ("-h, --help", "show this text")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the options of the subcommand."""
+
+    final_regressor: str = option("save the merged model", flags=("-f", "--final_regressor"), metavar="FILE")
+    base: str = option("the model from which all of them have continued", metavar="FILE", read=True)
+    quiet: bool = option("print nothing unless there is an error", kind=bool)
+
+
+def run(words: Sequence[str]) -> int:
+    """Merge models as the words after `xclass merge` say, and return the exit status.
+
+    Raises
+    ------
+    UsageError
+        if the words are not understood.
+    ModelError
+        if a model cannot be read, merged or written.
+    """
+    declared = options_of(Options)
+    if {"-h", "--help"} & set(words):
+        print(help_text(declared))
+        return 0
+    given, models = option_words.read(declared, words)
+    path = _checked_target(given, models)
+
+    from ..merging import models as merging
+    from ..model import model_file
+
+    model_file.check_writable(path)
+    learner, notes = merging.merged(models, given.get("base"))
+    with learner:
+        learner.save(path)
+        if not given.get("quiet"):
+            classes = learner.classes
+            count = classes if isinstance(classes, int) else len(classes or ())
+            facts = f"{learner.examples:,} examples" + (f", {count:,} classes" if count else "")
+            for line in [*notes, f"{path}: merged from {len(models)} models, {facts}"]:
+                print(f"xclass: {line}", file=sys.stderr)
+    return 0
+
+
+def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
+    """Return the file to write; raise UsageError if it or the models are missing, or if it is one of them."""
+    if not models:
+        raise UsageError(f"no models to merge; usage: {USAGE}")
+    if "final_regressor" not in given:
+        raise UsageError(f"there is no file for the merged model; give -f FILE; usage: {USAGE}")
+    path: str = given["final_regressor"]
+    for other in (*models, *([given["base"]] if "base" in given else ())):
+        if os.path.realpath(other) == os.path.realpath(path) and os.path.isfile(path):
+            raise UsageError(f"-f {path} would write over a model that is merged; give another file")
+    return path
+
+
+def help_text(declared: dict[str, Option]) -> str:
+    """Return the text of `xclass merge --help`."""
+    formatter = click.HelpFormatter(max_width=100)
+    formatter.write(f"Usage: {USAGE}\n\n")
+    formatter.write_text(INTRO)
+    with formatter.section("Options"):
+        names = [", ".join(one.flags) + (f" {one.metavar}" if one.metavar else "") for one in declared.values()]
+        formatter.write_dl([*zip(names, (one.help for one in declared.values()), strict=True), HELP], col_max=34)
+    return formatter.getvalue().rstrip()

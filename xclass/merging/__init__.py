@@ -1,0 +1,1 @@
+"""Merge models that learned apart."""

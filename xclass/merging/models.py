@@ -1,0 +1,239 @@
+"""Merge models: read them, check that they fit together, and let their reduction average what they have learned.
+
+Source    `binary.merging` has the rule.
+Cost      All models are in memory at once, and the result.
+Idea      The merged model does not depend on the order in which models are named, because they are merged in an order
+          that follows from their contents: those with more classes first, and equal ones by a hash of all they hold.
+          Models that are equal to the base have learned nothing and are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..api import configuration, model_contents
+from ..api.configuration import LearnerUse
+from ..api.learner import Learner
+from ..api.model_contents import Contents
+from ..api.progress import SUMS
+from ..data import class_names
+from ..errors import ModelError, UsageError
+from ..kernels import jit
+from ..model.stored_arrays import Stored
+from ..reductions.core.merging import Mergeable, Sources
+from . import classes, options
+
+
+class _Model(NamedTuple):
+    """Hold a model that takes part."""
+
+    path: str  # its name in messages
+    contents: Contents
+    names: tuple[str, ...]  # of its classes
+    digest: bytes
+
+
+def merge(
+    models: Sequence[str | PathLike[str] | Learner], base: str | PathLike[str] | Learner | None = None
+) -> Learner:
+    """Merge models that learned apart into one learner.
+
+    Each weight is the average of the models' weights, weighted by the squared gradients that each model has added to
+    AdaGrad's sum since the base. A weight that no model has changed is that of the base. Counts are added. Models have
+    to have the same options. Classes are matched by their names or, if labels are numbers, by their numbers; classes
+    that only some models have are added.
+
+    Parameters
+    ----------
+    models : sequence of str, path-like or Learner
+        Model files or learners, in any order. Learners stay as they are.
+    base : str, path-like or Learner, optional
+        The model that all of them have continued from; without it they have begun with nothing in common.
+
+    Returns
+    -------
+    learner : Learner
+        A new learner, which can predict, learn more, and be merged again.
+
+    Raises
+    ------
+    ModelError
+        If a file cannot be read, an option differs, or models of the reduction cannot be merged.
+    UsageError
+        If no model is given.
+
+    Notes
+    -----
+    The rule is that of Agarwal, Chapelle, Dudik and Langford, "A Reliable Effective Terascale Linear Learning System",
+    JMLR 15 (2014). It is the same whether weights or their differences from the base are averaged.
+
+    Examples
+    --------
+    >>> import xclass
+    >>> first, second = (xclass.Learner("oaa", classes=2, bits=10) for _ in range(2))
+    >>> _ = first.learn_many(["1 | sunny warm", "2 | rainy cold"] * 5)
+    >>> _ = second.learn_many(["1 | sunny dry", "2 | snowy cold"] * 5)
+    >>> with xclass.merge([first, second]) as model:
+    ...     model.examples, model.predict_many(["| dry", "| snowy"]).tolist()
+    (20, [1, 2])
+    """
+    learner, _ = merged(models, base)
+    return learner
+
+
+def merged(
+    models: Sequence[str | PathLike[str] | Learner], base: str | PathLike[str] | Learner | None = None
+) -> tuple[Learner, list[str]]:
+    """Return what `merge` returns, and notes for the user."""
+    if isinstance(models, (str, PathLike, Learner)) or not models:
+        raise UsageError("merge() takes a list of at least one model, such as ['a.bin', 'b.bin']")
+    jit.activate(hide_scipy=False)
+    every = [_read(model, f"model {number}") for number, model in enumerate(models, 1)]
+    start = None if base is None else _read(base, "the base")
+    chosen = options.merged_options(
+        [model.contents.options for model in every],
+        [model.path for model in every],
+        start.contents.options if start is not None else None,
+        start.path if start is not None else "",
+    )
+    _check_complete([*every, *([start] if start is not None else [])])
+    changed = [model for model in every if start is None or model.digest != start.digest] or every[:1]
+    return _merged(changed, start, chosen, _is_identity(models))
+
+
+def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
+    """Return a model, which has no name if it is a learner, after the checks of its file."""
+    if isinstance(model, Learner):
+        model._check_learned()
+        contents, path = model.contents(), name
+    else:
+        path = fspath(model)
+        contents = model_contents.load(path)
+    names = contents.options.get(options.NAMES) or ""
+    if not isinstance(names, str):
+        raise ModelError(f"{path}: its names of classes are damaged; train the model again, or take another copy")
+    return _Model(path, contents, class_names.separated(names), _digest(contents))
+
+
+def _digest(contents: Contents) -> bytes:
+    """Return a hash of all that a model holds."""
+    record = [contents.options, contents.learner, contents.examples, repr(contents.clock), contents.counters]
+    text = json.dumps(record, sort_keys=True, default=repr)
+    sums = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    for name in sorted(contents.arrays):
+        array = np.ascontiguousarray(np.asarray(contents.arrays[name]))
+        checksum = zlib.crc32(array.view(np.uint8).reshape(-1).data if array.size else b"")
+        sums.update(f"{name} {array.dtype.str} {array.shape} {checksum:08x}".encode("utf-8", "surrogatepass"))
+    return sums.digest()
+
+
+def _is_identity(models: Sequence[object]) -> bool:
+    """Return whether the first learner among the models takes the numbers of columns as indices of features."""
+    return next((model._identity for model in models if isinstance(model, Learner)), False)
+
+
+def _check_complete(models: Sequence[_Model]) -> None:
+    """Raise ModelError if a model lacks what learning needs besides the weights."""
+    for model in models:
+        if model.contents.counters is None:
+            raise ModelError(
+                f"{model.path}: it was saved with --predict_only_model and lacks the sums of squared gradients by "
+                "which weights are averaged; save it without this option"
+            )
+
+
+def _merged(
+    models: Sequence[_Model], base: _Model | None, chosen: Mapping[str, Any], identity: bool
+) -> tuple[Learner, list[str]]:
+    """Merge models that have the same options, without those that are equal to the base."""
+    with contextlib.ExitStack() as stack:
+        learners = [stack.enter_context(_restored(model, chosen, identity)) for model in models]
+        order = sorted(
+            range(len(models)),
+            key=lambda i: (-len(models[i].names), -learners[i].reduction.classes_seen, models[i].digest),
+        )
+        models, learners = [models[i] for i in order], [learners[i] for i in order]
+        record = learners[0].config.reduction
+        if not isinstance(learners[0].reduction, Mergeable):
+            raise ModelError(f"models of --{record.name} cannot be merged: {record.not_merged}")
+        names = classes.merged_names([model.names for model in models], base.names if base is not None else ())
+        numbers = [classes.new_numbers(model.names, names) for model in models]
+        limit = learners[0]._spec.classes
+        if record.name != "cpt" and limit is not None and len(names) > limit:
+            raise ModelError(
+                f"the models have {len(names)} classes with different names, but --{record.name} {limit} allows "
+                f"{limit}; train them with --{record.name} {len(names)} or more"
+            )
+        target = _new(chosen, names, identity)
+        try:
+            start = _new(chosen, names, identity) if base is None else _restored(base, chosen, identity)
+            stack.enter_context(start)
+            sources = Sources(
+                [learner.reduction for learner in learners], start.reduction, base is not None,
+                [model.path for model in models], base.path if base is not None else "",
+                [_added(model.contents.clock, start.clock) for model in models], numbers,
+            )  # fmt: skip
+            assert isinstance(target.reduction, Mergeable)  # as the others are
+            notes = target.reduction.merge(sources)
+            _merge_totals(target, models, base)
+        except BaseException:
+            target.close()
+            raise
+    return target, notes
+
+
+def _restored(model: _Model, chosen: Mapping[str, Any], identity: bool) -> Learner:
+    """Return the learner of a model, with the options of the merged model and its own names."""
+    stored = {**chosen, options.NAMES: model.contents.options.get(options.NAMES)}
+    config = configuration.of_model(model.path, stored)
+    with model_contents.naming(model.path):
+        return Learner.from_config(config, LearnerUse(loaded=True), _copied(model.contents), identity)
+
+
+def _copied(contents: Contents) -> Contents:
+    """Return contents whose arrays may be taken out without an effect on the original."""
+    arrays: dict[str, Stored] = dict(contents.arrays)
+    return contents._replace(arrays=arrays)
+
+
+def _new(chosen: Mapping[str, Any], names: Sequence[str], identity: bool) -> Learner:
+    """Return a learner that has learned nothing."""
+    config = configuration.of_model("the merged model", {**chosen, options.NAMES: class_names.joined(names) or None})
+    return Learner.from_config(config, LearnerUse(loaded=True), None, identity)
+
+
+def _merge_totals(target: Learner, models: Sequence[_Model], base: _Model | None) -> None:
+    """Set the counters of a learner to those of the base and what the models have added to them."""
+    start = base.contents if base is not None else None
+    before = start.counters if start is not None and start.counters is not None else {}
+    target.examples = int(_total([model.contents.examples for model in models], start.examples if start else 0))
+    target.clock = _total([model.contents.clock for model in models], start.clock if start else 0.0)
+    counters: dict[str, Any] = {
+        "features": int(
+            _total([(model.contents.counters or {})["features"] for model in models], before.get("features", 0))
+        )
+    }
+    for name in SUMS:
+        values = [(model.contents.counters or {})[name] for model in models]
+        known = [float(value) for value in values if value is not None]
+        total = _total(known, float(before.get(name) or 0.0))
+        counters[name] = repr(total) if known else None
+    target.progress.resume(counters, target.examples)
+
+
+def _total(values: Sequence[float], base: float) -> float:
+    """Return the base's value and what each of some values has added to it."""
+    return base + sum(_added(value, base) for value in values)
+
+
+def _added(value: float, base: float) -> float:
+    """Return what a total has grown by since the base, all of it if it is smaller than the base's."""
+    return value - base if value >= base else value

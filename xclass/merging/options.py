@@ -1,0 +1,90 @@
+"""Compare the options of models, and choose those of the merged model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..api import configuration
+from ..errors import ModelError
+from ..options.declare import Option, long_flag, options_of
+from ..options.resolve import as_typed
+from ..reductions import registry
+
+NAMES = "named_labels"  # compared by `classes`
+GROWTH = "max_doublings"  # its default depends on the memory of the machine; the merged model has the largest
+
+
+def merged_options(
+    models: Sequence[Mapping[str, Any]], paths: Sequence[str], base: Mapping[str, Any] | None, base_path: str
+) -> dict[str, Any]:
+    """Return the options of the merged model, after checking that the models have the same options.
+
+    Parameters
+    ----------
+    models : stored options of each model, field name -> JSON value
+    paths : names of the models in messages
+    base : stored options of the base, None without one; options that may be adjusted when learning continues may differ
+    base_path : its name in messages
+
+    Raises
+    ------
+    ModelError
+        if an option differs; the message has a line for each, with the values.
+    """
+    declared = _declared(models[0])
+    lines = []
+    for options, path in zip(models[1:], paths[1:], strict=True):
+        lines += _differences(models[0], paths[0], options, path, declared, strict=True)
+    if base is not None:
+        lines += _differences(models[0], paths[0], base, base_path, declared, strict=False)
+    if lines:
+        raise ModelError(
+            "models can only be merged if their options are the same:",
+            *dict.fromkeys(lines),
+            "train them with the same options, or merge those that have the same",
+        )
+    merged = dict(models[0])
+    if merged.get(GROWTH) is not None:
+        merged[GROWTH] = max(options[GROWTH] for options in models)
+    return merged
+
+
+def _declared(options: Mapping[str, Any]) -> dict[str, Option]:
+    """Return the declarations of options, by field name; where reductions share a name, that of the chosen one."""
+    declared = configuration.declared_options()
+    for record in registry.REDUCTIONS:
+        if options.get(record.name) is not None:
+            declared.update(options_of(record.options))
+    return declared
+
+
+def _differences(
+    first: Mapping[str, Any],
+    first_path: str,
+    second: Mapping[str, Any],
+    second_path: str,
+    declared: Mapping[str, Option],
+    strict: bool,
+) -> list[str]:
+    """Return a line for each option that differs between two models; unless `strict`, adjustable options may."""
+    lines = []
+    for name in sorted({*first, *second} - {NAMES}):
+        values = first.get(name), second.get(name)
+        option = declared.get(name)
+        if values[0] == values[1] or (option is not None and option.adjustable and not strict):
+            continue
+        if name == GROWTH and all(values):  # a model that cannot grow has shorter hashes of features
+            continue
+        has = [_as_typed(name, option, value) for value in values]
+        lines.append(f"  {first_path} has {has[0]}, {second_path} has {has[1]}")
+    return lines
+
+
+def _as_typed(name: str, option: Option | None, value: Any) -> str:
+    """Return an option and its value as a command line has them, or that it is not given."""
+    if option is None:
+        return f"--{name} {value}"
+    if value is None or value is False or value == []:
+        return f"no {long_flag(option)}"
+    return as_typed(option, tuple(value) if isinstance(value, list) else value)

@@ -1,0 +1,38 @@
+"""Define how a reduction takes part in the merging of models."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...array_types import Int64s
+
+
+class Sources(NamedTuple):
+    """Hold the learners that a new learner is merged from; they have the same options.
+
+    Merging may change their arrays. A learner without the base has learned nothing then.
+    """
+
+    learners: Sequence[Any]  # of the same class as the new learner; their order is that of `merging.models.ordered`
+    base: Any  # the learner that all began with, a new learner if there is none
+    has_base: bool
+    paths: Sequence[str]  # names of the models in messages
+    base_path: str
+    examples: Sequence[float]  # weight of the examples that each has learned since the base
+    numbers: Sequence[Int64s | None]  # int64[classes + 1], new number of each label; None if labels keep their numbers
+
+
+class Mergeable(ABC):
+    """A learner that can be merged from others."""
+
+    @abstractmethod
+    def merge(self, sources: Sources) -> list[str]:
+        """Fill this new learner with the merged state of others; return notes for the user.
+
+        Raises
+        ------
+        ModelError
+            if the states do not fit together; the message names the models and says what to do.
+        """

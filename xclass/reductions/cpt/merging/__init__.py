@@ -1,0 +1,1 @@
+"""Merge the learners of conditional probability trees."""

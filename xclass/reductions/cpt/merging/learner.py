@@ -1,0 +1,190 @@
+"""Merge the learners of conditional probability trees: trees, their regressors, the index and the scorers.
+
+Idea      If all models have the same trees, weights are averaged node by node. If the trees of all models have grown
+          from those of the base, the merged trees are those of the first model and the labels that only others have
+          (`trees`). Regressors belong to blocks of nodes, which are numbered in the order of their creation: blocks
+          that the base or the first model has keep their numbers, others get new ones (`moved_words`).
+          If trees differ otherwise, those of different models have no common nodes. Then the merged learner takes its
+          trees in turn from the models, the first tree from the first model, and so on; index and scorers, which are
+          found by classes and not by nodes, are merged from all. Without an index and scorers this would lose too much
+          and is refused.
+Differs   from the other parts: the scale of a numeric column is a mean, and so is the merged one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....binary import adagrad, feature_scaling, merged_words, merging
+from ....binary.adagrad import Weights
+from ....binary.document_frequency import EXAMPLES, VALUED, Frequencies
+from ....binary.feature_scaling import COLUMNS, Scales
+from ....errors import ModelError
+from ...core.merging import Sources
+from .. import label_tree
+from ..label_tree import Tree
+from . import index as merged_index
+from . import trees as merged_trees
+
+SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
+
+
+def merge(target: Any, sources: Sources) -> list[str]:
+    """Fill a new `ProbabilityTree` with the merged state of others, see `Mergeable.merge`."""
+    learners, base = sources.learners, sources.base
+    _check_features(sources)
+    notes = _merge_trees(target, sources)
+    if target.scales is not None:
+        _merge_scales(target.scales, [one.scales for one in learners], base.scales)
+    if target.frequencies is not None:
+        _merge_frequencies(target.frequencies, [one.frequencies for one in learners], base.frequencies)
+    if target.index is not None:
+        assert target.frequencies is not None  # the index needs them
+        frequencies = [target.frequencies, *(one.frequencies for one in learners)]
+        merged_index.merge(target.index, [one.index for one in learners], base.index, sources.numbers, frequencies)
+    if target.scorers is not None:
+        scorers = [one.scorers for one in learners]
+        weights = merged_weights(
+            target.scorers.weights, [one.weights for one in scorers], base.scorers.weights, sources.examples
+        )
+        merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
+        target.scorers = target.scorers._replace(weights=weights)
+    return notes
+
+
+def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, examples: Sequence[float]) -> Weights:
+    """Return a new table, filled with the merged weights of regressors.
+
+    Parameters
+    ----------
+    target : an empty table, written if the weights are slots
+    models, base : tables of the models
+    examples : see `merging.average_slots`
+    """
+    if target.tagged:
+        return target._replace(words=merged_words.merged([one.words for one in models], base.words))
+    merging.average_slots(_slots(target), [_slots(one) for one in models], _slots(base), examples)
+    return target
+
+
+def _slots(weights: Weights) -> merging.Slots:
+    """Return the slots of a table."""
+    return merging.Slots(weights.flat[0::2], None if weights.plain else weights.flat[1::2])
+
+
+# -- trees
+
+
+def _merge_trees(target: Any, sources: Sources) -> list[str]:
+    """Set the trees of the new learner and their weights; return notes."""
+    learners = sources.learners
+    trees = [
+        [merged_trees.renumbered(member.tree, numbers) for member in one.members]
+        for one, numbers in zip(learners, sources.numbers, strict=True)
+    ]
+    before = [member.tree for member in sources.base.members]
+    same = all(merged_trees.equal(tree, first) for one in trees for tree, first in zip(one, trees[0], strict=True))
+    grown = all(merged_trees.extends(tree, old) for one in trees for tree, old in zip(one, before, strict=True))
+    if not same and not grown:
+        return _take_in_turn(target, sources, trees)
+    for t, member in enumerate(target.members):
+        own = [one[t] for one in trees]
+        member.tree = merged_trees.copied(own[0]) if same else merged_trees.grown_together(own, before[t])
+        member.weights = merged_weights(
+            member.weights,
+            [one.members[t].weights for one in learners],
+            sources.base.members[t].weights,
+            sources.examples,
+        )
+        member.random[:] = learners[0].members[t].random
+    return []
+
+
+def _take_in_turn(target: Any, sources: Sources, trees: Sequence[Sequence[Tree]]) -> list[str]:
+    """Take the trees from the models in turn; return a note about it."""
+    models, paths = len(sources.learners), sources.paths
+    if target.index is None:
+        common = (
+            f"although the trees of {sources.base_path} are not part of them" if sources.has_base else "without a base"
+        )
+        raise ModelError(
+            f"{paths[0]} and {paths[1]} have different trees, {common}; learn all models from one model, which has "
+            "learned from some examples of each class (-i BASE), and give it as --base, or give all of them the same "
+            "tree (--save_tree FILE, then --cpt_tree FILE)"
+        )
+    labels = np.unique(np.concatenate([leaves(one[0]) for one in trees])).tolist()
+    for t, member in enumerate(target.members):
+        source = sources.learners[t % models].members[t]
+        member.tree = merged_trees.with_missing(trees[t % models][t], labels)
+        member.weights = adagrad.copied(source.weights)
+        member.random[:] = source.random
+    used = min(models, len(target.members))
+    return [
+        f"the models have different trees, of which {len(target.members)} are kept, from {used} of {models} models; "
+        "the classes proposed by the index and the scorers are merged from all. Models that continue from one base "
+        "(-i, --base) keep more"
+    ]
+
+
+def leaves(tree: Tree) -> np.ndarray:
+    """Return the labels of a tree, int64[leaves]."""
+    nodes = int(tree.size[label_tree.NODES])
+    label = tree.label[:nodes]
+    return label[label > 0]
+
+
+# -- features
+
+
+def _check_features(sources: Sources) -> None:
+    """Refuse models that scale or weight features differently, because their weights mean different things."""
+    scaled: dict[bool, str] = {}
+    weighted: dict[bool, str] = {}
+    for one, path in zip(sources.learners, sources.paths, strict=True):
+        if one.scales is not None and one.scales.state[feature_scaling.EXAMPLES]:
+            scaled.setdefault(bool(one.scales.state[COLUMNS]), path)
+        if one.frequencies is not None and one.frequencies.weighting and one.frequencies.state[EXAMPLES]:
+            weighted.setdefault(one.frequencies.active, path)
+    if len(scaled) == 2:
+        raise ModelError(
+            f"{scaled[True]} divides features by their mean sizes, as columns of numbers, and {scaled[False]} does "
+            f"not; {SAME_FEATURES.format(advice='columns or unit')}"
+        )
+    if len(weighted) == 2:
+        raise ModelError(
+            f"{weighted[True]} weights features by inverse document frequency, and {weighted[False]} does not, "
+            f"because it saw other values than 1; {SAME_FEATURES.format(advice='unit')}"
+        )
+
+
+def _merge_frequencies(target: Frequencies, models: Sequence[Frequencies], base: Frequencies) -> None:
+    """Add the examples and the features that each model has counted since the base."""
+    target.state[:] = merging.added_counts([one.state for one in models], base.state)
+    target.state[VALUED] = max(one.state[VALUED] for one in models)
+    target.count[:] = merging.added_counts([one.count for one in models], base.count)
+
+
+def _merge_scales(target: Scales, models: Sequence[Scales], base: Scales) -> None:
+    """Average the mean sizes of features, weighted by the numbers of values in the means.
+
+    The mean of a model that has not counted since the base is left out if another one has.
+    """
+    target.state[feature_scaling.EXAMPLES] = merging.added_counts(
+        [one.state[feature_scaling.EXAMPLES] for one in models], base.state[feature_scaling.EXAMPLES]
+    )
+    target.state[COLUMNS] = max(one.state[COLUMNS] for one in models)
+    if target.idle:
+        return
+    total, mass = np.zeros_like(target.size), np.zeros_like(target.size)
+    for one in models:
+        counted = np.where((one.size != base.size) | (one.seen != base.seen), one.seen, 0.0)
+        total += counted * one.size
+        mass += counted
+    target.size[:] = base.size
+    np.divide(total, mass, where=mass > 0, out=target.size)
+    target.seen[:] = np.minimum(merging.added_counts([one.seen for one in models], base.seen), target.window)
+    for one in (base, *models):
+        target.valued |= one.valued
