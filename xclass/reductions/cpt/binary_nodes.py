@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     greedy: bool  # whether a search follows the more probable child only
     budget: int  # most nodes that a search opens
     learn_budget: int  # the same in an example that is learned
+    guided: bool  # whether searches in examples that are learned prefer nodes with fewer leaves
     search: bool  # whether to search for the most probable labels
     cut: float  # least probability of a listed label as a share of the best one's; 0 lists all
 
@@ -245,7 +246,7 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
                 )  # fmt: skip
             else:
                 opened, gap = tree_search.find_top_k(
-                    tree, weights, settings, budget, scratch, count, known,
+                    tree, weights, settings, budget, learns[i] and settings.guided, scratch, count, known,
                     output.top[i], output.top_p[i],
                 )  # fmt: skip
             output.opened[i] = opened

@@ -19,7 +19,7 @@ PLAIN_RATE = 2.0  # learning rate with --sgd
 CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
-LEARN_EXPAND = 200  # nodes that suffice to find good negative classes
+LEARN_EXPAND = 96  # nodes that suffice to find good negative classes
 START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",

@@ -140,6 +140,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             greedy=o.cpt_search == "greedy",
             budget=o.max_expand,
             learn_budget=min(o.max_expand, o.learn_expand or o.max_expand),
+            guided=o.learn_expand is not None,
             search=o.cpt_report == "argmax",
             cut=o.candidate_cut if o.rerank else 0.0,
         )

@@ -5,9 +5,12 @@ Source    This project's own. A leaf is at most as probable as each node above i
 Idea      `find_best` searches depth first, the more probable child first. If it is only to be known whether a given
           label is the best, it ends at the first better label. `find_top_k` searches best first: it opens the most
           probable node next, so it opens fewer nodes. The nodes that wait to be opened are kept in buckets by
-          probability, four buckets for each factor of two. Probabilities fall along a path, so the first bucket in use
-          never moves back, and a heap is not needed. In a bucket, the node added last is opened first. The weights of a
-          waiting node's regressor are prefetched.
+          priority, four buckets for each factor of two, so a heap is not needed. In a bucket, the node added last is
+          opened first. The weights of a waiting node's regressor are prefetched.
+          While learning, a search may open few nodes only. Where probabilities are spread, the most probable nodes are
+          those near the root, and a budget would be used up before the search reaches leaves. `guided` searches divide
+          the probability of a node by the fourth root of the number of its leaves, an estimate of what the best of them
+          has. They find the same labels in half of the nodes; docs/defaults.md has the measurements.
 Cost      O(s) for every node opened.
 Names     mass: probability that the label is at or below a node | open: score a node's regressor.
 """
@@ -112,18 +115,26 @@ def find_best(tree, weights, settings, budget, scratch, count, known, floor, lab
 
 
 @jit
-def _bucket(p):
-    """Return the bucket of a probability; 0 is the most probable."""
-    return min(np.int64((ONE_BITS - intrinsics.bits_of(p)) >> STEP), LAST)
+def _bucket(p, leaves):
+    """Return the bucket of a node with probability p; 0 is opened first.
+
+    Parameters
+    ----------
+    leaves : number of leaves below the node, of whose fourth root p is divided; 1 if p alone decides
+    """
+    # the bits of a float64 are nearly linear in its logarithm
+    spread = (intrinsics.bits_of(np.float64(leaves)) - ONE_BITS) >> 2
+    return min((ONE_BITS - intrinsics.bits_of(p) + spread) >> STEP, LAST)
 
 
 @jit
-def find_top_k(tree, weights, settings, budget, scratch, count, known, top, top_p):
+def find_top_k(tree, weights, settings, budget, guided, scratch, count, known, top, top_p):
     """Find the k most probable labels.
 
     Parameters
     ----------
     budget : most nodes to open
+    guided : whether nodes with fewer leaves are preferred
     scratch : its `waiting` is written
     top, top_p : int64[k], float64[k], written
 
@@ -173,7 +184,7 @@ def find_top_k(tree, weights, settings, budget, scratch, count, known, top, top_
                 size = top_k.insert(top, top_p, size, tree.label[c], q)
                 least = max(settings.cut * top_p[0], top_p[k - 1])
                 continue
-            bucket = _bucket(q)
+            bucket = _bucket(q, np.int64(tree.leaves[c]) if guided else np.int64(1))
             if child == 0 and (bucket <= first or (opened >= budget and size == 0)):
                 a, p = c, q
                 continue
@@ -183,6 +194,7 @@ def find_top_k(tree, weights, settings, budget, scratch, count, known, top, top_
             next_item[items] = head[bucket]
             head[bucket] = items
             items += 1
+            first = min(first, bucket)
             last = max(last, bucket)
         while a < 0 and first <= last:
             item = head[first]
