@@ -68,7 +68,7 @@ def merged_line(models: Sequence[Line], base: Line, number: int) -> tuple[Line, 
     if all(line == base for line in models):
         return list(base), 0
     lanes: dict[int, int] = {}  # tag -> the lane where it is first met
-    for line in (*models, base):
+    for line in models:
         for lane, word in enumerate(line):
             if word:
                 lanes.setdefault(word & TAG, lane)

@@ -7,9 +7,9 @@ Differs   from `merging`: G has two significant bits and grows at random, so dG 
           changed. Such a weight counts as if dG were FLOOR times G.
 Idea      Tables that were doubled a different number of times are doubled to the largest size first. Then the words of
           a line belong to the same features and regressors in all models. A word that a single model has changed is
-          taken as it is. If more than 16 words belong to a line, all tables are doubled once more if that is allowed,
-          and else those with the smallest G are dropped, as if they had been evicted. A word stays in its lane if that
-          is free, otherwise it goes to its other home or to any empty lane.
+          taken as it is, and one that no model has any more is gone. If more than 16 words belong to a line, all tables
+          are doubled once more if that is allowed, and else those with the smallest G are dropped, as if they had been
+          evicted. A word stays in its lane if that is free, otherwise it goes to its other home or to any empty lane.
 """
 
 from __future__ import annotations
@@ -40,19 +40,25 @@ def merged(models: Sequence[Words], base: Words) -> Words:
     models : tables of the models, read only
     base : table of the base, empty without one; read only
     """
-    times = max(tagged_words.doublings(words) for words in [base, *models])
+    tables = same_size([base, *models])
     while True:
-        tables = [_enlarged(words, times) for words in [base, *models]]
         result, dropped = _merged_lines(tables)
+        times = tagged_words.doublings(result)
         if not dropped or times >= result.state[DOUBLINGS]:
             break
-        times += 1
+        tables = [_enlarged(words, times + 1) for words in tables]
     counts = [words.state for words in tables]
     for position in (tagged_words.COUNTER, EVICTED, REFUSED, LOST):
         result.state[position] = added_counts([state[position] for state in counts[1:]], counts[0][position])
     result.state[[EVICTED, LOST]] += dropped
     result.state[USED] = np.count_nonzero(result.word)
     return result
+
+
+def same_size(tables: Sequence[Words]) -> list[Words]:
+    """Return tables that are doubled until all are as large as the largest."""
+    times = max(tagged_words.doublings(words) for words in tables)
+    return [_enlarged(words, times) for words in tables]
 
 
 def _enlarged(words: Words, times: int) -> Words:
@@ -120,11 +126,11 @@ def _is_unchanged(tables: UInt32s, begin: Int) -> bool:
 
 @jit
 def _list_tags(tables: UInt32s, begin: Int, tag: UInt32s, lane: Int64s) -> int:
-    """List the different tags of a line and the first lane of each: those of the models, then those of the base."""
+    """List the different tags of a line in the models, and the first lane of each; return their number."""
     size = 0
-    for k in range(1, tables.shape[0] + 1):
+    for k in range(1, tables.shape[0]):
         for j in range(LINE_WORDS):
-            word = tables[k % tables.shape[0], begin + j]
+            word = tables[k, begin + j]
             if word == 0:
                 continue
             own = word & TAG_MASK

@@ -114,14 +114,25 @@ def average_parameters(target: Float64s, models: Sequence[Float64s], base: Float
     target : float64[2, m], written: parameters, and their sums of squared slopes
     models, base : arrays of the same shape
     """
-    added = [np.maximum(model[1] - base[1], 0.0) for model in models]
-    mass = sum(added, np.zeros_like(base[1]))
-    total = sum((d * model[0] for d, model in zip(added, models, strict=True)), np.zeros_like(base[0]))
-    target[:] = base
-    np.divide(total, mass, where=mass > 0, out=target[0])
-    low, high = np.min([model[0] for model in models], axis=0), np.max([model[0] for model in models], axis=0)
-    target[0] = np.where(mass > 0, np.clip(target[0], low, high), base[0])  # rounding must not leave a range
-    target[1] = np.minimum(base[1] + mass, np.finfo(np.float64).max)
+    least = np.finfo(np.float64).tiny  # where a parameter has changed and what was added is lost in rounding
+    added = [np.maximum(model[1] - base[1], np.where(model[0] != base[0], least, 0.0)) for model in models]
+    target[0] = weighted_mean([model[0] for model in models], added, base[0])
+    target[1] = np.minimum(added_counts([model[1] for model in models], base[1]), np.finfo(np.float64).max)
+
+
+def weighted_mean(values: Sequence[Float64s], masses: Sequence[Float64s], default: Float64s) -> Float64s:
+    """Return the mean of values by their masses, float64[m]; `default` where there is no mass.
+
+    Rounding never leaves the range of the values that have mass, and a single one is returned as it is.
+    """
+    total, mass = np.zeros_like(default), np.zeros_like(default)
+    low, high = np.full_like(default, np.inf), np.full_like(default, -np.inf)
+    for value, d in zip(values, masses, strict=True):
+        total += d * value
+        mass += d
+        low, high = np.where(d > 0, np.minimum(low, value), low), np.where(d > 0, np.maximum(high, value), high)
+    mean = np.divide(total, mass, where=mass > 0, out=default.copy())
+    return np.where(mass > 0, np.clip(mean, low, high), default)
 
 
 def added_counts(models: Sequence[AnyArray], base: AnyArray) -> AnyArray:
@@ -129,10 +140,13 @@ def added_counts(models: Sequence[AnyArray], base: AnyArray) -> AnyArray:
 
     A count that is smaller than that of the base has begun anew and is added as a whole.
     """
-    total = base.copy()
+    total = last = base
+    changes = np.zeros(np.shape(base), np.int64)
     for model in models:
         total = total + np.where(model >= base, model - base, model)
-    return total.astype(base.dtype)
+        last = np.where(model != base, model, last)
+        changes += model != base
+    return np.where(changes > 1, total, last).astype(base.dtype)  # a single change is exact
 
 
 def merge_tables(
@@ -153,12 +167,11 @@ def merge_tables(
     columns : for each model, int64[subproblems], the subproblem of the model for each of the result; None for the same
         numbers. Without G of a slot this concerns tables with planes, whose rows hold all subproblems
     """
-    tables = [base, *models]
-    if len(base.shrunk) and not all(np.array_equal(table.shrunk, base.shrunk) for table in tables):
-        for table in tables:
-            weight_table.apply_regularisation(table)
     if len(base.shrunk):
-        target.shrunk[:] = base.shrunk
+        if not all(np.array_equal(table.shrunk, models[0].shrunk) for table in models):
+            for table in (base, *models):
+                weight_table.apply_regularisation(table)
+        target.shrunk[:] = models[0].shrunk
     chosen = list(columns) if columns is not None else [None] * len(models)
     average_slots(
         _slots(target, adaptive, None),

@@ -25,6 +25,7 @@ from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import SUMS
 from ..data import class_names
+from ..data.batch import CONSTANT
 from ..errors import ModelError, UsageError
 from ..kernels import jit
 from ..model.stored_arrays import Stored
@@ -179,7 +180,8 @@ def _merged(
             sources = Sources(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
                 [model.path for model in models], base.path if base is not None else "",
-                [_added(model.contents.clock, start.clock) for model in models], numbers,
+                [_added(model.contents.clock, start.clock) for model in models],
+                configuration.feature_bits(target.config), _constant(target), numbers,
             )  # fmt: skip
             assert isinstance(target.reduction, Mergeable)  # as the others are
             notes = target.reduction.merge(sources)
@@ -188,6 +190,11 @@ def _merged(
             target.close()
             raise
     return target, notes
+
+
+def _constant(learner: Learner) -> int:
+    """Return the index of the constant feature, -1 if examples have none."""
+    return -1 if learner.config.parser.noconstant else CONSTANT
 
 
 def _restored(model: _Model, chosen: Mapping[str, Any], identity: bool) -> Learner:
@@ -231,7 +238,8 @@ def _merge_totals(target: Learner, models: Sequence[_Model], base: _Model | None
 
 def _total(values: Sequence[float], base: float) -> float:
     """Return the base's value and what each of some values has added to it."""
-    return base + sum(_added(value, base) for value in values)
+    changed = [value for value in values if value != base]
+    return changed[0] if len(changed) == 1 else base + sum(_added(value, base) for value in changed)
 
 
 def _added(value: float, base: float) -> float:

@@ -21,6 +21,8 @@ class Sources(NamedTuple):
     paths: Sequence[str]  # names of the models in messages
     base_path: str
     examples: Sequence[float]  # weight of the examples that each has learned since the base
+    feature_bits: int  # of the indices of features
+    constant: int  # index of the constant feature, -1 if there is none
     numbers: Sequence[Int64s | None]  # int64[classes + 1], new number of each label; None if labels keep their numbers
 
 

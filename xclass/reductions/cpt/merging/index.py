@@ -1,10 +1,10 @@
 """Merge indexes of features: pairs of a class and its count, and the lengths of the centroids of the classes.
 
 Idea      Counts are added since the base, class by class; classes are found by their labels. A row keeps the classes
-          with the largest counts. Its wear is added, too, and reaches at most the count of the last class. The squared
-          length of a centroid is not a sum over models, because the centroids of the models differ in direction. It is
-          computed from the merged counts, times the ratio between what the models store and what the same computation
-          gives for their own counts.
+          with the largest counts; a class that all models have dropped since the base stays dropped. Its wear is added,
+          too, and reaches at most the count of the last class. The squared length of a centroid is not a sum over
+          models, because the centroids of the models differ in direction. It is computed from the merged counts, times
+          the ratio between what the models store and what the same computation gives for their own counts.
 Cost      O(rows * slots) for each model.
 Names     As in `feature_index`.
 """
@@ -93,8 +93,8 @@ def _merge_classes(
         weight[own] = source.weight[: len(own)]
         weights.append(weight)
         norm2 = source.norm2[: len(own)]
-        largest[own] = np.maximum(largest[own], norm2)
         if number > 0:  # the models contain the base
+            largest[own] = np.maximum(largest[own], norm2)
             holders[own] += 1
             own_computed = _squared_lengths(source, frequencies[number])
             stored[own] += np.where(own_computed > 0, norm2, 0.0)
@@ -141,7 +141,7 @@ def merge_rows(classes: Int64s, counts: Float64s, merged_class: Int64s, merged_c
     number, before, total = np.empty(models * slots, np.int64), np.empty(models * slots), np.empty(models * slots)
     for r in range(rows):
         size = 0
-        for k in range(models):
+        for k in range(1, models):
             for j in range(slots):
                 y = classes[k, r, j]
                 if y == 0:
@@ -149,13 +149,16 @@ def merge_rows(classes: Int64s, counts: Float64s, merged_class: Int64s, merged_c
                 e = 0
                 while e < size and number[e] != y:
                     e += 1
-                count = counts[k, r, j]
                 if e == size:
                     number[e] = y
-                    before[e] = count if k == 0 else 0.0
-                    total[e] = count
+                    before[e] = 0.0
+                    for i in range(slots):
+                        if classes[0, r, i] == y:
+                            before[e] = counts[0, r, i]
+                    total[e] = before[e]
                     size += 1
-                elif count >= before[e]:
+                count = counts[k, r, j]
+                if count >= before[e]:
                     total[e] += count - before[e]
                 else:  # the class had lost its slot since the base and has begun anew
                     total[e] += count

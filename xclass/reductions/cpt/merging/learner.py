@@ -13,21 +13,25 @@ Differs   from the other parts: the scale of a numeric column is a mean, and so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ....array_types import Int64s
 from ....binary import adagrad, feature_scaling, merged_words, merging
 from ....binary.adagrad import Weights
 from ....binary.document_frequency import EXAMPLES, VALUED, Frequencies
 from ....binary.feature_scaling import COLUMNS, Scales
 from ....errors import ModelError
 from ...core.merging import Sources
-from .. import label_tree
+from .. import binary_nodes, label_tree
 from ..label_tree import Tree
 from . import index as merged_index
+from . import moved_words
 from . import trees as merged_trees
+from .moved_words import WHOLE_TAG, Move, Seen
+from .node_moves import node_moves
 
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 
@@ -47,9 +51,12 @@ def merge(target: Any, sources: Sources) -> list[str]:
         merged_index.merge(target.index, [one.index for one in learners], base.index, sources.numbers, frequencies)
     if target.scorers is not None:
         scorers = [one.scorers for one in learners]
-        weights = merged_weights(
-            target.scorers.weights, [one.weights for one in scorers], base.scorers.weights, sources.examples
-        )
+        before = base.scorers.weights
+        models = [
+            _with_moved(one.weights, before, _label_moves(sources.numbers[k]), sources, k)
+            for k, one in enumerate(scorers)
+        ]
+        weights = merged_weights(target.scorers.weights, models, before, sources.examples)
         merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
         target.scorers = target.scorers._replace(weights=weights)
     return notes
@@ -68,6 +75,24 @@ def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, ex
         return target._replace(words=merged_words.merged([one.words for one in models], base.words))
     merging.average_slots(_slots(target), [_slots(one) for one in models], _slots(base), examples)
     return target
+
+
+def _with_moved(
+    weights: Weights, base: Weights, moves: Mapping[int, Sequence[Move]], sources: Sources, k: int
+) -> Weights:
+    """Return the weights of model k after words have been moved, if it has tagged words and an index."""
+    one = sources.learners[k]
+    if not moves or not weights.tagged or one.index is None:
+        return weights
+    seen = Seen(one.index, one.frequencies, sources.base.frequencies, sources.feature_bits, sources.constant)
+    return weights._replace(words=moved_words.moved(weights.words, base.words, moves, seen))
+
+
+def _label_moves(numbers: Int64s | None) -> dict[int, list[Move]]:
+    """Return the moves of words of scorers whose classes get other numbers."""
+    if numbers is None:
+        return {}
+    return {old: [Move(old, WHOLE_TAG, new, WHOLE_TAG)] for old, new in enumerate(numbers.tolist()) if new != old}
 
 
 def _slots(weights: Weights) -> merging.Slots:
@@ -92,13 +117,17 @@ def _merge_trees(target: Any, sources: Sources) -> list[str]:
         return _take_in_turn(target, sources, trees)
     for t, member in enumerate(target.members):
         own = [one[t] for one in trees]
-        member.tree = merged_trees.copied(own[0]) if same else merged_trees.grown_together(own, before[t])
-        member.weights = merged_weights(
-            member.weights,
-            [one.members[t].weights for one in learners],
-            sources.base.members[t].weights,
-            sources.examples,
-        )
+        old = sources.base.members[t].weights
+        weights = [one.members[t].weights for one in learners]
+        if same:
+            member.tree = merged_trees.copied(own[0])
+        else:
+            member.tree = merged_trees.grown_together(own, before[t])
+            if member.kernels is binary_nodes:
+                for k, one in enumerate(learners):
+                    moves = node_moves(one.members[t].tree, sources.numbers[k], member.tree, before[t])
+                    weights[k] = _with_moved(weights[k], old, moves, sources, k)
+        member.weights = merged_weights(member.weights, weights, old, sources.examples)
         member.random[:] = learners[0].members[t].random
     return []
 
@@ -178,13 +207,8 @@ def _merge_scales(target: Scales, models: Sequence[Scales], base: Scales) -> Non
     target.state[COLUMNS] = max(one.state[COLUMNS] for one in models)
     if target.idle:
         return
-    total, mass = np.zeros_like(target.size), np.zeros_like(target.size)
-    for one in models:
-        counted = np.where((one.size != base.size) | (one.seen != base.seen), one.seen, 0.0)
-        total += counted * one.size
-        mass += counted
-    target.size[:] = base.size
-    np.divide(total, mass, where=mass > 0, out=target.size)
+    counted = [np.where((one.size != base.size) | (one.seen != base.seen), one.seen, 0.0) for one in models]
+    target.size[:] = merging.weighted_mean([one.size for one in models], counted, base.size)
     target.seen[:] = np.minimum(merging.added_counts([one.seen for one in models], base.seen), target.window)
     for one in (base, *models):
         target.valued |= one.valued

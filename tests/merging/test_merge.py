@@ -1,0 +1,348 @@
+"""Merging of models: what holds for every reduction, classes that only some models have, options, and the command."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from library import state_of
+
+import xclass as library
+from xclass import Learner, ModelError, UsageError, XclassWarning
+from xclass.merging import classes
+from xclass.reductions.core.merging import Mergeable
+
+DATA = Path("/work/shared/data")
+LEARNERS = {
+    "scalar": ("scalar", None, {"bits": 12}),
+    "scalar --sgd": ("scalar", None, {"bits": 12, "sgd": True}),
+    "scalar --l1": ("scalar", None, {"bits": 12, "l1": 1e-4}),
+    "oaa": ("oaa", 6, {"bits": 12}),
+    "oaa --layout vw": ("oaa", 6, {"bits": 12, "layout": "vw"}),
+    "cpt": ("cpt", 6, {"bits": 12}),
+    "cpt --layout odd": ("cpt", 6, {"bits": 12, "layout": "odd"}),
+    "cpt --sgd": ("cpt", 6, {"bits": 12, "sgd": True}),
+    "cpt --cpt_arity 4": ("cpt", 6, {"bits": 12, "cpt_arity": 4}),
+    "cpt --rerank": ("cpt", 0, {"bits": 12, "rerank": True, "index_bits": 8}),
+    "cpt --rerank, odd": ("cpt", 0, {"bits": 12, "rerank": True, "index_bits": 8, "layout": "odd"}),
+    "cpt --rerank without an index": ("cpt", 0, {"bits": 12, "rerank": True, "index_slots": 0}),
+    "multiclass": ("multiclass", None, {"bits": 12, "index_bits": 8}),
+    "multiclass that grows": ("multiclass", None, {"bits": 8, "index_bits": 8, "max_doublings": 3}),
+}
+FEATURES = 60
+
+
+def lines(seed: int, n: int = 120, labels: str = "123456") -> list[str]:
+    """Return examples whose features tell their class."""
+    rng = np.random.default_rng(seed)
+    return [_line(rng, labels[i]) for i in rng.integers(len(labels), size=n)]
+
+
+def _line(rng: np.random.Generator, label: str) -> str:
+    first = 7 * ord(label)
+    words = [f"f{(first + 3 * j + rng.integers(4)) % FEATURES}" for j in range(5)]
+    return f"{label} | " + " ".join(words)
+
+
+def new(name: str, seed: int, **options) -> Learner:
+    """Return a learner of LEARNERS that has learned some examples."""
+    reduction, k, given = LEARNERS[name]
+    model = Learner(reduction, k, **{**given, **options})
+    model.learn_many(lines(seed))
+    return model
+
+
+def continued(base: Learner, text: list[str], path: Path) -> Learner:
+    """Return a learner that has continued from another one."""
+    base.save(path)
+    model = library.load(path)
+    model.learn_many(text)
+    return model
+
+
+def errors(model: Learner, text: list[str]) -> float:
+    """Return the share of examples that are predicted wrong."""
+    predicted = [str(label) for label in model.predict_many([line.split(" ", 1)[1] for line in text]).tolist()]
+    return float(np.mean([p != line.split(" ", 1)[0] for p, line in zip(predicted, text, strict=True)]))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_single_model_stays_as_it_is(name):
+    model = new(name, 1)
+    expected = state_of(model)
+    assert state_of(library.merge([model])) == expected
+    assert state_of(library.merge([model], base=model)) == expected
+    assert state_of(library.merge([model, model], base=model)) == expected
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_order_of_models_does_not_matter(name, tmp_path):
+    base = new(name, 1)
+    models = [continued(base, lines(seed), tmp_path / "base.bin") for seed in (2, 3, 4)]
+    states = [state_of(library.merge(order, base=base)) for order in itertools.permutations(models)]
+    assert all(state == states[0] for state in states)
+    merged = library.merge(models, base=base)
+    assert merged.examples == 480
+    assert merged.clock == 480.0
+    assert state_of(models[0]) == state_of(continued(base, lines(2), tmp_path / "base.bin"))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_merged_model_predicts_learns_and_merges_again(name, tmp_path):
+    base = new(name, 1)
+    models = [continued(base, lines(seed), tmp_path / "base.bin") for seed in (2, 3)]
+    merged = library.merge(models, base=base)
+    merged.save(tmp_path / "merged.bin")
+    loaded = library.load(tmp_path / "merged.bin")
+    assert state_of(loaded) == state_of(merged)
+    text = lines(9, 300)
+    if not name.startswith("scalar"):
+        worst = max(errors(model, text) for model in models)
+        assert errors(loaded, text) <= worst + 0.02
+    loaded.learn_many(lines(5))
+    again = library.merge([loaded, merged], base=tmp_path / "merged.bin")
+    assert state_of(again) == state_of(loaded)  # the other one has learned nothing
+
+
+def test_counters_are_added_since_the_base(tmp_path):
+    base = new("multiclass", 1)
+    models = [continued(base, lines(seed, 50 * seed), tmp_path / "base.bin") for seed in (2, 3)]
+    merged = library.merge(models, base=base)
+    for name in ("labelled_weight", "loss_sum"):
+        values = [getattr(model.progress, name) for model in (*models, base)]
+        assert getattr(merged.progress, name) == pytest.approx(values[0] + values[1] - values[2])
+    frequencies = [model.reduction.frequencies for model in (*models, base, merged)]
+    assert np.array_equal(frequencies[3].count, frequencies[0].count + frequencies[1].count - frequencies[2].count)
+    weights = []
+    for model in (*models, base, merged):
+        index = model.reduction.index.index
+        weights.append(dict(zip(index.label.tolist(), index.weight.tolist(), strict=True)))
+    assert all(weights[3][y] == weights[0][y] + weights[1][y] - weights[2][y] for y in range(1, 7))
+
+
+# -- classes that only some models have
+
+
+@pytest.mark.parametrize("name", ["oaa", "cpt", "cpt --layout odd", "cpt --cpt_arity 4", "multiclass"])
+@pytest.mark.parametrize("named", [False, True])
+def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
+    labels = ("abcd", "abcdx", "abcdyz", "abcdxyz") if named else ("1234", "12345", "123467", "1234567")
+    reduction, k, options = LEARNERS[name]
+    base = Learner(reduction, 7 if k else k, **{**options, "learn_names": named})
+    base.learn_many(lines(1, 300, labels[0]))
+    models = [
+        continued(base, lines(seed, 400, one), tmp_path / "base.bin") for seed, one in ((2, labels[1]), (3, labels[2]))
+    ]
+    merged = library.merge(models, base=base)
+    text = lines(9, 300, labels[3])
+    assert errors(merged, text) <= min(errors(model, text) for model in models) + 0.02
+    if named:
+        assert sorted(merged.classes) == sorted(labels[3])
+        assert merged.classes[:4] == base.classes
+    for _ in range(3):
+        merged.learn_many(lines(4, 300, labels[3]))
+    assert errors(merged, text) < 0.15
+
+
+def test_named_classes_are_matched_without_a_base():
+    models = []
+    for seed, labels in ((1, "abc"), (2, "cba"), (3, "bcd")):
+        model = Learner("oaa", 5, bits=12, learn_names=True)
+        model.learn_many(lines(seed, 200, labels))
+        models.append(model)
+    merged = library.merge(models)
+    assert sorted(merged.classes) == list("abcd")
+    assert errors(merged, lines(9, 200, "abcd")) < 0.05
+
+
+def test_too_many_names_are_refused():
+    models = []
+    for seed, labels in ((1, "abc"), (2, "xyz")):
+        model = Learner("oaa", 4, bits=12, learn_names=True)
+        model.learn_many(lines(seed, 100, labels))
+        models.append(model)
+    with pytest.raises(ModelError, match="6 classes with different names, but --oaa 4 allows 4"):
+        library.merge(models)
+
+
+def test_numbers_of_classes():
+    merged = classes.merged_names([["a", "b", "c"], ["b", "d"]], ["b"])
+    assert merged == ["b", "a", "c", "d"]
+    assert classes.new_numbers(["a", "b", "c"], merged).tolist() == [0, 2, 1, 3]
+    assert classes.new_numbers(["b", "a"], merged) is None
+
+
+def test_labels_from_0_and_from_1_are_refused():
+    models = []
+    for low in (0, 1):  # VW finds out whether labels begin with 0
+        model = Learner("oaa", 3, bits=12, vw_exact=True)
+        with pytest.warns(XclassWarning, match="labels are now considered"):
+            model.learn_many([f"{y} | f{y}" for y in range(low, 3 + low)])
+        models.append(model)
+    with pytest.raises(ModelError, match="labels from 0"):
+        library.merge(models)
+
+
+# -- trees
+
+
+def test_trees_that_differ_are_taken_in_turn(tmp_path):
+    models = [new("multiclass", seed) for seed in (1, 2)]
+    for model, path in zip(models, ("a.bin", "b.bin"), strict=True):
+        model.save(tmp_path / path)
+    result = xclass("merge", "a.bin", "b.bin", "-f", "c.bin", cwd=tmp_path)
+    assert result.status == 0
+    assert "from 2 of 2 models" in result.err
+    assert errors(library.load(tmp_path / "c.bin"), lines(9, 300)) < 0.1
+
+
+@pytest.mark.parametrize("name", ["cpt", "cpt --sgd", "cpt --rerank without an index"])
+def test_trees_that_differ_are_refused_without_an_index(name):
+    with pytest.raises(ModelError, match=r"different trees, without a base.*--cpt_tree FILE"):
+        library.merge([new(name, 1), new(name, 2)])
+    with pytest.raises(ModelError, match="the trees of the base are not part of them"):
+        library.merge([new(name, 1), new(name, 2)], base=new(name, 3))
+
+
+def test_equal_trees_are_merged_without_a_base(tmp_path):
+    learn("--cpt", 6, "--save_tree", "tree", cwd=tmp_path, stdin="\n".join(lines(1)))
+    for name in "ab":
+        learn("--cpt", 6, "--cpt_tree", "tree", "-f", name, cwd=tmp_path, stdin="\n".join(lines(ord(name))))
+    learn("merge", "a", "b", "-f", "c", "--quiet", cwd=tmp_path)
+    assert errors(library.load(tmp_path / "c"), lines(9, 300)) < 0.1
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize("reduction", ["recall_tree", "log_multi", "ect", "random_tree", "softmax_tree"])
+def test_reductions_that_cannot_be_merged_say_why(reduction):
+    model = Learner(reduction, 6, bits=12)
+    if reduction != "softmax_tree":
+        model.learn_many(lines(1))
+    assert not isinstance(model.reduction, Mergeable)
+    with pytest.raises(
+        ModelError, match=f"models of --{reduction} cannot be merged: {model.config.reduction.not_merged}"
+    ):
+        library.merge([model])
+
+
+def test_every_option_that_differs_is_named(tmp_path):
+    learn("--oaa", 6, "-b", 12, "-f", "a", cwd=tmp_path, stdin="\n".join(lines(1)))
+    learn("--oaa", 6, "-b", 11, "-q", "ab", "-f", "b", cwd=tmp_path, stdin="\n".join(lines(2)))
+    result = xclass("merge", "a", "b", "-f", "c", cwd=tmp_path)
+    assert result.status == 1
+    assert "a has --bit_precision 12, b has --bit_precision 11" in result.err
+    assert "a has no --quadratic, b has --quadratic ab" in result.err
+    assert not (tmp_path / "c").exists()
+
+
+def test_another_reduction_is_named():
+    with pytest.raises(ModelError, match="model 1 has --oaa 6, model 2 has no --oaa"):
+        library.merge([new("oaa", 1), new("cpt", 1)])
+
+
+def test_the_base_may_have_another_learning_rate(tmp_path):
+    base = new("oaa", 1)
+    base.save(tmp_path / "base")
+    for name in "ab":
+        learn("-i", "base", "-l", 0.25, "-f", name, cwd=tmp_path, stdin="\n".join(lines(ord(name))))
+    learn("merge", "a", "b", "--base", "base", "-f", "c", cwd=tmp_path)
+    assert library.load(tmp_path / "c").options["learning_rate"] == 0.25
+    result = xclass("merge", "a", "base", "-f", "d", cwd=tmp_path)
+    assert "a has --learning_rate 0.25, base has --learning_rate 0.5" in result.err
+
+
+def test_models_without_sums_are_refused(tmp_path):
+    learn("--oaa", 6, "-b", 12, "-f", "a", "--predict_only_model", cwd=tmp_path, stdin="\n".join(lines(1)))
+    result = xclass("merge", "a", "-f", "c", cwd=tmp_path)
+    assert (result.status, result.err.count("\n")) == (1, 1)
+    assert result.err.startswith("xclass: a: it was saved with --predict_only_model")
+
+
+def test_features_weighted_differently_are_refused():
+    plain = new("multiclass", 1)
+    valued = Learner("multiclass", bits=12, index_bits=8)
+    valued.learn_many([line.replace("f1", "f1:2.5") for line in lines(2)])
+    with pytest.raises(ModelError, match="--normalize_features unit"):
+        library.merge([plain, valued])
+
+
+def test_columns_and_texts_are_refused():
+    texts = new("cpt", 1)
+    columns = Learner("cpt", 6, bits=12)
+    rng = np.random.default_rng(3)
+    columns.learn_many(
+        [f"{1 + i % 6} | a:{rng.random()} b:{1000 * rng.random()} c:{1e-3 * rng.random()}" for i in range(99)]
+    )
+    with pytest.raises(ModelError, match="--normalize_features columns or unit"):
+        library.merge([texts, columns])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "no models to merge"),
+        (("a",), "give -f FILE"),
+        (("a", "-f", "a"), "-f a would write over a model that is merged"),
+        (("a", "-f", "c", "--base", "nowhere"), "nowhere: "),
+        (("a", "nowhere", "-f", "c"), "nowhere: "),
+        (("a", "text", "-f", "c"), "text: not an xclass model"),
+        (("a", "-f", "no/folder/c"), "no/folder/c: cannot save"),
+        (("a", "-f", "c", "--bases", "b"), "did you mean --base?"),
+    ],
+)
+def test_wrong_command_lines(words, message, tmp_path):
+    new("oaa", 1).save(tmp_path / "a")
+    (tmp_path / "text").write_text("1 | a\n" * 9)
+    result = xclass("merge", *words, cwd=tmp_path)
+    assert result.status in (1, 2)
+    assert result.err.count("\n") == 1 and message in result.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "text"]
+
+
+def test_wrong_arguments():
+    with pytest.raises(UsageError, match="a list of at least one model"):
+        library.merge([])
+    with pytest.raises(UsageError, match="a list of at least one model"):
+        library.merge("a.bin")
+
+
+def test_the_command_has_help(capsys):
+    result = xclass("merge", "--help")
+    assert result.status == 0 and "--base FILE" in result.out
+    assert "merge " in xclass("--help").out
+
+
+# -- real data
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here: real data are not compared")
+@pytest.mark.parametrize(("reduction", "based", "worse"), [("cpt", True, 0.03), ("multiclass", False, 0.03)])
+def test_four_parts_of_real_data_lose_little_against_one_process(reduction, based, worse, tmp_path):
+    with gzip.open(DATA / "clinc150" / "train.vw.gz", "rt") as file:
+        train = file.readlines()
+    np.random.default_rng(1).shuffle(train)
+    options = {"bits": 18} if reduction == "cpt" else {"bits": 17}
+    one = Learner(reduction, None if reduction == "multiclass" else 150, **options)
+    one.learn_many("".join(train))
+    base = one.__class__(reduction, None if reduction == "multiclass" else 150, **options)
+    begin = len(train) // 5 if based else 0
+    if based:
+        base.learn_many("".join(train[:begin]))
+    base.save(tmp_path / "base.bin")
+    models = []
+    for part in range(4):
+        model = library.load(tmp_path / "base.bin")
+        model.learn_many("".join(train[begin + part :: 4]))
+        models.append(model)
+    merged = library.merge(models, base=base if based else None)
+    test = str(DATA / "clinc150" / "test.vw.gz")
+    error = {name: model.evaluate(test)["average_loss"] for name, model in (("one", one), ("merged", merged))}
+    parts = [model.evaluate(test)["average_loss"] for model in models]
+    assert error["merged"] < error["one"] + worse, error
+    assert error["merged"] < min(parts) - 0.01, (error, parts)
