@@ -48,7 +48,7 @@ WARM = """
 import sys
 from xclass.cli import command as cli
 status = cli.status(["--oaa", "2", "--quiet", "-p", "stdout", "-d", sys.argv[1]])
-needless = [name for name in ("scipy", "numba.np.npyimpl") if name in sys.modules]
+needless = [name for name in ("scipy", "numba.np.npyimpl", "numba.np.arrayobj") if name in sys.modules]
 import numba
 double = numba.njit(lambda x: [2 * y for y in x])  # a list: numba has to know its own functions again
 sys.exit(f"status {status}, imported: {needless}" if status or needless or double((1, 2)) != [2, 4] else 0)
@@ -220,3 +220,40 @@ def test_a_kernel_can_be_called_by_python_after_another_kernel_has_called_it(tmp
     # one version for all whole numbers, and another one for Python, which the next run finds in the cache
     assert first.stdout.split() == ["24", "1", "14", "2", "18", "16", "3"], first.stderr
     assert again.stdout.split() == ["24", "0", "14", "0", "18", "16", "0"], again.stderr
+
+
+LATER = """
+import sys
+import llvmlite.binding
+from xclass.kernels import jit
+
+parsed = []
+parse = llvmlite.binding.parse_bitcode
+llvmlite.binding.parse_bitcode = lambda code: parsed.append(len(code)) or parse(code)
+
+@jit.jit
+def twice(x):
+    return 2 * x
+
+@jit.jit
+def outer(x):
+    return twice(x) + 1
+
+jit.activate()
+print(twice(7), len(parsed), outer(4) if sys.argv[1] == "outer" else "", len(parsed) > 0)
+"""
+
+
+def test_the_intermediate_code_of_a_stored_kernel_is_parsed_when_another_one_is_compiled_from_it(tmp_path):
+    script = tmp_path / "kernels.py"
+    script.write_text(LATER)
+    place = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    place.pop("NUMBA_DISABLE_JIT", None)
+    results = []
+    for word in ("alone", "alone", "outer"):
+        result = subprocess.run(
+            [sys.executable, str(script), word], env=place, capture_output=True, text=True, timeout=200
+        )
+        assert result.returncode == 0, result.stderr
+        results.append(result.stdout.split())
+    assert results[1:] == [["14", "0", "False"], ["14", "0", "9", "True"]]

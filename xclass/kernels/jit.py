@@ -56,7 +56,7 @@ KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of ker
     "allocating": {"_nrt": True},
     "inlined": {"forceinline": True},
 }
-VERSIONS = 2  # to be raised if versions of kernels are kept in another way; part of their fingerprint
+VERSIONS = 3  # to be raised if versions of kernels are kept in another way; part of their fingerprint
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
 

@@ -8,6 +8,9 @@ comment or of unrelated code compiles nothing again.
 The names of the fields of the records (named tuples) that a kernel receives are part of the key as well. numba
 identifies records by the name of the class and the types of its fields, so it would not notice that two fields of the
 same type were exchanged. So is whether Python can call the version, see `jit`.
+
+A version is stored as machine code and as LLVM's intermediate code, from which other kernels are compiled that call it.
+Parsing the latter takes most of the time of loading, so it waits until such a kernel is compiled.
 """
 
 from __future__ import annotations
@@ -151,17 +154,65 @@ def new_cache(
     return _cache_class()(function, folder, settings, run_locked)
 
 
+def _is_of_numba(environment: Any) -> bool:
+    """Return whether an environment belongs to one of numba's own functions."""
+    return str(environment.globals["__name__"]).partition(".")[0] == "numba"
+
+
 @functools.cache
 def _cache_class() -> type:
     """Return the class of caches, which needs numba's classes."""
-    from numba.core import caching
+    import llvmlite.binding
+    from numba.core import caching, codegen
     from numba.core.runtime import rtsys
 
+    class Library(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+        """Hold machine code that was loaded, and the intermediate code that it was made from."""
+
+        _shared_module: Any  # the intermediate code after it was parsed, else None
+
+        def __init__(self, owner: Any, name: str, machine_code: bytes, intermediate: bytes, symbols: list[str]) -> None:
+            super().__init__(owner, name)
+            self._intermediate = intermediate
+            self.enable_object_caching()
+            self._set_compiled_object(machine_code)
+            self._finalize_final_module()
+            owner._engine._defined_symbols.update(symbols)
+
+        def _get_module_for_linking(self) -> Any:
+            if self._shared_module is None:
+                self._shared_module = llvmlite.binding.parse_bitcode(self._intermediate)
+            return self._shared_module
+
     class CodeSerializer(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
-        """Serialise compiled code as numba does."""
+        """Serialise compiled code as numba does, but with the names of the symbols that it defines."""
 
         def __init__(self) -> None:
             pass
+
+        def reduce(self, compiled: Any) -> Any:
+            """Return what is stored of a compiled version."""
+            (name, kind, (machine_code, intermediate)), *rest, environments = super().reduce(compiled)
+            module = compiled.library._get_module_for_linking()
+            symbols = [item.name for item in (*module.functions, *module.global_variables) if not item.is_declaration]
+            # an environment holds the Python objects that a function uses; to read one imports the function's module
+            environments = tuple(used for used in environments if used.consts or not _is_of_numba(used))
+            return (name, kind, (machine_code, intermediate, symbols)), *rest, environments
+
+        def rebuild(self, context: Any, stored: Any) -> Any:
+            """Return a compiled version from what is stored of it."""
+            owner = context.codegen()
+            read = owner.unserialize_library
+
+            def unserialize(state: Any) -> Any:
+                name, _, data = state
+                return Library(owner, name, *data) if len(data) == 3 else read(state)
+
+            owner.unserialize_library = unserialize
+            try:
+                return super().rebuild(context, stored)
+            finally:
+                del owner.unserialize_library  # restores the method of the class
 
     class Cache(caching.Cache):  # type: ignore[misc]  # numba has no types
         """Store the compiled versions of one kernel, by the types of its arguments."""
