@@ -13,6 +13,7 @@ from library import state_of
 
 import xclass as library
 from xclass import Learner, ModelError, UsageError, XclassWarning
+from xclass.api import model_contents
 from xclass.merging import classes
 from xclass.reductions.core.merging import Mergeable
 
@@ -346,3 +347,51 @@ def test_four_parts_of_real_data_lose_little_against_one_process(reduction, base
     parts = [model.evaluate(test)["average_loss"] for model in models]
     assert error["merged"] < error["one"] + worse, error
     assert error["merged"] < min(parts) - 0.01, (error, parts)
+
+
+# -- models from strangers
+
+
+def test_damaged_models_are_refused(tmp_path):
+    model = Learner("multiclass", bits=10, index_bits=6, learn_names=True)
+    model.learn_many(lines(1, 60, "abc"))
+    other = Learner("multiclass", bits=10, index_bits=6, learn_names=True)
+    other.learn_many(lines(2, 60, "cba"))
+    other.save(tmp_path / "other.bin")
+    contents = model.contents()
+    for name, changed in {
+        "max_doublings": contents._replace(options={**contents.options, "max_doublings": "many"}),
+        "--bit_precision": contents._replace(options={**contents.options, "bits": [1]}),
+        "twice": contents._replace(options={**contents.options, "named_labels": "a,b,a"}),
+        "class 3 has no name": contents._replace(options={**contents.options, "named_labels": "c,a"}),
+        "a fact": contents._replace(learner={"more": 1}),
+    }.items():
+        model_contents.save(str(tmp_path / "bad.bin"), lambda changed=changed: changed)
+        for words in (("bad.bin", "other.bin"), ("other.bin", "bad.bin"), ("other.bin", "--base", "bad.bin")):
+            result = xclass("merge", *words, "-f", "c.bin", cwd=tmp_path)
+            if "no name" in name and "--base" in words:
+                continue  # the base's classes keep their numbers, so their names are not needed
+            assert result.status == 1 and "Traceback" not in result.err, (name, words, result.err)
+            assert "bad.bin" in result.err, (name, words, result.err)
+
+
+@pytest.mark.parametrize("name", ["scalar", "oaa", "cpt", "multiclass"])
+def test_extreme_numbers_stay_finite(name, tmp_path):
+    models = []
+    for seed in (1, 2):
+        model = new(name, seed)
+        contents = model.contents()
+        arrays = {key: np.array(array) for key, array in contents.arrays.items()}
+        for key, array in arrays.items():
+            if key.endswith((".w", ".g", ".n", ".norm2", "index.count", ".wear")):
+                array[array > 0] = np.finfo(array.dtype).max
+        contents = contents._replace(arrays=arrays, examples=2**62, clock=np.inf)
+        path = tmp_path / f"{seed}.bin"
+        model_contents.save(str(path), lambda contents=contents: contents)
+        models.append(path)
+    if name == "cpt":
+        models[1] = models[0]  # without a base their trees differ
+    with np.errstate(all="ignore"):
+        library.merge(models).save(tmp_path / "merged.bin")
+    merged = library.load(tmp_path / "merged.bin")
+    assert all(np.isfinite(array).all() for array in map(np.asarray, merged.contents().arrays.values()))

@@ -22,6 +22,7 @@ from ..array_types import Int, Int64s, UInt32s
 from ..kernels import tagged_format
 from ..kernels.constants import LARGEST
 from ..kernels.jit import jit
+from ..model import stored_arrays
 from . import tagged_words
 from .merging import added_counts
 from .tagged_words import DOUBLINGS, EVICTED, LINE_WORDS, LOST, REFUSED, USED, Words
@@ -49,7 +50,8 @@ def merged(models: Sequence[Words], base: Words) -> Words:
         tables = [_enlarged(words, times + 1) for words in tables]
     counts = [words.state for words in tables]
     for position in (tagged_words.COUNTER, EVICTED, REFUSED, LOST):
-        result.state[position] = added_counts([state[position] for state in counts[1:]], counts[0][position])
+        added = added_counts([state[position] for state in counts[1:]], counts[0][position])
+        result.state[position] = min(int(added), stored_arrays.MAX_COUNT - dropped)
     result.state[[EVICTED, LOST]] += dropped
     result.state[USED] = np.count_nonzero(result.word)
     return result

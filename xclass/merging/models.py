@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
@@ -22,7 +23,7 @@ import numpy as np
 from ..api import configuration, model_contents
 from ..api.configuration import LearnerUse
 from ..api.learner import Learner
-from ..api.model_contents import Contents
+from ..api.model_contents import LARGEST_COUNT, Contents
 from ..api.progress import SUMS
 from ..data import class_names
 from ..data.batch import CONSTANT
@@ -118,10 +119,9 @@ def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
     else:
         path = fspath(model)
         contents = model_contents.load(path)
-    names = contents.options.get(options.NAMES) or ""
-    if not isinstance(names, str):
-        raise ModelError(f"{path}: its names of classes are damaged; train the model again, or take another copy")
-    return _Model(path, contents, class_names.separated(names), _digest(contents))
+    configuration.of_model(path, contents.options)  # checks them
+    names = class_names.separated(contents.options.get(options.NAMES) or "")
+    return _Model(path, contents, names, _digest(contents))
 
 
 def _digest(contents: Contents) -> bytes:
@@ -221,15 +221,14 @@ def _merge_totals(target: Learner, models: Sequence[_Model], base: _Model | None
     """Set the counters of a learner to those of the base and what the models have added to them."""
     start = base.contents if base is not None else None
     before = start.counters if start is not None and start.counters is not None else {}
-    target.examples = int(_total([model.contents.examples for model in models], start.examples if start else 0))
+    examples = _total([model.contents.examples for model in models], start.examples if start else 0)
+    target.examples = min(int(examples), LARGEST_COUNT)
     target.clock = _total([model.contents.clock for model in models], start.clock if start else 0.0)
-    counters: dict[str, Any] = {
-        "features": int(
-            _total([(model.contents.counters or {})["features"] for model in models], before.get("features", 0))
-        )
-    }
+    own = [model.contents.counters for model in models if model.contents.counters is not None]  # all have some
+    features = _total([one["features"] for one in own], before.get("features", 0))
+    counters: dict[str, Any] = {"features": min(int(features), LARGEST_COUNT)}
     for name in SUMS:
-        values = [(model.contents.counters or {})[name] for model in models]
+        values = [one[name] for one in own]
         known = [float(value) for value in values if value is not None]
         total = _total(known, float(before.get(name) or 0.0))
         counters[name] = repr(total) if known else None
@@ -244,4 +243,4 @@ def _total(values: Sequence[float], base: float) -> float:
 
 def _added(value: float, base: float) -> float:
     """Return what a total has grown by since the base, all of it if it is smaller than the base's."""
-    return value - base if value >= base else value
+    return value - base if base <= value < math.inf else value

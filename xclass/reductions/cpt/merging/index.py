@@ -24,6 +24,7 @@ from .. import feature_index
 from ..feature_index import MOST_SHARE, FeatureIndex, Index
 
 PIECE = 1 << 12  # rows to merge at a time
+MOST = float(np.finfo(np.float64).max)  # of the numbers of a class in a model file
 
 
 def merge(
@@ -99,11 +100,12 @@ def _merge_classes(
             own_computed = _squared_lengths(source, frequencies[number])
             stored[own] += np.where(own_computed > 0, norm2, 0.0)
             computed[own] += own_computed
-    index.weight[:size] = added_counts(weights[1:], weights[0])
+    index.weight[:size] = np.minimum(added_counts(weights[1:], weights[0]), MOST)
     ratio = np.divide(stored, computed, where=computed > 0, out=np.ones(size))
     lengths = _squared_lengths(index, frequencies[0])
     several = (lengths > 0) & (computed > 0) & (holders > 1)
-    index.norm2[:size] = np.where(several, ratio * lengths, largest)
+    merged = np.where(several, ratio * lengths, largest)
+    index.norm2[:size] = np.where(merged <= MOST, merged, MOST)  # sums of large numbers may not be finite
 
 
 def _squared_lengths(index: Index, frequencies: Frequencies) -> Float64s:

@@ -24,6 +24,7 @@ from ....binary.adagrad import Weights
 from ....binary.document_frequency import EXAMPLES, VALUED, Frequencies
 from ....binary.feature_scaling import COLUMNS, Scales
 from ....errors import ModelError
+from ....model import stored_arrays
 from ...core.merging import Sources
 from .. import binary_nodes, label_tree
 from ..label_tree import Tree
@@ -39,6 +40,7 @@ SAME_FEATURES = "give --normalize_features {advice} when both are trained, or tr
 def merge(target: Any, sources: Sources) -> list[str]:
     """Fill a new `ProbabilityTree` with the merged state of others, see `Mergeable.merge`."""
     learners, base = sources.learners, sources.base
+    _check_labels(sources)
     _check_features(sources)
     notes = _merge_trees(target, sources)
     if target.scales is not None:
@@ -165,6 +167,17 @@ def leaves(tree: Tree) -> np.ndarray:
     return label[label > 0]
 
 
+def _check_labels(sources: Sources) -> None:
+    """Refuse models with classes that have no name although others have."""
+    for one, path, numbers in zip(sources.learners, sources.paths, sources.numbers, strict=True):
+        labels = [leaves(member.tree) for member in one.members]
+        if one.index is not None:
+            labels.append(one.index.index.label[: one.index.index.size[0]])
+        largest = max((int(label.max()) for label in labels if len(label)), default=0)
+        if numbers is not None and largest >= len(numbers):
+            raise ModelError(f"{path}: class {largest} has no name, but the model has names; train the model again")
+
+
 # -- features
 
 
@@ -191,9 +204,11 @@ def _check_features(sources: Sources) -> None:
 
 def _merge_frequencies(target: Frequencies, models: Sequence[Frequencies], base: Frequencies) -> None:
     """Add the examples and the features that each model has counted since the base."""
-    target.state[:] = merging.added_counts([one.state for one in models], base.state)
+    state = merging.added_counts([one.state for one in models], base.state)
+    target.state[:] = np.minimum(state, stored_arrays.MAX_COUNT)
     target.state[VALUED] = max(one.state[VALUED] for one in models)
-    target.count[:] = merging.added_counts([one.count for one in models], base.count)
+    count = merging.added_counts([one.count for one in models], base.count)
+    target.count[:] = np.minimum(count, stored_arrays.MAX_COUNT)
 
 
 def _merge_scales(target: Scales, models: Sequence[Scales], base: Scales) -> None:
@@ -201,9 +216,8 @@ def _merge_scales(target: Scales, models: Sequence[Scales], base: Scales) -> Non
 
     The mean of a model that has not counted since the base is left out if another one has.
     """
-    target.state[feature_scaling.EXAMPLES] = merging.added_counts(
-        [one.state[feature_scaling.EXAMPLES] for one in models], base.state[feature_scaling.EXAMPLES]
-    )
+    state = merging.added_counts([one.state for one in models], base.state)
+    target.state[:] = np.minimum(state, stored_arrays.MAX_COUNT)
     target.state[COLUMNS] = max(one.state[COLUMNS] for one in models)
     if target.idle:
         return

@@ -28,6 +28,7 @@ from .. import feature_index
 from ..feature_index import FeatureIndex, Index
 
 MOST_BITS = 28  # features are enumerated, which takes too long if their hashes are longer
+DROPPED = -1  # instead of a new class or block, for words that nothing corresponds to
 WHOLE_TAG = -1  # instead of q, for the words of a class
 
 
@@ -36,7 +37,7 @@ class Move(NamedTuple):
 
     key: int  # label, or number of the block
     q: int  # number of the regressor within the block, or WHOLE_TAG
-    new_key: int
+    new_key: int  # or DROPPED
     new_q: int
 
 
@@ -166,6 +167,8 @@ def _lane(words: Words, line: Int, tag: np.uint32) -> Int:
 def put_words(words: Words, taken: Taken, size: Int) -> None:
     """Put the first `size` words that were taken into their new places, unless lines are full of words of larger G."""
     for i in range(size):
+        if taken.key[i] == DROPPED:
+            continue
         line, tag = tagged_words.locate(words, taken.feature[i], taken.key[i])
         home: Int = np.int64(0)
         if taken.q[i] >= 0:
