@@ -101,6 +101,7 @@ def test_regularisation_is_applied_where_it_differs():
 
 
 @pytest.mark.plain
+@pytest.mark.bounds
 @settings(max_examples=200)
 @given(st.data())
 def test_lines_of_words_agree_with_the_oracle(data):

@@ -128,6 +128,7 @@ def test_counters_are_added_since_the_base(tmp_path):
 # -- classes that only some models have
 
 
+@pytest.mark.bounds
 @pytest.mark.parametrize("name", ["oaa", "cpt", "cpt --layout odd", "cpt --cpt_arity 4", "multiclass"])
 @pytest.mark.parametrize("named", [False, True])
 def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
@@ -313,7 +314,21 @@ def test_wrong_arguments():
         library.merge("a.bin")
 
 
-def test_the_command_has_help(capsys):
+def test_the_command_writes_the_same_bytes_in_any_order(tmp_path):
+    for name in "abc":
+        learn("-b", 12, "--index_bits", 8, "-f", name, cwd=tmp_path, stdin="\n".join(lines(ord(name))))
+    learn("merge", "a", "b", "c", "-f", "abc", cwd=tmp_path)
+    first = xclass("merge", "c", "a", "b", "-f", "cab", cwd=tmp_path)
+    assert "cab: merged from 3 models, 360 examples, 6 classes" in first.err
+    assert (tmp_path / "abc").read_bytes() == (tmp_path / "cab").read_bytes()
+    result = learn("-i", "abc", "-t", "-p", "stdout", cwd=tmp_path, stdin="\n".join(lines(9, 100)))
+    assert "average loss = 0.0" in result.err
+    learn("-i", "abc", "-f", "more", cwd=tmp_path, stdin="\n".join(lines(8, 100)))
+    learn("merge", "more", "abc", "--base", "abc", "-f", "again", "--quiet", cwd=tmp_path)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "more").read_bytes()
+
+
+def test_the_command_has_help():
     result = xclass("merge", "--help")
     assert result.status == 0 and "--base FILE" in result.out
     assert "merge " in xclass("--help").out

@@ -157,6 +157,7 @@ def seen(pairs: list[tuple[int, int]], constant: int = -1) -> moved_words.Seen:
     return moved_words.Seen(index, frequencies, document_frequency.Frequencies(False, True), 12, constant)
 
 
+@pytest.mark.bounds
 def test_words_of_a_class_move_with_their_features():
     base, words = tagged_words.new_words(10), tagged_words.new_words(10)
     features = [5, 77, 1234, 4001]
@@ -176,6 +177,7 @@ def test_words_of_a_class_move_with_their_features():
     assert moved.state[tagged_words.USED] == np.count_nonzero(words.word)
 
 
+@pytest.mark.bounds
 def test_words_of_a_block_move_and_those_of_the_base_come_back():
     base, words = tagged_words.new_words(10), tagged_words.new_words(10)
     set_word(base, 5, 3, 4, 111)

@@ -1,0 +1,103 @@
+"""Merged rows of the index of features against dictionaries, and merged classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xclass.binary import document_frequency, feature_scaling
+from xclass.kernels import jit
+from xclass.reductions.cpt import feature_index
+from xclass.reductions.cpt.merging import index as merged_index
+
+SLOTS = 4
+rows = st.dictionaries(st.integers(1, 9), st.integers(1, 12), max_size=SLOTS)  # class -> count
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kernels():
+    jit.activate()
+
+
+def listed(row: dict[int, int]) -> list[tuple[int, int]]:
+    """Return the pairs of a row, the largest count first."""
+    return sorted(row.items(), key=lambda pair: -pair[1])
+
+
+def merged_row(models: list[dict[int, int]], base: dict[int, int]) -> list[tuple[int, float]]:
+    """Return the merged row: what each model has added to a count, or all of a count that has begun anew."""
+    total: dict[int, float] = {}
+    for row in models:
+        for y, count in listed(row):
+            before = base.get(y, 0)
+            total.setdefault(y, before)
+            total[y] += count - before if count >= before else count
+    return sorted(total.items(), key=lambda pair: -pair[1])[:SLOTS]  # stable: the first listed wins a tie
+
+
+@pytest.mark.bounds
+@given(st.lists(st.lists(rows, min_size=2, max_size=2), min_size=2, max_size=4))
+def test_rows_agree_with_dictionaries(tables):
+    models = len(tables)
+    classes, counts = np.zeros((models, 2, SLOTS), np.int64), np.zeros((models, 2, SLOTS))
+    for k, table in enumerate(tables):
+        for r, row in enumerate(table):
+            for j, (y, count) in enumerate(listed(row)):
+                classes[k, r, j], counts[k, r, j] = y, count
+    merged_class, merged_count = np.zeros((2, SLOTS), np.int64), np.zeros((2, SLOTS))
+    merged_index.merge_rows(classes, counts, merged_class, merged_count)
+    for r in range(2):
+        expected = merged_row([table[r] for table in tables[1:]], tables[0][r])
+        size = len(expected)
+        assert list(zip(merged_class[r, :size], merged_count[r, :size], strict=True)) == expected
+        assert not merged_class[r, size:].any() and not merged_count[r, size:].any()
+
+
+def learned(pairs: list[tuple[int, int]]) -> tuple[feature_index.FeatureIndex, document_frequency.Frequencies]:
+    """Return an index that has learned pairs of a feature and a label, and the counts of the features."""
+    index = feature_index.FeatureIndex(8, SLOTS, 2)
+    frequencies = document_frequency.Frequencies(False, True)
+    for feature, label in pairs:
+        feature_index.learn(
+            index.index, np.array([feature], np.uint32), np.full(1, 0.01, np.float32), 0, 1, label, np.float32(1)
+        )
+        frequencies.count[feature_scaling.slot_of(np.uint32(feature))] += 1
+        frequencies.state[[document_frequency.WEIGHT, document_frequency.EXAMPLES]] += 1
+    return index, frequencies
+
+
+def test_classes_keep_their_counts_under_new_numbers():
+    base, _ = learned([])
+    one, one_counts = learned([(f, 1) for f in range(0, 300, 3)] + [(f, 2) for f in range(1, 300, 3)] * 2)
+    two, two_counts = learned([(f, 1) for f in range(2, 300, 3)] * 3)
+    both = document_frequency.Frequencies(False, True)
+    both.count[:] = one_counts.count + two_counts.count
+    both.state[:] = one_counts.state + two_counts.state
+    target = feature_index.FeatureIndex(8, SLOTS, 2)
+    merged_index.merge(target, [one, two], base, [None, np.array([0, 7])], [both, one_counts, two_counts])
+    index = target.index
+    assert index.label[:3].tolist() == [1, 2, 7]
+    assert index.weight[:3].tolist() == [100, 200, 300]
+    assert feature_index.class_number(index, 7) == 2
+    for number, source in ((0, one), (1, one), (2, two)):
+        own = number if number < 2 else 0
+        pairs, times = target.index.pair[0::2], target.index.times[1::2]
+        assert times[pairs == number + 1].sum() == source.index.times[1::2][source.index.pair[0::2] == own + 1].sum()
+        assert index.norm2[number] == source.index.norm2[own]
+    arrays = {name: np.array(array) for name, array in target.arrays().items()}
+    restored = feature_index.FeatureIndex(8, SLOTS, 2)
+    restored.restore(arrays)
+    assert restored.index.pair.tolist() == index.pair.tolist()
+
+
+def test_the_length_of_a_centroid_grows_with_shared_features():
+    pairs = [(f, 1) for f in range(100)]
+    base, _ = learned([])
+    one, counts = learned(pairs)
+    both = document_frequency.Frequencies(False, True)
+    both.count[:], both.state[:] = 2 * counts.count, 2 * counts.state
+    target = feature_index.FeatureIndex(8, SLOTS, 2)
+    merged_index.merge(target, [one, one], base, [None, None], [both, counts, counts])
+    assert target.index.norm2[0] == pytest.approx(4 * one.index.norm2[0], rel=0.1)
