@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ....array_types import Int64s
+from ....array_types import Int64s, UInt32s
 from ....binary import adagrad, feature_scaling, merged_words, merging
 from ....binary.adagrad import Weights
 from ....binary.document_frequency import EXAMPLES, VALUED, Frequencies
@@ -31,7 +31,7 @@ from ..label_tree import Tree
 from . import index as merged_index
 from . import moved_words
 from . import trees as merged_trees
-from .moved_words import WHOLE_TAG, Move, Seen
+from .moved_words import WHOLE_TAG, Move
 from .node_moves import node_moves
 
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
@@ -42,7 +42,8 @@ def merge(target: Any, sources: Sources) -> list[str]:
     learners, base = sources.learners, sources.base
     _check_labels(sources)
     _check_features(sources)
-    notes = _merge_trees(target, sources)
+    features = _Features(sources)
+    notes = _merge_trees(target, sources, features)
     if target.scales is not None:
         _merge_scales(target.scales, [one.scales for one in learners], base.scales)
     if target.frequencies is not None:
@@ -55,8 +56,7 @@ def merge(target: Any, sources: Sources) -> list[str]:
         scorers = [one.scorers for one in learners]
         before = base.scorers.weights
         models = [
-            _with_moved(one.weights, before, _label_moves(sources.numbers[k]), sources, k)
-            for k, one in enumerate(scorers)
+            features.moved(one.weights, before, _label_moves(sources.numbers[k]), k) for k, one in enumerate(scorers)
         ]
         weights = merged_weights(target.scorers.weights, models, before, sources.examples)
         merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
@@ -79,15 +79,25 @@ def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, ex
     return target
 
 
-def _with_moved(
-    weights: Weights, base: Weights, moves: Mapping[int, Sequence[Move]], sources: Sources, k: int
-) -> Weights:
-    """Return the weights of model k after words have been moved, if it has tagged words and an index."""
-    one = sources.learners[k]
-    if not moves or not weights.tagged or one.index is None:
-        return weights
-    seen = Seen(one.index, one.frequencies, sources.base.frequencies, sources.feature_bits, sources.constant)
-    return weights._replace(words=moved_words.moved(weights.words, base.words, moves, seen))
+class _Features:
+    """Find the features of each model once, when they are needed first."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._found: dict[int, UInt32s] = {}
+
+    def moved(self, weights: Weights, base: Weights, moves: Mapping[int, Sequence[Move]], k: int) -> Weights:
+        """Return the weights of model k after words have been moved, if they are tagged."""
+        one = self._sources.learners[k]
+        if not moves or not weights.tagged:
+            return weights
+        if k not in self._found:
+            words = one.members[0].weights.words
+            self._found[k] = moved_words.features_of(
+                words, moved_words.root_of(one.options.cpt_arity), self._sources.feature_bits, self._sources.constant
+            )
+        words = moved_words.moved(weights.words, base.words, moves, self._found[k], one.index)
+        return weights._replace(words=words)
 
 
 def _label_moves(numbers: Int64s | None) -> dict[int, list[Move]]:
@@ -105,7 +115,7 @@ def _slots(weights: Weights) -> merging.Slots:
 # -- trees
 
 
-def _merge_trees(target: Any, sources: Sources) -> list[str]:
+def _merge_trees(target: Any, sources: Sources, features: _Features) -> list[str]:
     """Set the trees of the new learner and their weights; return notes."""
     learners = sources.learners
     trees = [
@@ -128,7 +138,7 @@ def _merge_trees(target: Any, sources: Sources) -> list[str]:
             if member.kernels is binary_nodes:
                 for k, one in enumerate(learners):
                     moves = node_moves(one.members[t].tree, sources.numbers[k], member.tree, before[t])
-                    weights[k] = _with_moved(weights[k], old, moves, sources, k)
+                    weights[k] = features.moved(weights[k], old, moves, k)
         member.weights = merged_weights(member.weights, weights, old, sources.examples)
         member.random[:] = learners[0].members[t].random
     return []

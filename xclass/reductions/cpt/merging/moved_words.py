@@ -1,13 +1,14 @@
 """Move tagged words to other classes and blocks, whose numbers differ between models.
 
 A word is found by a hash of its feature and its class or block, so it does not say whose it is: the features have to be
-known. The index of features lists for each of its rows the classes that occur there most often. So the candidates for
-the words of a class are the features of the rows that list it, as far as the model has seen them since the base. In a
-line of 16 words, a word of another feature has the same tag by chance in about one of 500 cases (a class) or one of 100
-(a node of a block); such a word is then moved by mistake. Features that occur in many more classes than a row has slots
-are not found, so their words, which tell little about the class, stay behind.
+known. Every example that is learned trains the root of a tree and one of its children, or all regressors of the root if
+nodes are wide, so a feature that occurred has words for two of them. Two words with the right tags are in the line of
+another feature by chance in one of 100,000 cases, which makes it possible to try all features. For each feature and
+move, a word with the tag of another one is met by chance in less than one of 500 cases (a class) or 60 (a node of a
+block), and moved by mistake.
 
-Cost      O(features that occurred since the base, times slots of a row).
+Cost      O(2**bits of features) to find the features of a model, and O(features * moves) to move words; beyond
+          MOST_PROBES only those features are tried that the index lists for the class.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....array_types import Float64s, Int, Int64s, UInt32s, UInt64s
-from ....binary import feature_scaling, merged_words, tagged_words
-from ....binary.document_frequency import Frequencies
+from ....array_types import Int, Int64s, UInt32s, UInt64s
+from ....binary import merged_words, tagged_words
 from ....binary.tagged_words import LINE_WORDS, OF_BLOCK, TAG_MASK, Words
 from ....kernels import tagged_format
 from ....kernels.constants import GOLDEN
@@ -28,6 +28,7 @@ from .. import feature_index
 from ..feature_index import FeatureIndex, Index
 
 MOST_BITS = 28  # features are enumerated, which takes too long if their hashes are longer
+MOST_PROBES = 1 << 30  # products of a feature and a move that are tried, in a few seconds
 DROPPED = -1  # instead of a new class or block, for words that nothing corresponds to
 WHOLE_TAG = -1  # instead of q, for the words of a class
 
@@ -41,13 +42,6 @@ class Move(NamedTuple):
     new_q: int
 
 
-class Moves(NamedTuple):
-    """Hold the moves of the classes of an index: those of class i are `start[i]:start[i + 1]`."""
-
-    start: Int64s  # int64[classes + 1]
-    move: Int64s  # int64[moves, 4], fields of Move
-
-
 class Taken(NamedTuple):
     """Hold words that were taken from a table, with the features that they belong to."""
 
@@ -57,42 +51,71 @@ class Taken(NamedTuple):
     bits: UInt32s  # uint32[n], word without its tag
 
 
-class Seen(NamedTuple):
-    """Hold what is known about the features of a model."""
+class Root(NamedTuple):
+    """Say which regressors learn from every example: `first`, and at least one of the others."""
 
-    classes: FeatureIndex
-    frequencies: Frequencies
-    base: Frequencies
-    bits: int  # of the hashes of features
-    constant: int  # index of the constant feature, -1 if there is none
+    block: int
+    first: int  # numbers within the block
+    second: int
+    third: int
 
 
-def moved(words: Words, base: Words, moves: Mapping[int, Sequence[Move]], seen: Seen) -> Words:
+def root_of(arity: int) -> Root:
+    """Return the regressors of the root of a tree, and if its nodes are binary of its children."""
+    if arity == 2:
+        return Root(1, 1, 2, 3)  # see `label_tree`
+    return Root(arity >> 3, (arity & 7) + 1, (arity & 7) + 2, (arity & 7) + 3)  # see `wide_nodes`
+
+
+def features_of(words: Words, root: Root, bits: int, constant: int) -> UInt32s:
+    """Return the indices of the features that a tree has learned from, rising but for the constant.
+
+    Parameters
+    ----------
+    words : table of the tree
+    root : regressors of its root
+    bits : of the indices; nothing is returned if these are too many to try all
+    constant : index of the constant feature, -1 if there is none
+    """
+    if bits > MOST_BITS:
+        return np.zeros(0, np.uint32)
+    features = np.empty(np.count_nonzero(words.word) + 1, np.uint32)
+    size = list_features(words, root, 1 << bits, features[1:])
+    features = features[1 : size + 1]
+    return np.append(features, np.uint32(constant)) if constant >= 1 << bits else features
+
+
+def moved(
+    words: Words, base: Words, moves: Mapping[int, Sequence[Move]], features: UInt32s, index: FeatureIndex | None
+) -> Words:
     """Return a copy of a table in which words have been moved; those that stay behind are not changed.
 
     Parameters
     ----------
     words : table of a model
     base : table of the base; words that are equal there are not moved
-    moves : for labels of the model, where words of their features go
-    seen : what is known about the features
+    moves : for labels of the model, where the words go that their examples have trained
+    features : features of the model, see `features_of`
+    index : index of the model, if it has one
     """
-    if not moves or seen.bits > MOST_BITS:
+    different = list(dict.fromkeys(move for one in moves.values() for move in one))
+    tries_all = len(different) * len(features) <= MOST_PROBES
+    if not different or not len(features) or not (tries_all or index is not None):
         return words
     words, base = merged_words.same_size([tagged_words.copied(words), base])
-    index = seen.classes.index
-    labels = index.label[: index.size[0]].tolist()
-    by_class = [moves.get(label, ()) for label in labels]
-    start = np.cumsum([0, *map(len, by_class)])
-    table = Moves(start, np.array([move for one in by_class for move in one], np.int64).reshape(-1, 4))
     capacity = int(np.count_nonzero(words.word != base.word))
     taken = Taken(
         np.empty(capacity, np.uint64), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
         np.empty(capacity, np.uint32),
     )  # fmt: skip
-    size = take_words(
-        words, base, index, table, seen.frequencies.count, seen.base.count, 1 << seen.bits, seen.constant, taken
-    )
+    if tries_all or index is None:
+        size = take_all(words, base, np.array(different, np.int64), features, taken)
+    else:
+        labels = index.index.label[: index.index.size[0]].tolist()
+        by_class = [moves.get(label, ()) for label in labels]
+        start = np.cumsum([0, *map(len, by_class)])
+        table = np.array([move for one in by_class for move in one], np.int64).reshape(-1, 4)
+        size = take_listed(words, base, table, start, index.index, features, taken)
     put_words(words, taken, size)
     words.state[tagged_words.USED] = np.count_nonzero(words.word)
     return words
@@ -102,55 +125,84 @@ def moved(words: Words, base: Words, moves: Mapping[int, Sequence[Move]], seen: 
 
 
 @jit
-def take_words(
-    words: Words, base: Words, index: Index, moves: Moves, count: Float64s, base_count: Float64s, features: Int,
-    constant: Int, taken: Taken,
-) -> Int:  # fmt: skip
-    """Take the words that move out of a table; return their number.
-
-    Parameters
-    ----------
-    words : written; what is taken is replaced by the word of the base, if there is one
-    count, base_count : float64[2**feature_scaling.BITS], occurrences of features in the model and in the base
-    features : number of features to try
-    taken : written
-    """
-    size: Int = 0
+def list_features(words: Words, root: Root, features: Int, found: UInt32s) -> int:
+    """Write the features below `features` that have the words of the root; return their number."""
+    size = 0
     for f in range(features):
-        h = np.uint64(f) * GOLDEN
-        slot = feature_scaling.slot_of(np.uint32(f))
-        if not count[slot] > base_count[slot]:
-            continue
-        at = feature_index.row_begin(index, np.uint32(f))
-        for a in range(at, at + 2 * index.slots, 2):
-            if index.pair[a] == 0:
-                break
-            size = _take(words, base, moves, np.int64(index.pair[a]) - 1, h, taken, size)
-    if constant >= 0:
-        for number in range(index.size[0]):
-            size = _take(words, base, moves, number, np.uint64(constant) * GOLDEN, taken, size)
+        line, tag = tagged_words.locate(words, np.uint64(f) * GOLDEN, root.block)
+        block = tag & OF_BLOCK
+        first, other = False, False
+        for lane in range(line, line + LINE_WORDS):
+            own = words.word[lane] & TAG_MASK
+            first |= own == block | np.uint32(root.first)
+            other |= own == block | np.uint32(root.second) or own == block | np.uint32(root.third)
+        if first and other and size < found.shape[0]:
+            found[size] = f
+            size += 1
     return size
 
 
 @jit
-def _take(words: Words, base: Words, moves: Moves, number: Int, h: np.uint64, taken: Taken, size: Int) -> Int:
-    """Take the words of a feature that move with class `number` of the index; return how many are taken now."""
-    for m in range(moves.start[number], moves.start[number + 1]):
-        if size >= taken.bits.shape[0]:
-            return size
-        line, tag = tagged_words.locate(words, h, moves.move[m, 0])
-        if moves.move[m, 1] >= 0:
-            tag = (tag & OF_BLOCK) | np.uint32(moves.move[m, 1])
-        lane, before = _lane(words, line, tag), _lane(base, line, tag)
-        if lane < 0 or (before >= 0 and base.word[line + before] == words.word[line + lane]):
-            continue
-        taken.feature[size] = h
-        taken.key[size] = moves.move[m, 2]
-        taken.q[size] = moves.move[m, 3]
-        taken.bits[size] = words.word[line + lane] & ~TAG_MASK
-        words.word[line + lane] = base.word[line + before] if before >= 0 else np.uint32(0)
-        size += 1
+def take_all(words: Words, base: Words, moves: Int64s, features: UInt32s, taken: Taken) -> Int:
+    """Take the words of all features that move out of a table; return their number.
+
+    Parameters
+    ----------
+    words : written; what is taken is replaced by the word of the base, if there is one
+    moves : int64[moves, 4], fields of Move
+    features : uint32[n], read only
+    taken : written
+    """
+    size: Int = 0
+    for f in range(features.shape[0]):
+        h = np.uint64(features[f]) * GOLDEN
+        for m in range(moves.shape[0]):
+            size = _take(words, base, moves, m, h, taken, size)
     return size
+
+
+@jit
+def take_listed(
+    words: Words, base: Words, moves: Int64s, start: Int64s, index: Index, features: UInt32s, taken: Taken
+) -> Int:
+    """Take the words of features in whose rows the index lists the class that moves; return their number.
+
+    Parameters
+    ----------
+    moves : int64[moves, 4], fields of Move; those of class i of the index are `start[i]:start[i + 1]`
+    words, features, taken : as in `take_all`
+    """
+    size: Int = 0
+    for f in range(features.shape[0]):
+        h = np.uint64(features[f]) * GOLDEN
+        at = feature_index.row_begin(index, features[f])
+        for a in range(at, at + 2 * index.slots, 2):
+            number = np.int64(index.pair[a]) - 1
+            if number < 0:
+                break
+            for m in range(start[number], start[number + 1]):
+                size = _take(words, base, moves, m, h, taken, size)
+    return size
+
+
+@jit
+def _take(words: Words, base: Words, moves: Int64s, m: Int, h: np.uint64, taken: Taken, size: Int) -> Int:
+    """Take the word of a feature that goes with move m, if there is one; return how many are taken now."""
+    line, tag = tagged_words.locate(words, h, moves[m, 0])
+    if moves[m, 1] >= 0:
+        tag = (tag & OF_BLOCK) | np.uint32(moves[m, 1])
+    lane = _lane(words, line, tag)
+    if lane < 0 or size >= taken.bits.shape[0]:
+        return size
+    before = _lane(base, line, tag)
+    if before >= 0 and base.word[line + before] == words.word[line + lane]:
+        return size
+    taken.feature[size] = h
+    taken.key[size] = moves[m, 2]
+    taken.q[size] = moves[m, 3]
+    taken.bits[size] = words.word[line + lane] & ~TAG_MASK
+    words.word[line + lane] = base.word[line + before] if before >= 0 else np.uint32(0)
+    return size + 1
 
 
 @jit
