@@ -169,6 +169,21 @@ def test_sparse_tables_come_back(tmp_path, slots, share, strided, seed):
         assert back.tobytes() == table.tobytes()
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="Linux alone tells how much of a file is in memory")
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_the_mapped_file_leaves_memory_when_a_table_has_been_filled_from_it(tmp_path, share):
+    table = np.where(np.random.default_rng(5).random(1 << 20) < share, 1.5, 0.0).astype(np.float32)
+    model_file.save(tmp_path / "m", options={}, facts={}, arrays=model_file.pack_table("t", {"w": table}))
+    stored = model_file.load(tmp_path / "m", verify=False).arrays
+    for _ in range(2):  # it can be read again
+        back = np.zeros(1 << 20, np.float32)
+        model_file.unpack_table("t", stored, {"w": back})
+        assert back.tobytes() == table.tobytes()
+        with open("/proc/self/smaps") as file:
+            resident = file.read().partition(f"{tmp_path / 'm'}\n")[2].partition("Rss:")[2].split()[0]
+        assert int(resident) <= 64  # of 4,096 kB and more
+
+
 def test_sparse_tables_of_other_numbers_come_back():
     size, seen = np.zeros(1000), np.zeros(1000, np.int8)
     size[[3, 500]] = -0.0, 5e-324  # the first is in its high half alone, the second in its low half

@@ -10,6 +10,7 @@ Names     A plane has one number for every slot of a weight table, such as all w
 from __future__ import annotations
 
 import contextlib
+import mmap
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -210,6 +211,7 @@ def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, A
     if f"{name}.index" not in arrays:
         for key, plane in planes.items():
             fill(f"{name}.{key}", arrays, plane)
+            _release(arrays[f"{name}.{key}"])
         return
     index = np.asarray(arrays[f"{name}.index"])
     if index.dtype != np.uint32 or index.ndim != 1:
@@ -227,6 +229,22 @@ def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, A
             scatter(*_word_view(target), index[i : i + step], _word_view(plane_rows[i : i + step])[0])
         if target is not plane:
             plane[...] = target
+        _release(plane_rows)
+    _release(index)
+
+
+def _release(array: Stored) -> None:
+    """Let go of the memory of an array that is part of a mapped file and has been copied; reading it maps it again."""
+    mapped: Any = array
+    while isinstance(mapped, np.ndarray):
+        mapped = mapped.base
+    if not isinstance(mapped, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED") or not isinstance(array, np.ndarray):
+        return
+    begin = array.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
+    first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE  # pages shared with other arrays stay
+    length = (begin + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
+    if length > 0:
+        mapped.madvise(mmap.MADV_DONTNEED, first, length)
 
 
 def fill(name: str, arrays: Mapping[str, Stored], target: AnyArray) -> None:
