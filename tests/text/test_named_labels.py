@@ -134,3 +134,12 @@ def test_a_file_of_names_that_is_none_is_refused(content, message, tmp_path, mon
         (tmp_path / "names").write_text(content)
     result = xclass("--multiclass", "--named_labels", "@names", stdin="cat | a\n")
     assert result.status == 2 and message in result.err
+
+
+@pytest.mark.plain
+def test_numbers_can_be_names():
+    result = xclass(
+        "--oaa", 2, "-b", 10, "--named_labels", "20,10", "-p", "stdout", stdin="20 |w a\n10 |w b\n20 |w a\n"
+    )
+    assert result.status == 0
+    assert result.out.split()[-1] == "20"

@@ -75,8 +75,7 @@ def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> n
 @jit
 def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> int:
     """Return the class named `data[begin:end]` (uint8[...]), 0 if there is none."""
-    number: int = table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)]
-    return number
+    return int(table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)])
 
 
 @jit

@@ -95,6 +95,13 @@ def test_new_labels_come_after_the_tree_was_made():
         assert "placed by a sample of 50 examples" in summary_of(model)
 
 
+def test_a_test_without_a_model_has_no_tree():
+    result = xclass("-t", "--cpt", 3, "--cpt_tree", "huffman", "-b", 12, stdin="1 | a\n")
+    assert result.status == 0
+    assert "-t without -i predicts with a new model" in result.err
+    assert "classes in the tree = 0, " in result.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -179,7 +179,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             kmeans = o.cpt_tree == "kmeans"
             self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.LabelCounts(o.tree_sample)
             self.sample_scales = feature_scaling.from_option(o.normalize_features) if kmeans else None
-        elif not spec.loaded and o.cpt_tree not in GROWN:
+        elif not spec.loaded and o.cpt_tree not in (*GROWN, *SAMPLED):
             self._set_trees(self._read(o.cpt_tree))
         self.search = settings.search
         self.want(spec.wanted)
@@ -717,10 +717,10 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             if self.scorers is not None:
                 self.scorers = reranking.restored(self.scorers, arrays)
 
-
     def merge(self, sources: Sources) -> list[str]:
         """Merge models, see `merging.learner`."""
         return merged_learner.merge(self, sources)
+
 
 def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
     """Return the listing of all labels with the mean of their probabilities over the trees.
