@@ -21,14 +21,15 @@ import numpy as np
 from ....array_types import Int, Int64s, UInt32s, UInt64s
 from ....binary import merged_words, tagged_words
 from ....binary.tagged_words import LINE_WORDS, OF_BLOCK, TAG_MASK, Words
-from ....kernels import tagged_format
+from ....kernels import intrinsics, tagged_format, tagged_lines
 from ....kernels.constants import GOLDEN
 from ....kernels.jit import jit
 from .. import feature_index
 from ..feature_index import FeatureIndex, Index
 
 MOST_BITS = 28  # features are enumerated, which takes too long if their hashes are longer
-MOST_PROBES = 1 << 30  # products of a feature and a move that are tried, in a few seconds
+MOST_PROBES = 1 << 28  # pairs of a feature and a move that are tried, in about 15 seconds
+GROUP = 256  # moves of a feature to try before the next feature, so that their lines stay in the cache
 DROPPED = -1  # instead of a new class or block, for words that nothing corresponds to
 WHOLE_TAG = -1  # instead of q, for the words of a class
 
@@ -98,7 +99,7 @@ def moved(
     features : features of the model, see `features_of`
     index : index of the model, if it has one
     """
-    different = list(dict.fromkeys(move for one in moves.values() for move in one))
+    different = sorted({move for one in moves.values() for move in one})
     tries_all = len(different) * len(features) <= MOST_PROBES
     if not different or not len(features) or not (tries_all or index is not None):
         return words
@@ -149,15 +150,20 @@ def take_all(words: Words, base: Words, moves: Int64s, features: UInt32s, taken:
     Parameters
     ----------
     words : written; what is taken is replaced by the word of the base, if there is one
-    moves : int64[moves, 4], fields of Move
+    moves : int64[moves, 4], fields of Move, by rising keys; read only
     features : uint32[n], read only
     taken : written
     """
     size: Int = 0
-    for f in range(features.shape[0]):
-        h = np.uint64(features[f]) * GOLDEN
-        for m in range(moves.shape[0]):
-            size = _take(words, base, moves, m, h, taken, size)
+    for begin in range(0, moves.shape[0], GROUP):
+        end = min(begin + GROUP, moves.shape[0])
+        for f in range(features.shape[0]):
+            h = np.uint64(features[f]) * GOLDEN
+            for m in range(begin, end):  # the lines of all moves are fetched before the first is used
+                if m == begin or moves[m, 0] != moves[m - 1, 0]:
+                    intrinsics.prefetch(words.word, tagged_words.locate(words, h, moves[m, 0])[0])
+            for m in range(begin, end):
+                size = _take(words, base, moves, m, h, taken, size)
     return size
 
 
@@ -208,11 +214,8 @@ def _take(words: Words, base: Words, moves: Int64s, m: Int, h: np.uint64, taken:
 @jit
 def _lane(words: Words, line: Int, tag: np.uint32) -> Int:
     """Return the first lane whose word has a tag, -1 if there is none."""
-    for lane in range(LINE_WORDS):
-        word = words.word[line + lane]
-        if word != 0 and word & TAG_MASK == tag:
-            return lane
-    return -1
+    lanes = tagged_lines.match_lanes(words.word, line, tag)
+    return intrinsics.trailing_zeros(np.uint64(lanes)) if lanes != 0 else np.int64(-1)
 
 
 @jit
