@@ -557,7 +557,10 @@ def test_names_of_the_package_are_found():
     assert set(dir(xclass)) >= {"Learner", "load", "read_vw"}
 
 
-@pytest.mark.parametrize("module", ["api.learner", "api.batch_learner", "api.inputs", "api.files", "data.batch"])
+MODULES = ["api.learner", "api.batch_learner", "api.inputs", "api.files", "data.batch", "merging.models"]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_examples_of_the_docstrings_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
