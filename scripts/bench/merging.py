@@ -25,7 +25,7 @@ import xclass
 from scripts.lib.command_line import names, run, work_folder
 from scripts.lib.processes import BenchError
 
-OPTIONS = {"oaa": {"bits": 18}, "cpt": {}, "multiclass": {}}
+OPTIONS: dict[str, dict[str, object]] = {"oaa": {"bits": 18, "loss_function": "logistic"}, "cpt": {}, "multiclass": {}}
 SEED = 1
 
 

@@ -129,7 +129,10 @@ def test_counters_are_added_since_the_base(tmp_path):
 
 
 @pytest.mark.bounds
-@pytest.mark.parametrize("name", ["oaa", "cpt", "cpt --layout odd", "cpt --cpt_arity 4", "multiclass"])
+@pytest.mark.parametrize(
+    "name",
+    ["oaa", "oaa --layout vw", "cpt", "cpt --layout odd", "cpt --cpt_arity 4", "cpt --rerank, odd", "multiclass"],
+)
 @pytest.mark.parametrize("named", [False, True])
 def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
     labels = ("abcd", "abcdx", "abcdyz", "abcdxyz") if named else ("1234", "12345", "123467", "1234567")
@@ -204,9 +207,9 @@ def test_trees_that_differ_are_taken_in_turn(tmp_path):
 
 @pytest.mark.parametrize("name", ["cpt", "cpt --sgd", "cpt --rerank without an index"])
 def test_trees_that_differ_are_refused_without_an_index(name):
-    with pytest.raises(ModelError, match=r"different trees, without a base.*--cpt_tree FILE"):
+    with pytest.raises(ModelError, match=r"different trees, which have not grown from one;.*--cpt_tree FILE"):
         library.merge([new(name, 1), new(name, 2)])
-    with pytest.raises(ModelError, match="the trees of the base are not part of them"):
+    with pytest.raises(ModelError, match="has not continued from the base: its trees have not grown"):
         library.merge([new(name, 1), new(name, 2)], base=new(name, 3))
 
 
@@ -243,8 +246,8 @@ def test_every_option_that_differs_is_named(tmp_path):
     assert not (tmp_path / "c").exists()
 
 
-def test_another_reduction_is_named():
-    with pytest.raises(ModelError, match="model 1 has --oaa 6, model 2 has no --oaa"):
+def test_another_reduction_is_named_and_no_more():
+    with pytest.raises(ModelError, match=r"same:\n  model 1 has no --cpt, .*\n  model 1 has --oaa 6, .*\ntrain"):
         library.merge([new("oaa", 1), new("cpt", 1)])
 
 
@@ -257,6 +260,21 @@ def test_the_base_may_have_another_learning_rate(tmp_path):
     assert library.load(tmp_path / "c").options["learning_rate"] == 0.25
     result = xclass("merge", "a", "base", "-f", "d", cwd=tmp_path)
     assert "a has --learning_rate 0.25, base has --learning_rate 0.5" in result.err
+
+
+def test_a_model_that_has_not_continued_from_the_base_is_refused():
+    base = new("oaa", 1)
+    base.learn_many(lines(2))
+    with pytest.raises(
+        ModelError, match="model 1 has not continued from the base: it has learned from 120 examples, the base from 240"
+    ):
+        library.merge([new("oaa", 1)], base=base)
+
+
+@pytest.mark.parametrize("name", ["scalar", "oaa", "cpt --layout odd", "multiclass"])
+def test_a_model_that_has_begun_elsewhere_is_refused(name):
+    with pytest.raises(ModelError, match="has not continued from the base: "):
+        library.merge([new(name, 1)], base=new(name, 2))
 
 
 def test_models_without_sums_are_refused(tmp_path):

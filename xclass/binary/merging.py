@@ -36,8 +36,12 @@ class Slots(NamedTuple):
     n: Float32s | None = None
 
 
-def average_slots(target: Slots, models: Sequence[Slots], base: Slots, examples: Sequence[float]) -> None:
+def average_slots(target: Slots, models: Sequence[Slots], base: Slots, examples: Sequence[float]) -> int | None:
     """Fill the slots of a new table, which are zeros, with the average of the models, see the module.
+
+    Returns
+    -------
+    The number of a model in which a G is smaller than in the base, which learning never causes; None if there is none.
 
     Parameters
     ----------
@@ -46,18 +50,22 @@ def average_slots(target: Slots, models: Sequence[Slots], base: Slots, examples:
     examples : weight of the examples that each model has learned since the base, used without G
     """
     slots = len(target.w)
+    smaller: int | None = None
     for begin in range(0, slots, PIECE):
         piece = slice(begin, begin + PIECE)
         base_w = base.w[piece]
         base_g = np.zeros_like(base_w) if base.g is None else base.g[piece]
         sums = _Sums(base_w)
-        for model, weight in zip(models, examples, strict=True):
+        for k, (model, weight) in enumerate(zip(models, examples, strict=True)):
             w = model.w[piece]
             changed = w != base_w
             if model.g is None:
                 sums.add(w, np.where(changed, weight, 0.0), changed)
             else:
-                added = np.maximum(model.g[piece].astype(np.float64) - base_g, 0.0)
+                added = model.g[piece].astype(np.float64) - base_g
+                if added.min() < 0:
+                    smaller = k
+                    added = np.maximum(added, 0.0)
                 sums.add(w, added, changed | (added > 0))
         if sums.touched.any() or base_w.any() or base_g.any():
             target.w[piece] = sums.averages()
@@ -70,6 +78,7 @@ def average_slots(target: Slots, models: Sequence[Slots], base: Slots, examples:
                 np.maximum(largest, model.n[piece], out=largest)
             if largest.any():
                 target.n[piece] = largest
+    return smaller
 
 
 class _Sums:
@@ -152,8 +161,8 @@ def added_counts(models: Sequence[AnyArray], base: AnyArray) -> AnyArray:
 def merge_tables(
     target: Table, models: Sequence[Table], base: Table, adaptive: bool, examples: Sequence[float],
     columns: Sequence[AnyArray | None] | None = None,
-) -> None:  # fmt: skip
-    """Fill a new weight table with the average of the models' tables.
+) -> int | None:  # fmt: skip
+    """Fill a new weight table with the average of the models' tables; return what `average_slots` does.
 
     Sums of the normalised rule are added since the base, and ranges of labels are united. If --l1 and --l2 have changed
     the tables in different ways, their effect is applied to the weights first.
@@ -173,7 +182,7 @@ def merge_tables(
                 weight_table.apply_regularisation(table)
         target.shrunk[:] = models[0].shrunk
     chosen = list(columns) if columns is not None else [None] * len(models)
-    average_slots(
+    smaller = average_slots(
         _slots(target, adaptive, None),
         [_slots(table, adaptive, column) for table, column in zip(models, chosen, strict=True)],
         _slots(base, adaptive, None),
@@ -183,6 +192,7 @@ def merge_tables(
     target.sums[:] = added_counts(sums, base.sums)
     target.range[0] = min(table.range[0] for table in models)
     target.range[1] = max(table.range[1] for table in models)
+    return smaller
 
 
 def _slots(table: Table, adaptive: bool, columns: AnyArray | None) -> Slots:

@@ -30,7 +30,7 @@ from ..data.batch import CONSTANT
 from ..errors import ModelError, UsageError
 from ..kernels import jit
 from ..model.stored_arrays import Stored
-from ..reductions.core.merging import Mergeable, Sources
+from ..reductions.core.merging import Mergeable, Sources, not_continued
 from . import classes, options
 
 
@@ -107,6 +107,8 @@ def merged(
         start.path if start is not None else "",
     )
     _check_complete([*every, *([start] if start is not None else [])])
+    if start is not None:
+        _check_continued(every, start)
     changed = [model for model in every if start is None or model.digest != start.digest] or every[:1]
     return _merged(changed, start, chosen, _is_identity(models))
 
@@ -149,6 +151,14 @@ def _check_complete(models: Sequence[_Model]) -> None:
                 f"{model.path}: it was saved with --predict_only_model and lacks the sums of squared gradients by "
                 "which weights are averaged; save it without this option"
             )
+
+
+def _check_continued(models: Sequence[_Model], base: _Model) -> None:
+    """Raise ModelError if a model has learned less than the base, from which it has to have continued."""
+    for model in models:
+        if model.contents.examples < base.contents.examples:
+            reason = f"it has learned from {model.contents.examples} examples, the base from {base.contents.examples}"
+            raise not_continued(model.path, base.path, reason)
 
 
 def _merged(

@@ -69,8 +69,11 @@ def _differences(
 ) -> list[str]:
     """Return a line for each option that differs between two models; unless `strict`, adjustable options may."""
     lines = []
+    chosen = {record.name for record in registry.REDUCTIONS if first.get(record.name) != second.get(record.name)}
     for name in sorted({*first, *second} - {NAMES}):
-        values = first.get(name), second.get(name)
+        if len(chosen) > 1 and name not in chosen:  # options of different reductions are not compared
+            continue
+        values = _given(first.get(name)), _given(second.get(name))
         option = declared.get(name)
         if values[0] == values[1] or (option is not None and option.adjustable and not strict):
             continue
@@ -81,10 +84,15 @@ def _differences(
     return lines
 
 
+def _given(value: Any) -> Any:
+    """Return the value of an option, None if it is not given."""
+    return None if value is False or value == [] else value
+
+
 def _as_typed(name: str, option: Option | None, value: Any) -> str:
     """Return an option and its value as a command line has them, or that it is not given."""
     if option is None:
         return f"--{name} {value}"
-    if value is None or value is False or value == []:
+    if value is None:
         return f"no {long_flag(option)}"
     return as_typed(option, tuple(value) if isinstance(value, list) else value)

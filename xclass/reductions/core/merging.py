@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...array_types import Int64s
+from ...errors import ModelError
 
 
 class Sources(NamedTuple):
@@ -24,6 +25,14 @@ class Sources(NamedTuple):
     feature_bits: int  # of the indices of features
     constant: int  # index of the constant feature, -1 if there is none
     numbers: Sequence[Int64s | None]  # int64[classes + 1], new number of each label; None if labels keep their numbers
+
+
+def not_continued(path: str, base_path: str, reason: str) -> ModelError:
+    """Return the error for a model that has not continued from the base."""
+    return ModelError(
+        f"{path} has not continued from {base_path}: {reason}; give the model that all have continued from by -i, or "
+        "leave the base out"
+    )
 
 
 class Mergeable(ABC):

@@ -32,7 +32,7 @@ from ..core import label_arrays, probabilities
 from ..core.base import Inspectable, Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
-from ..core.merging import Mergeable, Sources
+from ..core.merging import Mergeable, Sources, not_continued
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
@@ -407,7 +407,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
             )
         self.indexing = min(indexed)  # UNDECIDED is the largest
         columns = [None if numbers is None else _columns(numbers, self.classes) for numbers in sources.numbers]
-        merging.merge_tables(
+        k = merging.merge_tables(
             self.table, [learner.table for learner in learners], sources.base.table, self.rule.adaptive,
             sources.examples, columns,
         )  # fmt: skip
@@ -420,6 +420,8 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
 def _columns(numbers: Int64s, classes: int) -> Int64s:
     """Return for each class of the result its column in the table of a model that has other numbers.
 
+        if k is not None and sources.has_base:
+            raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
     A class that the model has not seen gets a column that no class of the model uses: it has learned, as the column of
     the class would have, that no example is of this class.
 

@@ -25,7 +25,7 @@ from ....binary.document_frequency import EXAMPLES, VALUED, Frequencies
 from ....binary.feature_scaling import COLUMNS, Scales
 from ....errors import ModelError
 from ....model import stored_arrays
-from ...core.merging import Sources
+from ...core.merging import Sources, not_continued
 from .. import binary_nodes, label_tree
 from ..label_tree import Tree
 from . import index as merged_index
@@ -123,8 +123,13 @@ def _merge_trees(target: Any, sources: Sources, features: _Features) -> list[str
         for one, numbers in zip(learners, sources.numbers, strict=True)
     ]
     before = [member.tree for member in sources.base.members]
+    grown = False
+    if int(before[0].size[label_tree.NODES]):
+        for one, path in zip(trees, sources.paths, strict=True):
+            if not all(merged_trees.extends(tree, old) for tree, old in zip(one, before, strict=True)):
+                raise not_continued(path, sources.base_path, "its trees have not grown from those of the base")
+        grown = True
     same = all(merged_trees.equal(tree, first) for one in trees for tree, first in zip(one, trees[0], strict=True))
-    grown = all(merged_trees.extends(tree, old) for one in trees for tree, old in zip(one, before, strict=True))
     if not same and not grown:
         return _take_in_turn(target, sources, trees)
     for t, member in enumerate(target.members):
@@ -148,13 +153,10 @@ def _take_in_turn(target: Any, sources: Sources, trees: Sequence[Sequence[Tree]]
     """Take the trees from the models in turn; return a note about it."""
     models, paths = len(sources.learners), sources.paths
     if target.index is None:
-        common = (
-            f"although the trees of {sources.base_path} are not part of them" if sources.has_base else "without a base"
-        )
         raise ModelError(
-            f"{paths[0]} and {paths[1]} have different trees, {common}; learn all models from one model, which has "
-            "learned from some examples of each class (-i BASE), and give it as --base, or give all of them the same "
-            "tree (--save_tree FILE, then --cpt_tree FILE)"
+            f"{paths[0]} and {paths[1]} have different trees, which have not grown from one; learn all models from one "
+            "model, which has learned from some examples of each class (-i BASE), and give it as --base, or give all "
+            "of them the same tree (--save_tree FILE, then --cpt_tree FILE)"
         )
     labels = np.unique(np.concatenate([leaves(one[0]) for one in trees])).tolist()
     for t, member in enumerate(target.members):
