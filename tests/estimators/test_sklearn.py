@@ -260,7 +260,7 @@ def test_probabilities_are_complete_and_top_k_is_their_beginning(name):
 
 def test_scores_of_oaa_are_those_of_its_regressors():
     X, y = data()
-    model = XClassifier("oaa", bits=14).fit(X, y)
+    model = XClassifier("oaa", bits=14, loss="logistic").fit(X, y)
     p = 1 / (1 + np.exp(-model.decision_function(X)))
     assert_allclose(p / p.sum(axis=1, keepdims=True), model.predict_proba(X), rtol=1e-4, atol=1e-6)
 

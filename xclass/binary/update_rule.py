@@ -50,7 +50,7 @@ class Options:
     loss_function: str = option(
         "loss of the binary learner; `classic` is squared loss without the importance-aware step",
         choices=("squared", "logistic", "hinge", "quantile", "classic"),
-        default_text="logistic; squared for real-valued labels",
+        default_text="logistic for --recall_tree, hinge for --log_multi, otherwise squared",
         stored=True,
     )
     quantile_tau: float = option(

@@ -80,7 +80,11 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
         predicted = plain.predict(features)
         scores = np.array(plain.scores, F)
         if config.listing_options.probabilities:
-            scores = F(1) / (F(1) + np.exp(-scores))
+            if config.learner.loss_function == "squared":
+                least = F(0.02 / k)
+                scores = least + (1 - least) * (1 + scores) / 2
+            else:
+                scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
         lists = (task.scores, task.score_labels, task.score_start) if task.class_lists is None else task.class_lists
         if lists[0] is not None:
@@ -120,7 +124,7 @@ def compare_weights(many, plain) -> None:
 
 
 TEXT = multiclass(1, K, 120, noise=0.3, tags=True, weights=(1, 0.5, 3, 0), unlabelled=0.1)
-WAYS = [
+LOGISTIC_WAYS = [
     (),
     ("--scores",),
     ("--probabilities",),
@@ -146,6 +150,11 @@ WAYS = [
     ("--noconstant", "-q", "w:"),
     ("-l", 10000),  # margins beyond which the loss is 0, so that some classes do not learn
 ]
+LOGISTIC = ("--loss_function", "logistic")
+WAYS = [
+    *(words if "--loss_function" in words else (*LOGISTIC, *words) for words in LOGISTIC_WAYS),
+    (), ("--probabilities",), ("--scores",), ("--oaa_subsample", 4), ("--initial_t", 2), ("--noconstant", "-q", "w:"),
+]  # fmt: skip
 LAYOUTS = pytest.mark.parametrize("layout", ["odd", "vw"])
 
 
@@ -170,13 +179,13 @@ def test_kernel_follows_the_oracle(layout, words):
 @pytest.mark.parametrize("bits", [3, 4, 6, 7])
 def test_features_that_share_a_row_are_learned_one_after_the_other(layout, bits):
     """So few rows that most features meet others, and some meet themselves in another example."""
-    check("--layout", layout, "-b", bits, "-r", "raw", text=TEXT)
+    check(*LOGISTIC, "--layout", layout, "-b", bits, "-r", "raw", text=TEXT)
 
 
 @LAYOUTS
 def test_labels_from_0(layout):
     text = multiclass(2, K, 80, lowest=0, noise=0.2, unlabelled=0.1)
-    many = check("--layout", layout, "-b", 14, "--indexing", 0, "-r", "raw", text=text)
+    many = check(*LOGISTIC, "--layout", layout, "-b", 14, "--indexing", 0, "-r", "raw", text=text)
     assert many.facts()["indexing"] == 0
 
 
@@ -187,7 +196,7 @@ def test_base_of_the_labels_is_found_out(layout, first, base):
     lines = multiclass(3, K - 2, 30, lowest=1, noise=0.2).splitlines(keepends=True)
     later = multiclass(4, K - 1, 30, lowest=1, noise=0.2)
     text = "".join(lines) + f"{first} |w p0_0 x\n" + later
-    many = check("--layout", layout, "-b", 14, "--on_bad_line", "vw", text=text)
+    many = check(*LOGISTIC, "--layout", layout, "-b", 14, "--on_bad_line", "vw", text=text)
     assert many.facts()["indexing"] == base
 
 
@@ -197,7 +206,7 @@ def test_blocks_of_classes_join_without_a_seam():
     lines = [
         f"{y} |w a{y % 2} b c:{x}\n" for y, x in zip((1, k, k - 1, 2, 1, k, 1), (1, 2, 0.5, 3, 1, 2, 2), strict=True)
     ]
-    check("-b", 16, "-r", "raw", text="".join(lines), k=k)
+    check(*LOGISTIC, "-b", 16, "-r", "raw", text="".join(lines), k=k)
 
 
 def test_norms_of_a_feature_are_shared_by_classes_until_they_differ():
@@ -205,7 +214,7 @@ def test_norms_of_a_feature_are_shared_by_classes_until_they_differ():
     k = class_rows.BLOCK + 2
     unsure = "1 1e4 |w a b\n2 1e4 |w a b\n" * 3  # between 1 and 2; the others lose nothing any more, their N stays
     text = f"{unsure}1 |w a:5 b\n3 |w a b\n4 |w a:2 b:3 c\n1 |w a:5 b:.5 c:.1\n{k} |w a:9 b c:2\n2 |w a b c\n"
-    many = check("-b", 16, "-l", 20, text=text, k=k)
+    many = check(*LOGISTIC, "-b", 16, "-l", 20, text=text, k=k)
     norms = many.table.flat[2 << 16 : 3 << 16][: int(many.rows) * k].reshape(-1, k)
     kinds = [len(set(row)) for row in norms[:, : k // 2] if row.any()]  # half of the classes, which one thread has
     assert 1 in kinds and max(kinds) > 1
@@ -216,7 +225,15 @@ def test_classes_with_an_infinite_rate_do_not_move():
     """A tiny first value of a feature, whose square underflows where a class loses next to nothing: as VW has it."""
     sure = "1 1e4 |w a b\n" * 3
     words = ("--vw_exact", "--layout", "odd", "--loss_function", "logistic", "--label_range", "known")
-    check(*words, "-b", 10, "-l", 20, text=f"{sure}1 |w a:2 b\n2 |w a b:3\n3 |w a:4 c:1e-30\n1 |w c\n2 |w a c\n")
+    check(
+        *LOGISTIC,
+        *words,
+        "-b",
+        10,
+        "-l",
+        20,
+        text=f"{sure}1 |w a:2 b\n2 |w a b:3\n3 |w a:4 c:1e-30\n1 |w c\n2 |w a c\n",
+    )
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # of the oracle
@@ -239,13 +256,13 @@ def test_long_example_is_learned_class_by_class_with_the_same_result():
     long = " ".join(f"x{j}" for j in range(class_rows.MOST_FEATURES_IN_BLOCKS + 1))
     text = f"2 |w {long}\n1 |w x1 x2:2\n"
     words = ("--layout", "odd", "-b", 17, "-r", "raw")
-    check(*words, text=text, k=3)
+    check(*LOGISTIC, *words, text=text, k=3)
     less = (
         text.replace(f" x{class_rows.MOST_FEATURES_IN_BLOCKS} ", " ")
         .replace(f" x{class_rows.MOST_FEATURES_IN_BLOCKS}\n", "\n")
         .replace(" x0 ", " ")
     )
-    check(*words, text=less, k=3)
+    check(*LOGISTIC, *words, text=less, k=3)
 
 
 @pytest.mark.plain
@@ -253,8 +270,8 @@ def test_long_example_is_learned_class_by_class_with_the_same_result():
 @LAYOUTS
 def test_kernel_follows_the_oracle_without_compiling(layout):
     text = multiclass(5, K, 12, weights=(1, 2, 0), unlabelled=0.1)
-    check("--layout", layout, "-b", 8, "-r", "raw", text=text)
-    check("--layout", layout, "-b", 8, "--oaa_subsample", 2, "--loss_function", "squared", text=text)
+    check(*LOGISTIC, "--layout", layout, "-b", 8, "-r", "raw", text=text)
+    check("--layout", layout, "-b", 8, "--oaa_subsample", 2, text=text)
 
 
 @pytest.mark.parametrize("words", [(), ("--loss_function", "squared", "--label_range", "seen")], ids=names)

@@ -23,7 +23,7 @@ from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s
 from ...binary import finite, gd, loss
 from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
-from ...kernels.constants import ONE, ZERO
+from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import jit
 
 BLOCK = 512  # classes processed together; 128 to 1024 take the same time
@@ -488,15 +488,18 @@ def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
 
 @jit
 def class_probabilities(
-    scores: Float32s, linked: bool, begin: int, end: int, p: Float32s, top: Int64s, top_p: Float64s
+    scores: Float32s, linked: bool, least: np.float32, begin: int, end: int, p: Float32s, top: Int64s, top_p: Float64s
 ) -> None:
     """Compute the probabilities of all classes for the examples [begin, end), and rank the best classes.
+
+    A score is the log odds of its class or, if it was learned with squared loss, the expected label: -1 or 1.
 
     Parameters
     ----------
     scores : float32[n, K], read only
     linked : whether the scores are already between 0 and 1
-    p : float32[n, K], logistic functions of the scores, normalised to a sum of 1; written
+    least : 0 if scores are log odds, otherwise the least probability before normalisation
+    p : float32[n, K], probabilities that follow from the scores, normalised to a sum of 1; written
     top : int64[n, k], 0-based classes in descending order of their scores, the lower first on a tie; written
     top_p : float64[n, k], their probabilities, written
     """
@@ -506,7 +509,12 @@ def class_probabilities(
         row = p[i]
         for j in range(classes):
             s = scores[i, j]
-            row[j] = s if linked else ONE / (ONE + fast_math.expf(-s))
+            if linked:
+                row[j] = s
+            elif least > ZERO:
+                row[j] = least + (ONE - least) * (HALF + HALF * s)  # scores lie between -1 and 1
+            else:
+                row[j] = ONE / (ONE + fast_math.expf(-s))
         total = ZERO
         for j in range(classes):  # sum in VW's order
             total += row[j]

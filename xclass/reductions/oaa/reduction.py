@@ -42,6 +42,7 @@ LEAST_CLASSES = 64  # fewest classes of a thread
 LOG2_SLOTS_PER_CLASS = 12  # log2 of the slots per class if -b is not given
 UNDECIDED = 2  # value of `indexing` while the label base is not detected
 ENABLED = "gd, scorer-identity, oaa"
+LEAST_SHARE = 0.02  # with squared loss, the least probability of a class before normalisation, times K
 NO_PROBABILITY = 999.0  # log loss if the label's probability is 0, as in VW
 
 
@@ -76,10 +77,15 @@ class Options:
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options that were not given and whose defaults depend on others."""
-    first = {"indexing": 1} if spec.learn_names else {}
-    return first | gd.resolve_defaults(
+    resolved = gd.resolve_defaults(
         spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, class_slots_log2=LOG2_SLOTS_PER_CLASS
     )
+    if spec.learn_names:
+        resolved["indexing"] = 1
+    # squared loss makes fewer errors (docs/defaults.md), but the logistic link needs log odds
+    if spec.binary.loss_function is None and spec.binary.link != "logistic":
+        resolved["loss_function"] = "squared"
+    return resolved
 
 
 def check(spec: LearnerSpec) -> None:
@@ -300,8 +306,11 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
         k = min(self.listing_options.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
+        expected_labels = self.rule.loss == loss.SQUARED and not self.as_vw
+        least = np.float32(LEAST_SHARE / self.classes if expected_labels else 0)
+
         def run_rows(begin: int, end: int) -> None:
-            class_rows.class_probabilities(scores, self.link, begin, end, p, top, top_p)
+            class_rows.class_probabilities(scores, self.link, least, begin, end, p, top, top_p)
 
         self.share(run_rows, split_range(n, len(self.shares)))
         labelled = ~np.isnan(task.batch.label)
@@ -411,6 +420,8 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
             self.table, [learner.table for learner in learners], sources.base.table, self.rule.adaptive,
             sources.examples, columns,
         )  # fmt: skip
+        if k is not None and sources.has_base:
+            raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
         self.order[:] = learners[0].order
         self.random[:] = learners[0].random
         self.next_negative = learners[0].next_negative
@@ -420,8 +431,6 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
 def _columns(numbers: Int64s, classes: int) -> Int64s:
     """Return for each class of the result its column in the table of a model that has other numbers.
 
-        if k is not None and sources.has_base:
-            raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
     A class that the model has not seen gets a column that no class of the model uses: it has learned, as the column of
     the class would have, that no example is of this class.
 
