@@ -66,6 +66,8 @@ def run(argv: Sequence[str]) -> int:
     for subcommand in subcommands.SUBCOMMANDS:
         if list(argv[:1]) == [subcommand.name]:
             return subcommand.run(argv[1:])
+        if list(argv) == ["--help", subcommand.name]:
+            return subcommand.run(["--help"])
     groups, reductions = option_groups()
     arranged = help_text.sections(groups, reductions)
     if completion.is_asked_for():

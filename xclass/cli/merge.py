@@ -60,7 +60,7 @@ def run(words: Sequence[str]) -> int:
             classes = learner.classes
             count = classes if isinstance(classes, int) else len(classes or ())
             facts = f"{learner.examples:,} examples" + (f", {count:,} classes" if count else "")
-            for line in [*notes, f"{path}: merged from {len(models)} models, {facts}"]:
+            for line in [*notes, f"{path}: merged from {len(models)} model{'s' * (len(models) > 1)}, {facts}"]:
                 print(f"xclass: {line}", file=sys.stderr)
     return 0
 
@@ -72,6 +72,8 @@ def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
     if "final_regressor" not in given:
         raise UsageError(f"there is no file for the merged model; give -f FILE; usage: {USAGE}")
     path: str = given["final_regressor"]
+    if not path:
+        raise UsageError("-f: the name of the file is empty; give the file for the merged model")
     for other in (*models, *([given["base"]] if "base" in given else ())):
         if os.path.realpath(other) == os.path.realpath(path) and os.path.isfile(path):
             raise UsageError(f"-f {path} would write over a model that is merged; give another file")

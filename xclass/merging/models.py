@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import math
+import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
@@ -27,7 +28,7 @@ from ..api.model_contents import LARGEST_COUNT, Contents
 from ..api.progress import SUMS
 from ..data import class_names
 from ..data.batch import CONSTANT
-from ..errors import ModelError, UsageError
+from ..errors import ModelError, UsageError, XclassWarning
 from ..kernels import jit
 from ..model.stored_arrays import Stored
 from ..reductions.core.merging import Mergeable, Sources, not_continued
@@ -87,7 +88,9 @@ def merge(
     ...     model.examples, model.predict_many(["| dry", "| snowy"]).tolist()
     (20, [1, 2])
     """
-    learner, _ = merged(models, base)
+    learner, notes = merged(models, base)
+    for note in notes:
+        warnings.warn(note, XclassWarning, stacklevel=2)
     return learner
 
 
@@ -100,6 +103,7 @@ def merged(
     jit.activate(hide_scipy=False)
     every = [_read(model, f"model {number}") for number, model in enumerate(models, 1)]
     start = None if base is None else _read(base, "the base")
+    _check_different(every, start)
     chosen = options.merged_options(
         [model.contents.options for model in every],
         [model.path for model in every],
@@ -141,6 +145,17 @@ def _digest(contents: Contents) -> bytes:
 def _is_identity(models: Sequence[object]) -> bool:
     """Return whether the first learner among the models takes the numbers of columns as indices of features."""
     return next((model._identity for model in models if isinstance(model, Learner)), False)
+
+
+def _check_different(models: Sequence[_Model], base: _Model | None) -> None:
+    """Raise UsageError if a model that has learned something is named twice, because it would count twice."""
+    paths: dict[bytes, str] = {}
+    for model in models:
+        if base is not None and model.digest == base.digest:
+            continue
+        if model.digest in paths and model.contents.examples > 0:
+            raise UsageError(f"{paths[model.digest]} and {model.path} are the same model; name each model once")
+        paths[model.digest] = model.path
 
 
 def _check_complete(models: Sequence[_Model]) -> None:

@@ -13,6 +13,9 @@ from ..reductions import registry
 
 NAMES = "named_labels"  # compared by `classes`
 GROWTH = "max_doublings"  # its default depends on the memory of the machine; the merged model has the largest
+SIZE = "bits"  # its default may depend on it, too
+TREE = "cpt_tree"  # trees are compared, not the names of their files; the rest says how classes are added later
+WAYS_TO_ADD = ("balanced", "random")  # values of --cpt_tree that add classes in another way than all others
 
 
 def merged_options(
@@ -39,12 +42,15 @@ def merged_options(
     if base is not None:
         lines += _differences(models[0], paths[0], base, base_path, declared, strict=False)
     if lines:
-        raise ModelError(
-            "models can only be merged if their options are the same:",
-            *dict.fromkeys(lines),
-            "train them with the same options, or merge those that have the same",
-        )
+        advice = "train them with the same options, or merge those that have the same"
+        if len({options.get(SIZE) for options in models}) > 1:
+            advice += (
+                "; without -b the size of the table can depend on the memory of the machine, so give all the same -b"
+            )
+        raise ModelError("models can only be merged if their options are the same:", *dict.fromkeys(lines), advice)
     merged = dict(models[0])
+    if merged.get(TREE) is not None:
+        merged[TREE] = min(options[TREE] for options in models)  # whatever the order of the models
     if merged.get(GROWTH) is not None:
         merged[GROWTH] = max(options[GROWTH] for options in models)
     return merged
@@ -69,11 +75,11 @@ def _differences(
 ) -> list[str]:
     """Return a line for each option that differs between two models; unless `strict`, adjustable options may."""
     lines = []
-    chosen = {record.name for record in registry.REDUCTIONS if first.get(record.name) != second.get(record.name)}
+    reductions = _reduction(first), _reduction(second)
+    if reductions[0] != reductions[1]:  # options of different reductions are not compared
+        return [f"  {first_path} is a model of {reductions[0]}, {second_path} is one of {reductions[1]}"]
     for name in sorted({*first, *second} - {NAMES}):
-        if len(chosen) > 1 and name not in chosen:  # options of different reductions are not compared
-            continue
-        values = _given(first.get(name)), _given(second.get(name))
+        values = _given(name, first.get(name)), _given(name, second.get(name))
         option = declared.get(name)
         if values[0] == values[1] or (option is not None and option.adjustable and not strict):
             continue
@@ -84,8 +90,16 @@ def _differences(
     return lines
 
 
-def _given(value: Any) -> Any:
-    """Return the value of an option, None if it is not given."""
+def _reduction(options: Mapping[str, Any]) -> str:
+    """Return the option of the reduction of a model."""
+    chosen = [record.name for record in registry.REDUCTIONS if options.get(record.name) is not None]
+    return f"--{chosen[0]}" if chosen else "no reduction"
+
+
+def _given(name: str, value: Any) -> Any:
+    """Return the value of an option that is compared, None if it is not given."""
+    if name == TREE and value is not None and value not in WAYS_TO_ADD:
+        return "general"
     return None if value is False or value == [] else value
 
 
