@@ -223,18 +223,21 @@ def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, A
         if piece[-1] >= slots or not (piece[1:] > piece[:-1]).all():
             raise unfit(f"{name}.index", f"its row numbers are not rising, or exceed the {slots} rows of the table")
     for key, plane in planes.items():
-        plane_rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
-        target, plane_rows = _widened(plane), _widened(plane_rows)
+        stored_rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
+        target, plane_rows = _widened(plane), _widened(stored_rows)
         for i in range(0, len(index), step):
             scatter(*_word_view(target), index[i : i + step], _word_view(plane_rows[i : i + step])[0])
         if target is not plane:
             plane[...] = target
-        _release(plane_rows)
+        _release(stored_rows)
     _release(index)
 
 
 def _release(array: Stored) -> None:
-    """Let go of the memory of an array that is part of a mapped file and has been copied; reading it maps it again."""
+    """Let go of the memory of an array that is part of a mapped file and has been copied.
+
+    Reading it maps the file again. What was changed in the array since it was loaded is lost.
+    """
     mapped: Any = array
     while isinstance(mapped, np.ndarray):
         mapped = mapped.base

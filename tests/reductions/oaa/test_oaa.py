@@ -86,6 +86,7 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
             else:
                 scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
+            assert (scores > 0).all(), where
         lists = (task.scores, task.score_labels, task.score_start) if task.class_lists is None else task.class_lists
         if lists[0] is not None:
             listed = lists[0][lists[2][i] : lists[2][i + 1]]
@@ -172,6 +173,27 @@ def with_scores(words) -> tuple:
 @pytest.mark.parametrize("words", WAYS, ids=names)
 def test_kernel_follows_the_oracle(layout, words):
     check("--layout", layout, "-b", 14, *with_scores(words), text=TEXT)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--min_prediction", -5, "--max_prediction", 5), ("--loss_function", "classic", "-l", 0.05)],
+    ids=names,
+)
+def test_probabilities_of_squared_loss_follow_from_clipped_scores(words):
+    config = configure("--oaa", K, "-b", 14, "--probabilities", *words)
+    many = learner_of(config)
+    raw = learner_of(configure("--oaa", K, "-b", 14, "-r", "raw", *words))
+    try:
+        task, _ = go_through_stages(many, batch_of(config, TEXT))
+        scored, _ = go_through_stages(raw, batch_of(config, TEXT))
+    finally:
+        many.close()
+        raw.close()
+    p, scores = task.class_lists.scores.reshape(-1, K), scored.scores.reshape(-1, K)
+    expected = 0.02 / K + (1 - 0.02 / K) * (1 + np.clip(scores, -1, 1)) / 2
+    np.testing.assert_allclose(p, expected / expected.sum(axis=1, keepdims=True), rtol=1e-4)
+    assert (p > 0).all()
 
 
 @pytest.mark.bounds

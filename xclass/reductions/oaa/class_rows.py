@@ -492,7 +492,7 @@ def class_probabilities(
 ) -> None:
     """Compute the probabilities of all classes for the examples [begin, end), and rank the best classes.
 
-    A score is the log odds of its class or, if it was learned with squared loss, the expected label: -1 or 1.
+    A score is the log odds of its class or, if it was learned with squared loss, an estimate of the label, -1 or 1.
 
     Parameters
     ----------
@@ -512,7 +512,7 @@ def class_probabilities(
             if linked:
                 row[j] = s
             elif least > ZERO:
-                row[j] = least + (ONE - least) * (HALF + HALF * s)  # scores lie between -1 and 1
+                row[j] = least + (ONE - least) * (HALF + HALF * min(max(s, -ONE), ONE))
             else:
                 row[j] = ONE / (ONE + fast_math.expf(-s))
         total = ZERO

@@ -306,8 +306,8 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
         k = min(self.listing_options.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
-        expected_labels = self.rule.loss == loss.SQUARED and not self.as_vw
-        least = np.float32(LEAST_SHARE / self.classes if expected_labels else 0)
+        estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and not self.as_vw
+        least = np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
 
         def run_rows(begin: int, end: int) -> None:
             class_rows.class_probabilities(scores, self.link, least, begin, end, p, top, top_p)
