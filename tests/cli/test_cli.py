@@ -66,6 +66,7 @@ def test_arguments_are_converted_to_values(argv, given):
         (["--zzz"], "there is no option --zzz; xclass --help_all lists all options"),
         (["--max_depth", "x"], "--max_depth: 'x' is not a whole number; give a whole number from 1 to 30"),
         (["--max_depth", "7.5"], "--max_depth: '7.5' is not a whole number; give a whole number from 1 to 30"),
+        (["--max_depth", "-f", "m"], "--max_depth needs a value before -f: give a whole number from 1 to 30"),
         (["--max_depth", "31"], "--max_depth: 31 is out of range; give a whole number from 1 to 30"),
         (["--oaa", "0"], "--oaa: 0 is out of range; give a whole number of at least 1"),
         (["-l", "fast"], "--learning_rate: 'fast' is not a number; give a number"),

@@ -163,6 +163,8 @@ def value(option: Option, text: str) -> Any:
             number = None
     if number is None:
         kind = "a whole number" if option.kind is int else "a number"
+        if re.fullmatch("--?[a-zA-Z].*", text):  # the next option
+            raise UsageError(f"{flag} needs a value before {text}: give {allowed_values(option)}")
         raise UsageError(f"{flag}: {text!r} is not {kind}; give {allowed_values(option)}")
     if not in_range(option, number):
         raise UsageError(f"{flag}: {text} is out of range; give {allowed_values(option)}")
