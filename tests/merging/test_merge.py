@@ -164,6 +164,32 @@ def test_named_classes_are_matched_without_a_base():
     assert errors(merged, lines(9, 200, "abcd")) < 0.05
 
 
+@pytest.mark.parametrize("reduction", ["cpt", "multiclass"])
+def test_names_and_numbers_are_refused(reduction, tmp_path):
+    k = None if reduction == "multiclass" else 6
+    numbers, names = (Learner(reduction, k, bits=12, named_labels=given) for given in (None, "a,b,c"))
+    empty = Learner(reduction, k, bits=12)
+    numbers.learn_many(lines(1))
+    names.learn_many(lines(2, labels="abc"))
+    names.save(tmp_path / "names.bin")
+    for models, base in (([numbers, names], None), ([names, numbers], None), ([names], numbers), ([numbers], names)):
+        with pytest.raises(ModelError, match=r"of (model .|the base) have names and those of .* have only numbers"):
+            library.merge(models, base=base)
+    more = continued(names, lines(3, labels="abc"), tmp_path / "base.bin")
+    assert library.merge([more, empty]).classes == ["a", "b", "c"]  # a model without examples has no labels
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_model_without_examples_is_left_out(name):
+    reduction, k, options = LEARNERS[name]
+    model, empty = new(name, 1), Learner(reduction, k, **options)
+    expected = state_of(model)
+    assert state_of(library.merge([empty, model])) == expected
+    assert state_of(library.merge([model, empty], base=empty)) == expected
+    nothing = library.merge([empty, Learner(reduction, k, **options)])
+    assert (nothing.examples, state_of(nothing)) == (0, state_of(empty))
+
+
 def test_too_many_names_are_refused():
     models = []
     for seed, labels in ((1, "abc"), (2, "xyz")):
@@ -423,8 +449,6 @@ def test_damaged_models_are_refused(tmp_path):
         model_contents.save(str(tmp_path / "bad.bin"), lambda changed=changed: changed)
         for words in (("bad.bin", "other.bin"), ("other.bin", "bad.bin"), ("other.bin", "--base", "bad.bin")):
             result = xclass("merge", *words, "-f", "c.bin", cwd=tmp_path)
-            if "no name" in name and "--base" in words:
-                continue  # the base's classes keep their numbers, so their names are not needed
             assert result.status == 1 and "Traceback" not in result.err, (name, words, result.err)
             assert "bad.bin" in result.err, (name, words, result.err)
 

@@ -4,7 +4,7 @@ Source    `binary.merging` has the rule.
 Cost      All models are in memory at once, and the result.
 Idea      The merged model does not depend on the order in which models are named, because they are merged in an order
           that follows from their contents: those with more classes first, and equal ones by a hash of all they hold.
-          Models that are equal to the base have learned nothing and are left out.
+          Models that are equal to the base or have no examples have learned nothing and are left out.
 """
 
 from __future__ import annotations
@@ -110,11 +110,12 @@ def merged(
         start.contents.options if start is not None else None,
         start.path if start is not None else "",
     )
-    _check_complete([*every, *([start] if start is not None else [])])
+    models_and_base = [*every, *([start] if start is not None else [])]
+    _check_complete(models_and_base)
+    _check_names(models_and_base)
     if start is not None:
         _check_continued(every, start)
-    changed = [model for model in every if start is None or model.digest != start.digest] or every[:1]
-    return _merged(changed, start, chosen, _is_identity(models))
+    return _merged(_changed(every, start), start, chosen, _is_identity(models))
 
 
 def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
@@ -158,6 +159,13 @@ def _check_different(models: Sequence[_Model], base: _Model | None) -> None:
         paths[model.digest] = model.path
 
 
+def _changed(models: Sequence[_Model], base: _Model | None) -> list[_Model]:
+    """Return the models that have learned something since the base, or those that differ if none has."""
+    known = None if base is None else base.digest
+    changed = [model for model in models if model.digest != known and model.contents.examples > 0]
+    return changed or list({model.digest: model for model in models}.values())
+
+
 def _check_complete(models: Sequence[_Model]) -> None:
     """Raise ModelError if a model lacks what learning needs besides the weights."""
     for model in models:
@@ -166,6 +174,19 @@ def _check_complete(models: Sequence[_Model]) -> None:
                 f"{model.path}: it was saved with --predict_only_model and lacks the sums of squared gradients by "
                 "which weights are averaged; save it without this option"
             )
+
+
+def _check_names(models: Sequence[_Model]) -> None:
+    """Raise ModelError if labels are names in a model and numbers in another, whose classes do not correspond."""
+    paths: dict[bool, str] = {}
+    for model in models:
+        if model.contents.examples > 0 and model.contents.clock != 0:  # others have seen no label
+            paths.setdefault(bool(model.names), model.path)
+    if len(paths) == 2:
+        raise ModelError(
+            f"the classes of {paths[True]} have names and those of {paths[False]} have only numbers; train both with "
+            "names, or both without"
+        )
 
 
 def _check_continued(models: Sequence[_Model], base: _Model) -> None:
@@ -207,6 +228,8 @@ def _merged(
                 [model.path for model in models], base.path if base is not None else "",
                 [_added(model.contents.clock, start.clock) for model in models],
                 configuration.feature_bits(target.config), _constant(target), numbers,
+                [len(model.names) for model in models] if names else None,
+                len(base.names) if base is not None else 0,
             )  # fmt: skip
             assert isinstance(target.reduction, Mergeable)  # as the others are
             notes = target.reduction.merge(sources)

@@ -25,6 +25,8 @@ class Sources(NamedTuple):
     feature_bits: int  # of the indices of features
     constant: int  # index of the constant feature, -1 if there is none
     numbers: Sequence[Int64s | None]  # int64[classes + 1], new number of each label; None if labels keep their numbers
+    named: Sequence[int] | None  # number of classes that have names in each model; None if labels are numbers
+    base_named: int  # the same in the base
 
 
 def not_continued(path: str, base_path: str, reason: str) -> ModelError:

@@ -181,12 +181,15 @@ def leaves(tree: Tree) -> np.ndarray:
 
 def _check_labels(sources: Sources) -> None:
     """Refuse models with classes that have no name although others have."""
-    for one, path, numbers in zip(sources.learners, sources.paths, sources.numbers, strict=True):
+    if sources.named is None:
+        return
+    learners, paths = [sources.base, *sources.learners], [sources.base_path, *sources.paths]
+    for one, path, named in zip(learners, paths, [sources.base_named, *sources.named], strict=True):
         labels = [leaves(member.tree) for member in one.members]
         if one.index is not None:
             labels.append(one.index.index.label[: one.index.index.size[0]])
         largest = max((int(label.max()) for label in labels if len(label)), default=0)
-        if numbers is not None and largest >= len(numbers):
+        if largest > named:
             raise ModelError(f"{path}: class {largest} has no name, but the model has names; train the model again")
 
 
