@@ -17,7 +17,7 @@ sums = st.sampled_from([0.0, 0.25, 1.0, 3.0, 1e-6, 1e9])  # of squares
 # few tags, so that they meet; few weights and sums, so that ties occur
 words = st.builds(
     lambda w, g, tag: w << 19 | g << 13 | tag,
-    st.sampled_from([0, 1, 900, 2048, 3000, 4095]), st.sampled_from([1, 2, 30, 31, 63]), st.integers(8, 40),
+    st.sampled_from([0, 1, 900, 2048, 3000, 4095]), st.sampled_from([0, 1, 2, 30, 31, 63]), st.integers(8, 40),
 )  # fmt: skip
 
 
@@ -98,6 +98,24 @@ def test_regularisation_is_applied_where_it_differs():
     merging.merge_tables(target, [one, two], base, True, [1.0, 1.0])
     assert weight_table.columns(target)["w"][3] == (8 * 0.5 + 8 * 0.25) / 2
     assert target.shrunk.tolist() == [0.0, 1.0]
+
+
+def test_means_of_extreme_masses_stay_in_the_range_of_the_values():
+    most = np.finfo(np.float64).max
+    default = np.array([7.0, 7.0, 7.0, 7.0, 7.0])
+    values = [np.array([1.0, -1e100, 2.0, most, 3.0]), np.array([3.0, 1e100, 5.0, most, 4.0])]
+    masses = [np.array([most, most, 5e-324, most, 0.0]), np.array([most, most, 0.0, most / 2, 0.0])]
+    assert merging.weighted_mean(values, masses, default).tolist() == [2.0, 0.0, 2.0, most, 7.0]
+
+
+def test_masses_that_are_no_numbers_count_nothing():
+    base = slots(np.zeros(3, F), np.array([0, np.inf, 0], F))
+    models = [slots(np.array([1, 1, 1], F), np.array([np.nan, np.inf, np.inf], F)),
+              slots(np.array([3, 3, 3], F), np.array([2, np.inf, np.inf], F))]  # fmt: skip
+    target = slots(np.zeros(3, F), np.zeros(3, F))
+    merging.average_slots(target, models, base, [1.0, 1.0])
+    assert target.w.tolist() == [3, 2, 2]
+    assert np.isfinite(target.g).all()
 
 
 @pytest.mark.plain

@@ -14,6 +14,7 @@ from library import state_of
 import xclass as library
 from xclass import Learner, ModelError, UsageError, XclassWarning
 from xclass.api import model_contents
+from xclass.binary import weight_table
 from xclass.merging import classes
 from xclass.reductions.core.merging import Mergeable
 
@@ -151,6 +152,25 @@ def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
     for _ in range(3):
         merged.learn_many(lines(4, 300, labels[3]))
     assert errors(merged, text) < 0.15
+
+
+@pytest.mark.parametrize("layout", ["odd", "vw"])
+def test_classes_that_only_some_models_have_are_added_if_negatives_are_sampled(layout, tmp_path):
+    for seed in range(3):
+        base = Learner("oaa", 8, bits=12, learn_names=True, oaa_subsample=2, layout=layout)
+        base.learn_many(lines(10 * seed, 200, "abc"))
+        models = [
+            continued(base, lines(10 * seed + 1 + k, 300, labels), tmp_path / "base.bin")
+            for k, labels in enumerate(("abcx", "abcyz"))
+        ]
+        merged = library.merge(models, base=base)
+        assert sorted(merged.classes) == list("abcxyz")
+        text = lines(9, 300, "abcxyz")
+        assert errors(merged, text) <= min(errors(model, text) for model in models)
+        columns = weight_table.columns(merged.reduction.table)
+        assert all(np.isfinite(plane).all() for plane in columns.values())
+        begun = weight_table.columns(base.reduction.table)["g"]
+        assert (columns["g"] >= begun * (1 - 1e-6)).all()
 
 
 def test_named_classes_are_matched_without_a_base():

@@ -54,6 +54,8 @@ def merged_word(models: Sequence[int], base: int, number: int) -> int:
     before = Fraction(float(decode_g(base))) if base else Fraction(0)
     added = [Fraction(float(decode_g(word))) - before for word in changed]
     masses = [max(d, FLOOR * before) for d in added]
+    if not any(masses):  # G code 0 in all of them
+        masses = [Fraction(1)] * len(changed)
     w = sum((m * Fraction(float(decode_w(word))) for m, word in zip(masses, changed, strict=True)), Fraction(0))
     g = before + sum((max(d, Fraction(0)) for d in added), Fraction(0))
     tag = changed[0] & TAG

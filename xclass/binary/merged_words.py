@@ -4,7 +4,8 @@ Source    The rule is that of `merging`, for words of 32 bits; see `tagged_words
 Cost      O(words) for each model, and O(lines * words of a line) where models differ.
 Names     w, G, dG as in `merging` | line, lane, tag, home, q as in `tagged_words`.
 Differs   from `merging`: G has two significant bits and grows at random, so dG is often 0 for a weight that has
-          changed. Such a weight counts as if dG were FLOOR times G.
+          changed. Such a weight counts as if dG were FLOOR times the base's G. If this is 0 for all models, as for
+          words of G code 0 that the base lacks, the average is the plain one.
 Idea      Tables that were doubled a different number of times are doubled to the largest size first. Then the words of
           a line belong to the same features and regressors in all models. A word that a single model has changed is
           taken as it is, and one that no model has any more is gone. If more than 16 words belong to a line, all tables
@@ -169,7 +170,7 @@ def average_word(tables: UInt32s, begin: Int, tag: np.uint32, number: Int) -> np
     before_g = np.float64(tagged_format.decode_g(before))
     result = before
     changed = 0
-    total = mass = added = 0.0
+    total = plain = mass = added = 0.0
     for k in range(1, tables.shape[0]):
         word = find_word(tables, k, begin, tag)
         if word == 0 or word == before:
@@ -179,14 +180,17 @@ def average_word(tables: UInt32s, begin: Int, tag: np.uint32, number: Int) -> np
         d = np.float64(tagged_format.decode_g(word)) - before_g
         added += max(d, 0.0)
         d = max(d, FLOOR * before_g)
-        total += d * np.float64(tagged_format.decode_w(word))
+        w = np.float64(tagged_format.decode_w(word))
+        plain += w
+        total += d * w
         mass += d
     if changed < 2:
         return result
     key = number + np.int64(tag)
     g = np.float32(min(before_g + added, LARGEST))
     g_code = tagged_format.encode_g(g, tagged_format.random32(key, 0, tagged_format.G_RANDOM))
-    w_code = tagged_format.encode_w(np.float32(total / mass), tagged_format.random32(key, 0, tagged_format.W_RANDOM))
+    mean = np.float32(total / mass if mass > 0.0 else plain / changed)
+    w_code = tagged_format.encode_w(mean, tagged_format.random32(key, 0, tagged_format.W_RANDOM))
     averaged: np.uint32 = np.uint32(g_code | w_code | np.int64(tag))
     return averaged
 

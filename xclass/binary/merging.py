@@ -36,18 +36,26 @@ class Slots(NamedTuple):
     n: Float32s | None = None
 
 
-def average_slots(target: Slots, models: Sequence[Slots], base: Slots, examples: Sequence[float]) -> int | None:
-    """Fill the slots of a new table, which are zeros, with the average of the models, see the module.
-
-    Returns
-    -------
-    The number of a model in which a G is smaller than in the base, which learning never causes; None if there is none.
+def average_slots(
+    target: Slots,
+    models: Sequence[Slots],
+    base: Slots,
+    examples: Sequence[float],
+    starts: Sequence[Slots] | None = None,
+) -> int | None:
+    """Fill the slots of a new table with the average of the models, see the module.
 
     Parameters
     ----------
     target : written
     models, base : slots of tables of the same size
-    examples : weight of the examples that each model has learned since the base, used without G
+    examples : weight of the examples that each model has learned since the base, finite and >= 0, used without G
+    starts : for each model, the slots of the base in the order of the model's; by default `base` for all
+
+    Returns
+    -------
+    The index of the last model in which a G is smaller than in the base, which learning never causes; None if there is
+    none.
     """
     slots = len(target.w)
     smaller: int | None = None
@@ -56,16 +64,17 @@ def average_slots(target: Slots, models: Sequence[Slots], base: Slots, examples:
         base_w = base.w[piece]
         base_g = np.zeros_like(base_w) if base.g is None else base.g[piece]
         sums = _Sums(base_w)
-        for k, (model, weight) in enumerate(zip(models, examples, strict=True)):
+        for k, (model, start, weight) in enumerate(zip(models, starts or [base] * len(models), examples, strict=True)):
             w = model.w[piece]
-            changed = w != base_w
-            if model.g is None:
+            changed = w != start.w[piece]
+            if model.g is None or start.g is None:
                 sums.add(w, np.where(changed, weight, 0.0), changed)
             else:
-                added = model.g[piece].astype(np.float64) - base_g
+                with np.errstate(invalid="ignore"):  # a model file may have infinite numbers
+                    added = model.g[piece].astype(np.float64) - start.g[piece]
                 if added.min() < 0:
                     smaller = k
-                    added = np.maximum(added, 0.0)
+                added = np.fmin(np.fmax(added, 0.0), LARGEST)  # NaN becomes 0
                 sums.add(w, added, changed | (added > 0))
         if sums.touched.any() or base_w.any() or base_g.any():
             target.w[piece] = sums.averages()
@@ -86,7 +95,7 @@ class _Sums:
 
     Attributes
     ----------
-    total, mass : float64[slots], sums of mass times weight, and of mass
+    total, mass : float64[slots], sums of mass times weight, and of mass, over the models whose mass is above 0
     touched : bool[slots], whether a model has changed the slot
     """
 
@@ -97,7 +106,7 @@ class _Sums:
         self._plain, self._count = np.zeros(len(base)), np.zeros(len(base))  # sums over models without mass
 
     def add(self, w: Float32s, mass: Float64s, changed: Bools) -> None:
-        """Add the weights of a model with their masses."""
+        """Add the weights of a model with their masses, which are finite and >= 0."""
         weighted = mass > 0
         self.total += np.multiply(mass, w, where=weighted, out=np.zeros(len(w)))
         self.mass += mass
@@ -130,18 +139,21 @@ def average_parameters(target: Float64s, models: Sequence[Float64s], base: Float
 
 
 def weighted_mean(values: Sequence[Float64s], masses: Sequence[Float64s], default: Float64s) -> Float64s:
-    """Return the mean of values by their masses, float64[m]; `default` where there is no mass.
+    """Return the mean of finite values by their finite masses, float64[m]; `default` where there is no mass.
 
-    Rounding never leaves the range of the values that have mass, and a single one is returned as it is.
+    Rounding never leaves the range of the values that have mass, and a single one is returned as it is. Masses are
+    divided by the largest and then by their sum, so that neither they nor the products overflow.
     """
-    total, mass = np.zeros_like(default), np.zeros_like(default)
+    most = np.max(masses, axis=0)
+    known = most > 0
+    shares = [np.divide(d, most, where=known, out=np.zeros_like(default)) for d in masses]
+    mass = np.sum(shares, axis=0)
+    mean = np.zeros_like(default)
     low, high = np.full_like(default, np.inf), np.full_like(default, -np.inf)
-    for value, d in zip(values, masses, strict=True):
-        total += d * value
-        mass += d
+    for value, d, share in zip(values, masses, shares, strict=True):
+        mean += np.divide(share, mass, where=known, out=np.zeros_like(default)) * value
         low, high = np.where(d > 0, np.minimum(low, value), low), np.where(d > 0, np.maximum(high, value), high)
-    mean = np.divide(total, mass, where=mass > 0, out=default.copy())
-    return np.where(mass > 0, np.clip(mean, low, high), default)
+    return np.where(known, np.clip(mean, low, high), default)
 
 
 def added_counts(models: Sequence[AnyArray], base: AnyArray) -> AnyArray:
@@ -182,17 +194,30 @@ def merge_tables(
                 weight_table.apply_regularisation(table)
         target.shrunk[:] = models[0].shrunk
     chosen = list(columns) if columns is not None else [None] * len(models)
+    old = _slots(base, adaptive, None)
     smaller = average_slots(
         _slots(target, adaptive, None),
         [_slots(table, adaptive, column) for table, column in zip(models, chosen, strict=True)],
-        _slots(base, adaptive, None),
+        old,
         examples,
+        [old if column is None else _slots(base, adaptive, column) for column in chosen],
     )
-    sums = [table.sums if column is None else table.sums[column] for table, column in zip(models, chosen, strict=True)]
+    sums = [_moved_sums(table, base, column) for table, column in zip(models, chosen, strict=True)]
     target.sums[:] = added_counts(sums, base.sums)
     target.range[0] = min(table.range[0] for table in models)
     target.range[1] = max(table.range[1] for table in models)
     return smaller
+
+
+def _moved_sums(table: Table, base: Table, columns: AnyArray | None) -> Float64s:
+    """Return the sums of a model in the order of the result: those of the base and what the model has added to its own.
+
+    Subproblem j of the result has begun in the model as `columns[j]` of the base, whose sums may differ from those of j.
+    """
+    if columns is None:
+        return table.sums
+    own, start = table.sums[columns], base.sums[columns]
+    return np.where(start == base.sums, own, base.sums + np.maximum(own - start, 0.0))
 
 
 def _slots(table: Table, adaptive: bool, columns: AnyArray | None) -> Slots:
