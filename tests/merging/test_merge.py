@@ -344,6 +344,30 @@ def test_a_model_that_has_begun_elsewhere_is_refused(name):
         library.merge([new(name, 1)], base=new(name, 2))
 
 
+@pytest.mark.parametrize("name", ["cpt --layout odd", "cpt --rerank, odd"])
+def test_a_smaller_sum_of_squared_gradients_than_in_the_base_is_refused(name, tmp_path):
+    base = new(name, 1)
+    model = continued(base, lines(2), tmp_path / "base.bin")
+    tables = [base.reduction.members[0].weights, *([base.reduction.scorers.weights] if "rerank" in name else [])]
+    for weights in tables:
+        sums = weights.flat[1::2]
+        before = sums.copy()
+        sums[:] = 10 * before
+        with pytest.raises(ModelError, match="model 1 has not continued from the base: a sum of squared gradients is"):
+            library.merge([model], base=base)
+        sums[:] = before
+    library.merge([model], base=base)
+
+
+def test_learners_that_take_columns_differently_are_refused():
+    first, second = (Learner("oaa", 3, bits=12, feature_hash=given) for given in ("identity", "names"))
+    for model, y in ((first, 1), (second, 2)):
+        model.learn_many([f"{y} | a"])
+    for models in ([first, second], [second, first]):
+        with pytest.raises(UsageError, match="some learners have feature_hash='identity' and others not"):
+            library.merge(models)
+
+
 def test_models_without_sums_are_refused(tmp_path):
     learn("--oaa", 6, "-b", 12, "-f", "a", "--predict_only_model", cwd=tmp_path, stdin="\n".join(lines(1)))
     result = xclass("merge", "a", "-f", "c", cwd=tmp_path)
@@ -473,17 +497,22 @@ def test_damaged_models_are_refused(tmp_path):
             assert "bad.bin" in result.err, (name, words, result.err)
 
 
-@pytest.mark.parametrize("name", ["scalar", "oaa", "cpt", "multiclass"])
-def test_extreme_numbers_stay_finite(name, tmp_path):
+@pytest.mark.parametrize("clocks", [(np.inf, np.inf), (np.nan, 1.0), (-5.0, np.nan), (-np.inf, 1e308)])
+@pytest.mark.parametrize("name", ["scalar", "scalar --sgd", "oaa", "cpt", "multiclass"])
+def test_extreme_numbers_stay_finite(name, clocks, tmp_path):
     models = []
-    for seed in (1, 2):
+    for seed, clock in zip((1, 2), clocks, strict=True):
         model = new(name, seed)
         contents = model.contents()
         arrays = {key: np.array(array) for key, array in contents.arrays.items()}
         for key, array in arrays.items():
             if key.endswith((".w", ".g", ".n", ".norm2", "index.count", ".wear")):
-                array[array > 0] = np.finfo(array.dtype).max
-        contents = contents._replace(arrays=arrays, examples=2**62, clock=np.inf)
+                if key != "weights.w" or name != "scalar --sgd":
+                    array[array > 0] = np.finfo(array.dtype).max
+            if key == "scorers.state":
+                array[0, :6] = np.sign(array[0, :6]) * 1e100
+                array[1] = 1e308 * (1 + seed / 10)
+        contents = contents._replace(arrays=arrays, examples=2**62, clock=clock)
         path = tmp_path / f"{seed}.bin"
         model_contents.save(str(path), lambda contents=contents: contents)
         models.append(path)
@@ -493,3 +522,7 @@ def test_extreme_numbers_stay_finite(name, tmp_path):
         library.merge(models).save(tmp_path / "merged.bin")
     merged = library.load(tmp_path / "merged.bin")
     assert all(np.isfinite(array).all() for array in map(np.asarray, merged.contents().arrays.values()))
+    assert np.isfinite(merged.predict_many(["| f1 f2", "| f50"])).all()
+    if name == "scalar --sgd":
+        sources = [library.load(path).reduction.table.flat for path in models]
+        assert np.abs(merged.reduction.table.flat).max() <= max(np.abs(flat).max() for flat in sources)

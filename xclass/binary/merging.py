@@ -212,7 +212,8 @@ def merge_tables(
 def _moved_sums(table: Table, base: Table, columns: AnyArray | None) -> Float64s:
     """Return the sums of a model in the order of the result: those of the base and what the model has added to its own.
 
-    Subproblem j of the result has begun in the model as `columns[j]` of the base, whose sums may differ from those of j.
+    Subproblem j of the result has begun in the model as `columns[j]` of the base, whose sums may be others than those
+    of j.
     """
     if columns is None:
         return table.sums

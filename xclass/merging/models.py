@@ -3,7 +3,8 @@
 Source    `binary.merging` has the rule.
 Cost      All models are in memory at once, and the result.
 Idea      The merged model does not depend on the order in which models are named, because they are merged in an order
-          that follows from their contents: those with more classes first, and equal ones by a hash of all they hold.
+          that follows from their contents: first those with more names, then with more classes seen, then by a hash of all
+          they hold.
           Models that are equal to the base or have no examples have learned nothing and are left out.
 """
 
@@ -14,7 +15,6 @@ import hashlib
 import json
 import math
 import warnings
-import zlib
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from ..data import class_names
 from ..data.batch import CONSTANT
 from ..errors import ModelError, UsageError, XclassWarning
 from ..kernels import jit
+from ..kernels.constants import LARGEST
 from ..model.stored_arrays import Stored
 from ..reductions.core.merging import Mergeable, Sources, not_continued
 from . import classes, options
@@ -115,7 +116,7 @@ def merged(
     _check_names(models_and_base)
     if start is not None:
         _check_continued(every, start)
-    return _merged(_changed(every, start), start, chosen, _is_identity(models))
+    return _merged(_changed(every, start), start, chosen, _is_identity(models if base is None else [*models, base]))
 
 
 def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
@@ -135,17 +136,27 @@ def _digest(contents: Contents) -> bytes:
     """Return a hash of all that a model holds."""
     record = [contents.options, contents.learner, contents.examples, repr(contents.clock), contents.counters]
     text = json.dumps(record, sort_keys=True, default=repr)
-    sums = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    sums = hashlib.blake2b(text.encode("utf-8", "surrogatepass"))
     for name in sorted(contents.arrays):
         array = np.ascontiguousarray(np.asarray(contents.arrays[name]))
-        checksum = zlib.crc32(array.view(np.uint8).reshape(-1).data if array.size else b"")
-        sums.update(f"{name} {array.dtype.str} {array.shape} {checksum:08x}".encode("utf-8", "surrogatepass"))
+        sums.update(f"{name} {array.dtype.str} {array.shape} ".encode("utf-8", "surrogatepass"))
+        if array.size:
+            sums.update(array.view(np.uint8).reshape(-1).data)
     return sums.digest()
 
 
 def _is_identity(models: Sequence[object]) -> bool:
-    """Return whether the first learner among the models takes the numbers of columns as indices of features."""
-    return next((model._identity for model in models if isinstance(model, Learner)), False)
+    """Return whether the learners among the models take the numbers of columns as indices of features.
+
+    Files do not say this.
+    """
+    found = {model._identity for model in models if isinstance(model, Learner)}
+    if len(found) == 2:
+        raise UsageError(
+            "some learners have feature_hash='identity' and others not, so their columns are different features; give "
+            "all of them the same feature_hash"
+        )
+    return True in found
 
 
 def _check_different(models: Sequence[_Model], base: _Model | None) -> None:
@@ -226,7 +237,7 @@ def _merged(
             sources = Sources(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
                 [model.path for model in models], base.path if base is not None else "",
-                [_added(model.contents.clock, start.clock) for model in models],
+                [_weight(model.contents.clock, start.clock) for model in models],
                 configuration.feature_bits(target.config), _constant(target), numbers,
                 [len(model.names) for model in models] if names else None,
                 len(base.names) if base is not None else 0,
@@ -287,6 +298,12 @@ def _total(values: Sequence[float], base: float) -> float:
     """Return the base's value and what each of some values has added to it."""
     changed = [value for value in values if value != base]
     return changed[0] if len(changed) == 1 else base + sum(_added(value, base) for value in changed)
+
+
+def _weight(clock: float, base: float) -> float:
+    """Return the weight of the examples since the base as a finite number >= 0, whatever a model file says."""
+    weight = _added(clock, base)
+    return min(max(weight, 0.0), LARGEST) if not math.isnan(weight) else 0.0
 
 
 def _added(value: float, base: float) -> float:

@@ -13,10 +13,12 @@ from ...errors import ModelError
 class Sources(NamedTuple):
     """Hold the learners that a new learner is merged from; they have the same options.
 
-    Merging may change their arrays. A learner without the base has learned nothing then.
+    Merging may change their arrays. Without a base, `base` is a new learner that has learned nothing.
     """
 
-    learners: Sequence[Any]  # of the same class as the new learner; their order is that of `merging.models.ordered`
+    learners: Sequence[
+        Any
+    ]  # of the same class as the new learner; in an order that does not depend on how they are named
     base: Any  # the learner that all began with, a new learner if there is none
     has_base: bool
     paths: Sequence[str]  # names of the models in messages
@@ -35,6 +37,12 @@ def not_continued(path: str, base_path: str, reason: str) -> ModelError:
         f"{path} has not continued from {base_path}: {reason}; give the model that all have continued from by -i, or "
         "leave the base out"
     )
+
+
+def check_continued(k: int | None, sources: Sources) -> None:
+    """Raise ModelError if `average_slots` has found a model (index k) whose sums are smaller than those of a base."""
+    if k is not None and sources.has_base:
+        raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
 
 
 class Mergeable(ABC):

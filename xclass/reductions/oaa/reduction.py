@@ -32,7 +32,7 @@ from ..core import label_arrays, probabilities
 from ..core.base import Inspectable, Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
-from ..core.merging import Mergeable, Sources, not_continued
+from ..core.merging import Mergeable, Sources, check_continued
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
@@ -420,8 +420,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
             self.table, [learner.table for learner in learners], sources.base.table, self.rule.adaptive,
             sources.examples, columns,
         )  # fmt: skip
-        if k is not None and sources.has_base:
-            raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
+        check_continued(k, sources)
         self.order[:] = learners[0].order
         self.random[:] = learners[0].random
         self.next_negative = learners[0].next_negative

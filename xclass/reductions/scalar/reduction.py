@@ -27,7 +27,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core.base import Inspectable, Learner, Reduction
 from ..core.contract import BatchTask, WeightLookup
-from ..core.merging import Mergeable, Sources, not_continued
+from ..core.merging import Mergeable, Sources, check_continued
 from ..core.spec import LearnerSpec
 
 
@@ -186,8 +186,7 @@ class Scalar(Learner, Inspectable, Mergeable):
     def merge(self, sources: Sources) -> list[str]:
         tables = [learner.table for learner in sources.learners]
         k = merging.merge_tables(self.table, tables, sources.base.table, self.rule.adaptive, sources.examples)
-        if k is not None and sources.has_base:
-            raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
+        check_continued(k, sources)
         return []
 
 

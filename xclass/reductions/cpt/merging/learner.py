@@ -25,7 +25,7 @@ from ....binary.document_frequency import EXAMPLES, VALUED, Frequencies
 from ....binary.feature_scaling import COLUMNS, Scales
 from ....errors import ModelError
 from ....model import stored_arrays
-from ...core.merging import Sources, not_continued
+from ...core.merging import Sources, check_continued, not_continued
 from .. import binary_nodes, label_tree
 from ..label_tree import Tree
 from . import index as merged_index
@@ -58,24 +58,28 @@ def merge(target: Any, sources: Sources) -> list[str]:
         models = [
             features.moved(one.weights, before, _label_moves(sources.numbers[k]), k) for k, one in enumerate(scorers)
         ]
-        weights = merged_weights(target.scorers.weights, models, before, sources.examples)
+        weights = merged_weights(target.scorers.weights, models, before, sources)
         merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
         target.scorers = target.scorers._replace(weights=weights)
     return notes
 
 
-def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, examples: Sequence[float]) -> Weights:
+def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, sources: Sources) -> Weights:
     """Return a new table, filled with the merged weights of regressors.
+
+    Raises ModelError if a model has a smaller sum of squared gradients than the base. Tagged words do not tell, because
+    they can be evicted.
 
     Parameters
     ----------
     target : an empty table, written if the weights are slots
     models, base : tables of the models
-    examples : see `merging.average_slots`
+    sources : the learners of the models, in the same order
     """
     if target.tagged:
         return target._replace(words=merged_words.merged([one.words for one in models], base.words))
-    merging.average_slots(_slots(target), [_slots(one) for one in models], _slots(base), examples)
+    k = merging.average_slots(_slots(target), [_slots(one) for one in models], _slots(base), sources.examples)
+    check_continued(k, sources)
     return target
 
 
@@ -144,7 +148,7 @@ def _merge_trees(target: Any, sources: Sources, features: _Features) -> list[str
                 for k, one in enumerate(learners):
                     moves = node_moves(one.members[t].tree, sources.numbers[k], member.tree, before[t])
                     weights[k] = features.moved(weights[k], old, moves, k)
-        member.weights = merged_weights(member.weights, weights, old, sources.examples)
+        member.weights = merged_weights(member.weights, weights, old, sources)
         member.random[:] = learners[0].members[t].random
     return []
 
