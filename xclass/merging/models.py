@@ -3,8 +3,8 @@
 Source    `binary.merging` has the rule.
 Cost      All models are in memory at once, and the result.
 Idea      The merged model does not depend on the order in which models are named, because they are merged in an order
-          that follows from their contents: first those with more names, then with more classes seen, then by a hash of all
-          they hold.
+          that follows from their contents: first those with more names, then with more classes seen, then by a hash
+          of all they hold.
           Models that are equal to the base or have no examples have learned nothing and are left out.
 """
 

@@ -99,6 +99,35 @@ def test_trees_that_grew_apart_have_a_common_tree(begin, parts, common):
         assert len(set(targets)) == len(targets)
 
 
+def chain(labels: list[int]) -> label_tree.Tree:
+    """Return a tree in which each label is inserted at the leaf of the one before."""
+    tree = label_tree.empty_tree(4)
+    for before, label in zip([0, *labels], labels, strict=False):
+        tree = trees.inserted(tree, label, before)
+    return tree
+
+
+def test_deep_trees_that_have_grown_apart_are_refused(tmp_path):
+    base = xclass.Learner("cpt", 3000, bits=12)
+    base.learn_many(["1 | a", "2 | b"])
+    base.save(tmp_path / "base")
+    models = []
+    for label in (2001, 2002):
+        model = xclass.load(tmp_path / "base")
+        member = model.reduction.members[0]
+        assert leaves(member.tree) == [1, 2]
+        member.tree = chain([*range(1, 1500), label])
+        model.examples += 1
+        models.append(model)
+    with pytest.raises(
+        xclass.ModelError, match=r"model 1: a tree with 1499 levels .* up to 1000 levels; learn the base"
+    ):
+        xclass.merge(models, base=base)
+    for model, label in zip(models, (2001, 2002), strict=True):
+        model.reduction.members[0].tree = chain([*range(1, 900), label])
+    assert leaves(xclass.merge(models, base=base).reduction.members[0].tree) == [*range(1, 900), 2001, 2002]
+
+
 @given(growths.filter(lambda choices: len(choices) > 1))
 def test_a_tree_does_not_extend_another_one(begin):
     labels = list(range(1, len(begin) + 1))

@@ -13,7 +13,7 @@ Differs   from the other parts: the scale of a numeric column is a mean, and so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ from . import trees as merged_trees
 from .moved_words import WHOLE_TAG, Move
 from .node_moves import node_moves
 
+MOST_LEVELS = 1000  # of trees that have grown apart; a balanced tree has 20 with a million labels
+UNTAGGED = "weights of --layout odd do not say whose they are"
+WIDE = "they belong to nodes of --cpt_arity above 2"
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 
 
@@ -61,7 +64,7 @@ def merge(target: Any, sources: Sources) -> list[str]:
         weights = merged_weights(target.scorers.weights, models, before, sources)
         merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
         target.scorers = target.scorers._replace(weights=weights)
-    return notes
+    return [*notes, *features.notes()]
 
 
 def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, sources: Sources) -> Weights:
@@ -84,16 +87,38 @@ def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, so
 
 
 class _Features:
-    """Find the features of each model once, when they are needed first."""
+    """Find the features of each model once, when they are needed first, and remember what could not be moved."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._found: dict[int, UInt32s] = {}
+        self._left: dict[str, set[int]] = {}  # new numbers of the classes whose weights were not moved, by the reason
+
+    def notes(self) -> list[str]:
+        """Return notes about the weights that were not moved."""
+        advice = (
+            "let the base learn from some examples of each class" if self._sources.has_base
+            else "give each training the same --named_labels @FILE"
+        )  # fmt: skip
+        return [
+            f"weights of {len(labels)} class{'es' * (len(labels) > 1)} with another place in the merged model were not "
+            f"moved there, because {reason}, but averaged with those of other classes; to avoid this, {advice}"
+            for reason, labels in self._left.items()
+        ]
+
+    def leave(self, labels: Iterable[int], reason: str) -> None:
+        """Remember that the weights of some classes, by their new numbers, are not moved."""
+        self._left.setdefault(reason, set()).update(labels)
 
     def moved(self, weights: Weights, base: Weights, moves: Mapping[int, Sequence[Move]], k: int) -> Weights:
         """Return the weights of model k after words have been moved, if they are tagged."""
         one = self._sources.learners[k]
-        if not moves or not weights.tagged:
+        if not moves:
+            return weights
+        numbers = self._sources.numbers[k]
+        labels = [label if numbers is None else int(numbers[label]) for label in moves]
+        if not weights.tagged:
+            self.leave(labels, UNTAGGED)
             return weights
         if k not in self._found:
             words = one.members[0].weights.words
@@ -101,6 +126,8 @@ class _Features:
                 words, moved_words.root_of(one.options.cpt_arity), self._sources.feature_bits, self._sources.constant
             )
         words = moved_words.moved(weights.words, base.words, moves, self._found[k], one.index)
+        if words is weights.words:
+            self.leave(labels, "their features are unknown or too many to try")
         return weights._replace(words=words)
 
 
@@ -144,10 +171,15 @@ def _merge_trees(target: Any, sources: Sources, features: _Features) -> list[str
             member.tree = merged_trees.copied(own[0])
         else:
             member.tree = merged_trees.grown_together(own, before[t])
-            if member.kernels is binary_nodes:
-                for k, one in enumerate(learners):
+            if member.kernels is binary_nodes and old.tagged:
+                _check_depth([*own, member.tree], [*sources.paths, " and ".join(sources.paths)])
+            for k, one in enumerate(learners):
+                if member.kernels is binary_nodes and weights[k].tagged:
                     moves = node_moves(one.members[t].tree, sources.numbers[k], member.tree, before[t])
                     weights[k] = features.moved(weights[k], old, moves, k)
+                elif not merged_trees.extends(member.tree, own[k]):  # nodes have other places
+                    reason = UNTAGGED if member.kernels is binary_nodes else WIDE
+                    features.leave(np.setdiff1d(leaves(own[k]), leaves(before[t])).tolist(), reason)
         member.weights = merged_weights(member.weights, weights, old, sources)
         member.random[:] = learners[0].members[t].random
     return []
@@ -169,11 +201,23 @@ def _take_in_turn(target: Any, sources: Sources, trees: Sequence[Sequence[Tree]]
         member.weights = adagrad.copied(source.weights)
         member.random[:] = source.random
     used = min(models, len(target.members))
+    without = f", and {models - used} of {models} models contribute no tree" if used < models else ""
     return [
-        f"the models have different trees, of which {len(target.members)} are kept, from {used} of {models} models; "
-        "the classes proposed by the index and the scorers are merged from all. Models that continue from one base "
-        "(-i, --base) keep more"
+        "the models have different trees, so each tree of the merged model comes from one model and has learned from "
+        f"its examples only{without}; the index and the scorers are merged from all. To merge the trees too, let the "
+        "models continue from one base (-i, --base)"
     ]
+
+
+def _check_depth(trees: Sequence[Tree], paths: Sequence[str]) -> None:
+    """Refuse trees that are so deep that going from each leaf to the root takes too long."""
+    for tree, path in zip(trees, paths, strict=True):
+        depth = int(tree.size[label_tree.DEEPEST])
+        if depth > MOST_LEVELS:
+            raise ModelError(
+                f"{path}: a tree with {depth} levels cannot be merged with trees that have other classes, only with up "
+                f"to {MOST_LEVELS} levels; learn the base again with --cpt_tree general"
+            )
 
 
 def leaves(tree: Tree) -> np.ndarray:

@@ -8,7 +8,8 @@ move, a word with the tag of another one is met by chance in less than one of 50
 block), and moved by mistake.
 
 Cost      O(2**bits of features) to find the features of a model, and O(features * moves) to move words; beyond
-          MOST_PROBES only those features are tried that the index lists for the class.
+          MOST_PROBES only those features are tried that the index lists for the class; without an index nothing is
+          moved.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def features_of(words: Words, root: Root, bits: int, constant: int) -> UInt32s:
 def moved(
     words: Words, base: Words, moves: Mapping[int, Sequence[Move]], features: UInt32s, index: FeatureIndex | None
 ) -> Words:
-    """Return a copy of a table in which words have been moved; those that stay behind are not changed.
+    """Return a copy of a table in which words have been moved, or the table itself if no move is tried.
+
+    No move is tried if the features are unknown or there are too many to try.
 
     Parameters
     ----------
