@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -560,7 +561,24 @@ def test_damaged_models_are_refused(tmp_path):
             assert "bad.bin" in result.err, (name, words, result.err)
 
 
-@pytest.mark.parametrize("clocks", [(np.inf, np.inf), (np.nan, 1.0), (-5.0, np.nan), (-np.inf, 1e308)])
+def test_models_of_equal_checksums_are_different(tmp_path):
+    model = new("oaa", 1)
+    paths = []
+    contents = model.contents()
+    arrays = {key: np.array(array) for key, array in contents.arrays.items()}
+    changed = arrays["weights.w"].copy()
+    changed.view(np.uint8).reshape(-1)[:5] ^= np.frombuffer((0x1DB710641).to_bytes(5, "little"), np.uint8)
+    assert zlib.crc32(changed.tobytes()) == zlib.crc32(arrays["weights.w"].tobytes())  # a multiple of the polynomial
+    for k, weights in enumerate((arrays["weights.w"], changed)):
+        one = contents._replace(arrays={**arrays, "weights.w": weights})
+        paths.append(f"{tmp_path}/{k}.bin")
+        model_contents.save(paths[-1], lambda one=one: one)
+    library.merge(paths)
+    with pytest.raises(UsageError, match="are the same model"):
+        library.merge([paths[0], model])
+
+
+@pytest.mark.parametrize("clocks", [(np.inf, np.inf), (np.nan, 1.0), (-5.0, 6.0), (-np.inf, 1e308)])
 @pytest.mark.parametrize("name", ["scalar", "scalar --sgd", "oaa", "cpt", "multiclass"])
 def test_extreme_numbers_stay_finite(name, clocks, tmp_path):
     models = []
