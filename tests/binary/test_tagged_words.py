@@ -17,6 +17,7 @@ from xclass import ModelError
 from xclass.binary import adagrad, loss, tagged_words
 from xclass.kernels import jit, tagged_format, tagged_lines
 from xclass.kernels.constants import GOLDEN
+from xclass.system import sparse_memory
 
 # without compiling, numpy warns where kernels wrap around; the oracle overflows where they do
 pytestmark = pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:divide by zero")
@@ -454,7 +455,7 @@ def test_instructions_do_what_the_plain_functions_define(processor, plain, monke
         rates = np.r_[rng.choice([0, 0, 0.5, -3, 1e-30], 8), np.full(16, 7)].astype(F)
         results = []
         for function in (compiled, steps_on_line(plain)):
-            words, rate, sums = tagged_words._aligned(48), rates.copy(), np.full(40, 7, F)
+            words, rate, sums = sparse_memory.zeros(48), rates.copy(), np.full(40, 7, F)
             words[:] = 12345
             words[at : at + 16] = line
             returned = function(words, np.int64(at), np.uint32(tag), square, step, x, np.uint32(number), rate, sums)

@@ -329,7 +329,8 @@ def counted(*args):
     return before(*args)
 model_file._write = counted
 """
-    args = ("data", "--oaa", 50, "-b", 8, "--sgd", "-l", 0.01, "--passes", 4, "--keep_last", "-f", "m", "--quiet")
+    slow = ("--loss_function", "logistic", "--sgd", "-l", 0.01)
+    args = ("data", "--oaa", 50, "-b", 8, *slow, "--passes", 4, "--keep_last", "-f", "m", "--quiet")
     result = script(prepare, *args, cwd=tmp_path)
     assert result.status == 0, result.err
     assert result.lines == ["1" if named else "0"] * 3  # two passes were better than those before, and the last model

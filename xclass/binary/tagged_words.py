@@ -43,7 +43,7 @@ from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
-from ..system import memory
+from ..system import memory, sparse_memory
 
 LINE_WORDS, LINE_BYTES = tagged_format.LANES, 4 * tagged_format.LANES
 # Positions in `Words.state`, and its size. A table is doubled when USED reaches FULL, or LOST reaches MOST_LOST.
@@ -96,7 +96,7 @@ def new_words(line_bits: int, doublings: int = 0) -> Words:
     tag_shift = np.uint64(64 - TAG_BITS - line_bits)
     state = np.zeros(NUMBERS, np.int64)
     state[DOUBLINGS] = doublings
-    return _with_limit(Words(_aligned(LINE_WORDS << line_bits), np.uint64(64 - line_bits), tag_shift, state))
+    return _with_limit(Words(sparse_memory.zeros(LINE_WORDS << line_bits), np.uint64(64 - line_bits), tag_shift, state))
 
 
 def _with_limit(words: Words) -> Words:
@@ -111,16 +111,9 @@ def _with_limit(words: Words) -> Words:
     return words
 
 
-def _aligned(size: int) -> UInt32s:
-    """Return a zeroed array that begins with a cache line."""
-    allocated = np.zeros(size + LINE_WORDS, np.uint32)
-    skip = -allocated.ctypes.data // 4 % LINE_WORDS
-    return allocated[skip : skip + size]
-
-
 def copied(words: Words) -> Words:
     """Return a copy of a table."""
-    word = _aligned(len(words.word))
+    word = sparse_memory.zeros(len(words.word))
     word[:] = words.word
     return words._replace(word=word, state=words.state.copy())
 
@@ -132,7 +125,7 @@ def doublings(words: Words) -> int:
 
 def doubled(words: Words) -> Words:
     """Return a table of twice as many lines with the same words."""
-    larger = Words(_aligned(2 * len(words.word)), words.shift - np.uint64(1), words.tag_shift, words.state)
+    larger = Words(sparse_memory.zeros(2 * len(words.word)), words.shift - np.uint64(1), words.tag_shift, words.state)
     spread_lines(words.word, larger.word, TAG_BITS - 1 - doublings(words))
     larger.state[LOST] = 0
     return _with_limit(larger)
@@ -164,7 +157,9 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
             f"{name}.doublings",
             f"the table takes {needed / 2**20:,.0f} MB, but only {free / 2**20:,.0f} MB of memory are free",
         )
-    words = words._replace(word=_aligned(LINE_WORDS << base + int(times[0])), shift=words.shift - np.uint64(times[0]))
+    words = words._replace(
+        word=sparse_memory.zeros(LINE_WORDS << base + int(times[0])), shift=words.shift - np.uint64(times[0])
+    )
     stored_arrays.unpack_table(name, stored, {"word": words.word})
     state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
     stored_arrays.check_range(f"{name}.counts", state, 0, stored_arrays.MAX_COUNT)

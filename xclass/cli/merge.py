@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,17 +50,19 @@ def run(words: Sequence[str]) -> int:
 
     from ..merging import models as merging
     from ..model import model_file
+    from ..run.report.console import Console
 
     model_file.check_writable(path)
     learner, notes = merging.merged(models, given.get("base"))
     with learner:
         learner.save(path)
-        if not given.get("quiet"):
-            classes = learner.classes
-            count = classes if isinstance(classes, int) else len(classes or ())
-            facts = f"{learner.examples:,} examples" + (f", {count:,} classes" if count else "")
-            for line in [*notes, f"{path}: merged from {len(models)} model{'s' * (len(models) > 1)}, {facts}"]:
-                print(f"xclass: {line}", file=sys.stderr)
+        classes = learner.classes
+        count = classes if isinstance(classes, int) else len(classes or ())
+        facts = f"{learner.examples:,} examples" + (f", {count:,} classes" if count else "")
+        output = Console(bool(given.get("quiet")))
+        for note in notes:
+            output.warn(note)
+        output.info(f"{path}: merged from {len(models)} model{'s' * (len(models) > 1)}, {facts}")
     return 0
 
 

@@ -44,6 +44,7 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
+from ...system import sparse_memory
 from ..core.base import Proposal
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
@@ -112,7 +113,7 @@ class FeatureIndex:
 
     def __init__(self, bits: int, slots: int, proposals: int) -> None:
         self.proposals = proposals
-        pair = _aligned_zeros(2 * slots << bits)
+        pair = sparse_memory.zeros(2 * slots << bits)
         self.index = _with_capacity(
             Index(
                 pair, pair.view(np.float32), np.zeros(1 << bits, np.float32), np.uint64(64 - bits), slots,
@@ -213,13 +214,6 @@ class FeatureIndex:
         index.label[: len(label)] = label
         index.size[0] = len(label)
         enter_labels(index)
-
-
-def _aligned_zeros(size: int) -> UInt32s:
-    """Return uint32[size] that begins at a cache line."""
-    memory = np.zeros(size + 16, np.uint32)
-    skip = -memory.ctypes.data // 4 % 16
-    return memory[skip : skip + size]
 
 
 def _with_capacity(index: Index, classes: int) -> Index:
