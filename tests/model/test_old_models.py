@@ -14,7 +14,7 @@ K = 6
 LINES = {
     "scalar": "",
     "scalar_crossed": "-q :: --l1 1e-5",
-    "oaa": f"--oaa {K}",
+    "oaa": f"--oaa {K} --loss_function logistic",
     "oaa_logistic": f"--oaa {K} --loss_function logistic",
     "recall_tree": f"--recall_tree {K}",
     "recall_tree_vw": f"--recall_tree {K} --layout vw",
