@@ -19,6 +19,7 @@ from scripts.lib.memory_accesses import LINE, watch
 WARM, COUNTED, CLASSES, WORDS = 200, 40, 64, 6
 REDUCTIONS: dict[str, dict] = {  # name in the table -> reduction and options of a learner
     "oaa": {"reduction": "oaa"},
+    "oaa, logistic loss": {"reduction": "oaa", "loss_function": "logistic"},
     "recall_tree": {"reduction": "recall_tree"},
     "ect": {"reduction": "ect"},
     "cpt": {"reduction": "cpt"},

@@ -17,7 +17,8 @@ pytestmark = [
     ),
 ]
 MOST = {  # name -> slots and cache lines of an example at most, some 2 % above what was counted
-    "oaa": (1372, 86),
+    "oaa": (663, 98.8),  # few classes learn from an example
+    "oaa, logistic loss": (1372, 86),
     "recall_tree": (164, 107),
     "ect": (60, 29),
     "cpt": (363, 22.7),  # words of whole lines, as in the next three
