@@ -6,13 +6,13 @@ import gzip
 import itertools
 import warnings
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 import streams
 from command import learn, xclass
 from library import state_of
+from running import ROOT
 
 import xclass as library
 from xclass import Learner, ModelError, UsageError, XclassWarning
@@ -22,7 +22,7 @@ from xclass.merging import classes
 from xclass.reductions.core.merging import Mergeable
 from xclass.reductions.cpt.merging import moved_words
 
-DATA = Path("/work/shared/data")
+DATA = ROOT.parent / "shared" / "data"
 LEARNERS = {
     "scalar": ("scalar", None, {"bits": 12}),
     "scalar --sgd": ("scalar", None, {"bits": 12, "sgd": True}),
