@@ -332,12 +332,13 @@ def test_max_expand_limits_learned_examples_too():
         trained("cpt", 600, text, learn_expand=5, **options) as small,
         trained("cpt", 600, text, max_expand=5, **options) as both,
         trained("cpt", 600, text, **options) as default,
-        trained("cpt", 600, text, learn_expand=cpt_options.LEARN_EXPAND, **options) as given,
-        trained("cpt", 600, text, learn_expand=10**6, **options) as all_nodes,
+        trained("cpt", 600, text, learn_expand=cpt_options.LEARN_EXPAND_ALONE, **options) as given,
+        Learner("cpt", 600, trees=2, **options) as two_trees,
     ):
-        arrays = [state_of(model).arrays for model in (small, both, default, given, all_nodes)]
+        arrays = [state_of(model).arrays for model in (small, both, default, given)]
+        nodes = [model.options["learn_expand"] for model in (default, two_trees)]
     assert arrays[0] == arrays[1] != arrays[2] == arrays[3]
-    assert arrays[2] != arrays[4]
+    assert nodes == [cpt_options.LEARN_EXPAND_ALONE, cpt_options.LEARN_EXPAND]
 
 
 def test_without_scorers_searches_are_not_limited():

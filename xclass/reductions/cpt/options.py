@@ -19,7 +19,7 @@ PLAIN_RATE = 2.0  # learning rate with --sgd
 CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
-LEARN_EXPAND = 96  # nodes that suffice to find good negative classes
+LEARN_EXPAND, LEARN_EXPAND_ALONE = 96, 200  # nodes that suffice to find good negative classes; those of a single tree
 START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
@@ -206,7 +206,7 @@ class Options:
         "the best classes found are the candidates",
         kind=int,
         minimum=1,
-        default_text=str(LEARN_EXPAND),
+        default_text=f"{LEARN_EXPAND}; {LEARN_EXPAND_ALONE} with one tree",
         metavar="N",
         stored=True,
         omitted=True,
@@ -255,7 +255,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
             split = cast("str | None", resolved.get("table_split", o.table_split))
             resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
     if o.rerank and not spec.loaded and o.learn_expand is None:
-        resolved["learn_expand"] = LEARN_EXPAND
+        resolved["learn_expand"] = LEARN_EXPAND if o.trees > 1 else LEARN_EXPAND_ALONE
     log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
     classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
     binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)
