@@ -6,6 +6,7 @@ import gzip
 import itertools
 import warnings
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
