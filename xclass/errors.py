@@ -27,5 +27,9 @@ class ModelError(XclassError):
     """Report a model file that cannot be read or written, or that learning cannot continue from."""
 
 
+class ClusterError(XclassError):
+    """Report a Ray cluster that cannot do what a run needs: no processors, no memory, other versions."""
+
+
 class XclassWarning(UserWarning):
     """Warn about the examples that a learner was given."""

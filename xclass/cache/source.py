@@ -21,6 +21,7 @@ from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..options.declare import option
 from ..system import leftovers
+from ..text import urls
 from ..text.reader import Reader as TextReader
 from ..text.text_format import TextFormat
 from . import cache_key
@@ -100,6 +101,10 @@ class Source:
                     "-c names the cache after the data file, and standard input has no name; give --cache_file FILE"
                 )
             self.path = f"{reader.paths[0]}.cache"
+        if self.path is not None and any(map(urls.is_url, self._files)):
+            raise UsageError(
+                f"{self.path}: no cache is kept of a URL, which may change unnoticed; copy the file, or leave -c out"
+            )
         if self.path is not None:
             leftovers.remove(os.path.realpath(self.path))
         if self.path is not None and os.path.exists(self.path):

@@ -33,7 +33,7 @@ from ..errors import DataError
 from ..model import model_header
 from ..options.declare import option
 from ..system import processors
-from . import parser, streams
+from . import parser, streams, urls
 from .streams import Stream, Wrapped
 from .text_format import FORMATS, BlockScanner, Chooser, TextFormat, vw_text
 
@@ -82,9 +82,9 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: byt
     line: list[bytes] = []  # pieces of an incomplete line, joined only once, because it may be gigabytes long
     with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
         if paths:
-            if not stat.S_ISREG(os.stat(paths[0]).st_mode):
+            if not urls.is_url(paths[0]) and not stat.S_ISREG(os.stat(paths[0]).st_mode):
                 return  # a named pipe can be read only once
-            file = closing.enter_context(open(paths[0], "rb", buffering=0))
+            file = closing.enter_context(urls.opened(paths[0]))
             stream = streams.decompressed(paths[0], file, closing)
         else:
             stream = streams.standard_input()
@@ -135,6 +135,7 @@ class Reader:
     lines_before : number of lines in the files before the one being read
     wrap : function that is called with each open file and returns a stream to read instead; None for none
     wrapped : the streams that `wrap` returned in this pass
+    lines_skipped : number of lines of the file that `wrap` skips
     bytes : bytes of text parsed in this pass
     parsing_seconds : seconds spent on parsing or waiting for it, in all passes
     parser : counts lines and malformed lines
@@ -170,6 +171,7 @@ class Reader:
         self.size: int | None = None
         self.wrap: Callable[[FileIO], Wrapped] | None = None
         self.wrapped: list[Wrapped] = []
+        self.lines_skipped = 0
         self._path = self.paths[0]
         self._done = 0  # bytes of the files before the one being read
         self._stream = stream
@@ -183,10 +185,9 @@ class Reader:
             assert path is not None
             self.name = path
             try:
-                status = os.stat(path)
+                sizes.append(_size(path))
             except OSError as error:
                 raise self._cannot_open(error) from None
-            sizes.append(status.st_size if stat.S_ISREG(status.st_mode) else None)
         self.name = self.paths[0] or "stdin"
         if sizes and None not in sizes:
             self.size = sum(filter(None, sizes))
@@ -289,7 +290,7 @@ class Reader:
         with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
             ended = False
             if self.rereadable and self._path is not None:
-                file = closing.enter_context(open(self._path, "rb", buffering=0))
+                file = closing.enter_context(urls.opened(self._path))
                 stream = streams.decompressed(self._path, file, closing)
                 text = np.empty(2 * FIRST_BLOCK, np.uint8)
                 filled, ended, _ = self._fill(stream, text, 0, len(text))
@@ -320,7 +321,7 @@ class Reader:
             count = processors.count() if self.format.parallel else 1
             self._scanners = [self.format.scanner(self.parser) for _ in range(count)]
         size, self._header_lines = header
-        self.parser.lines = self._header_lines
+        self.parser.lines = self._header_lines + self.lines_skipped
         return size
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
@@ -429,13 +430,14 @@ class Reader:
                     self._file = stream
             peeked, self._peeked = self._peeked, b""
             return streams.PeekedStream(peeked, stream) if peeked else stream
-        self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
+        file = closing.enter_context(urls.opened(self._path))
+        self._file = file
+        self._waits_for_full_blocks = urls.is_url(self._path) or stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         closing.callback(setattr, self, "_file", None)
-        self._waits_for_full_blocks = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         if self.wrap is not None:
-            self._file = self.wrap(self._file)
+            self._file = self.wrap(file)
             self.wrapped.append(self._file)
-        return streams.decompressed(self._path, self._file, closing)
+        return streams.decompressed(self._path, self._file or file, closing)
 
     def _cannot_open(self, error: OSError) -> DataError:
         """Return the error for a file that cannot be opened."""
@@ -443,4 +445,13 @@ class Reader:
             return DataError(f"{self.name}: there is no such file; check its name")
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self.name}: this is a directory; give a file of examples")
-        return DataError(f"{self.name}: the file cannot be opened ({error.strerror}); check its name and permissions")
+        reason = error.strerror or error
+        return DataError(f"{self.name}: the file cannot be opened ({reason}); check its name and permissions")
+
+
+def _size(path: str) -> int | None:
+    """Return the number of bytes of a file or URL, None if it is not known, as for a pipe."""
+    if urls.is_url(path):
+        return urls.size(path)
+    status = os.stat(path)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,68 @@
+"""The connection to a cluster: versions, waiting for processors, and workers that die."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from cluster_worker import Worker
+
+import xclass
+from xclass.cluster import session as sessions
+from xclass.errors import ClusterError, DataError, UsageError
+
+pytest.importorskip("ray", reason="the package ray is not installed")
+
+
+def test_results_come_in_order_although_workers_die(session, tmp_path):
+    one = session()
+    workers = one.actors(Worker, 2, str(tmp_path))
+    assert list(one.results([worker.die_once.remote() for worker in workers], workers)) == [(0, 1), (1, 2)]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_error_in_a_worker_is_raised_as_it_was(session, tmp_path):
+    one = session()
+    workers = one.actors(Worker, 2, str(tmp_path))
+    with pytest.raises(DataError) as caught:
+        list(one.results([worker.fail.remote() for worker in workers], workers))
+    assert type(caught.value) is DataError
+    assert caught.value.args == ("x.vw:1: wrong", "second line")
+
+
+def test_a_cluster_without_processors_is_waited_for_and_given_up(session, tmp_path):
+    one = session(ray_timeout=0.2)
+    with pytest.raises(
+        ClusterError, match=r"waiting for a processor for \d of 9 workers: the cluster has 4 processors"
+    ):
+        one.actors(Worker, 9, str(tmp_path))
+    assert one.said
+    assert one.said[0].startswith("waiting for a processor")
+
+
+def test_another_version_on_a_node_is_refused_by_name(session, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import xclass\nxclass.__version__ = '0.0.1'\n")
+    path = f"{tmp_path}:{os.environ['PYTHONPATH']}"  # Python runs the module above when a worker starts
+    with pytest.raises(ClusterError) as caught:
+        session(environment={"env_vars": {"PYTHONPATH": path}})
+    lines = caught.value.args
+    assert "other versions" in lines[0]
+    assert len(lines) == 3  # two nodes
+    assert re.fullmatch(rf"  node \S+ has xclass 0\.0\.1, this process has {xclass.__version__}", lines[1])
+
+
+def test_versions_are_compared_node_by_node():
+    own = sessions.versions()
+    sessions.check_versions(["10.0.0.1"], [own])
+    with pytest.raises(ClusterError) as caught:
+        sessions.check_versions(["10.0.0.1", "10.0.0.2"], [own, {**own, "numpy": "1.0", "Python": "3.1"}])
+    assert [line.split(",")[0] for line in caught.value.args[1:]] == [
+        "  node 10.0.0.2 has Python 3.1", "  node 10.0.0.2 has numpy 1.0"
+    ]  # fmt: skip
+
+
+def test_ray_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(UsageError, match=r"pip install 'xclass\[ray\]'"):
+        sessions.imported()

@@ -1,0 +1,1 @@
+"""Spread a run over the workers of a Ray cluster."""

@@ -1,0 +1,308 @@
+"""Connect to a Ray cluster or start one, check that its nodes run the same versions, and wait for its workers.
+
+    with Session(options, console.info) as session:                  # options: `cluster.options.Options`
+        workers = session.actors(Worker, options.workers, argument)  # one processor each; restarted if they die
+        refs = [worker.learn.remote(...) for worker in workers]
+        for i, result in session.results(refs, workers): ...         # in the order of `refs`
+        (names,) = session.call(list_names, path)                    # a function that is run once, on any node
+
+Idea      Ray does all of the scheduling, transport and restarting. A method that was running when its worker died is
+          called again in the restarted worker, so methods have to be functions of their arguments. An exception of
+          xclass that is raised in a worker is raised again here as it was.
+Waiting   A worker without a processor is waited for, and a message says what is missing. After `ray_timeout` seconds
+          in which a worker has none, the run ends with an error.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import numba
+import numpy as np
+
+from .. import __version__
+from ..errors import ClusterError, UsageError, XclassError
+from .options import Options
+
+NOTICE_SECONDS = 5.0  # time until the user is told what the run waits for
+LOCAL_STORE = 512 << 20  # least bytes of the object store of a Ray on this machine
+
+
+def imported() -> Any:
+    """Return the module `ray`; raise UsageError if it is not installed."""
+    try:
+        import ray
+    except ImportError:
+        raise UsageError("--workers needs the package ray; install it, `pip install 'xclass[ray]'`") from None
+    return ray
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that have to be the same on all nodes, because learning depends on them."""
+    return {
+        "Python": platform.python_version(),
+        "xclass": __version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+    }
+
+
+class Session:
+    """Hold a connection to a Ray cluster; leave the `with` block to end it.
+
+    A program that has called `ray.init` itself keeps its connection.
+
+    Parameters
+    ----------
+    options : options of the cluster
+    say : called with lines for the user
+    environment : runtime environment of the workers, as for `ray.init`; None for that of this process
+
+    Raises
+    ------
+    ClusterError
+        if there is no cluster at the address, or its nodes have other versions than this process.
+    """
+
+    def __init__(self, options: Options, say: Callable[[str], None], environment: dict[str, Any] | None = None) -> None:
+        self._ray = imported()
+        self._options = options
+        self._say = say
+        self._environment = environment
+        self._owner = False
+        self._actors: list[Any] = []
+
+    def __enter__(self) -> Session:
+        try:
+            if not self._ray.is_initialized():
+                self._connect()
+                self._owner = True
+            self._check_versions()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers, and the connection and the local Ray if they belong to this session."""
+        if self._ray.is_initialized():
+            for actor in self._actors:
+                self._ray.kill(actor)
+        self._actors = []
+        if self._owner:
+            self._owner = False
+            self._ray.shutdown()
+
+    def _connect(self) -> None:
+        """Open the connection to the cluster, or start a Ray on this machine."""
+        address = self._options.ray or os.environ.get("RAY_ADDRESS") or "local"
+        common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if address.startswith("ray://"):
+            common = {}
+        elif address == "local":
+            common |= {"num_cpus": self._options.workers, "include_dashboard": False}
+        try:
+            self._ray.init(address=address, **common)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError, AssertionError) as error:
+            reason = " ".join(str(error).split())
+            if address == "local":
+                raise ClusterError(f"Ray cannot be started on this machine: {reason}") from None
+            raise ClusterError(
+                f"--ray {address}: no connection to a Ray cluster ({reason}); start one, `ray start --head`, or leave "
+                "--ray out for a Ray on this machine"
+            ) from None
+
+    def _check_versions(self) -> None:
+        """Raise ClusterError if a node has other versions than this process."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        task = self._ray.remote(versions)
+        nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        on_nodes = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+        refs = [task.options(num_cpus=0, scheduling_strategy=node, **self._runtime()).remote() for node in on_nodes]
+        check_versions([node["NodeManagerAddress"] for node in nodes], [self.get(ref) for ref in refs])
+
+    def _runtime(self) -> dict[str, Any]:
+        """Return the options of tasks and workers that choose their environment."""
+        return {} if self._environment is None else {"runtime_env": self._environment}
+
+    # work
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function on any node, with this session's environment, and return its result."""
+        task = self._ray.remote(function).options(num_cpus=0, max_retries=-1, **self._runtime())
+        return self.get(task.remote(*arguments))
+
+    def task(self, function: Callable[..., Any]) -> Any:
+        """Return a remote function that takes one processor and is run again if its worker dies."""
+        return self._ray.remote(function).options(num_cpus=1, max_retries=-1, **self._runtime())
+
+    def put(self, value: Any) -> Any:
+        """Put a value into the object store, once for all workers, and return its reference."""
+        try:
+            return self._ray.put(value)
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def actors(self, kind: type, count: int, *arguments: Any) -> list[Any]:
+        """Start workers and wait until all have a processor.
+
+        Parameters
+        ----------
+        kind : class of the workers. It has a method `ping`, which returns at once
+        count : number of workers
+        arguments : of the constructor, which is also called when a worker is restarted; before them comes the number
+            of the worker, from 1
+
+        Returns
+        -------
+        Handles of the actors. A method that a worker could not complete is called again in the restarted worker.
+        """
+        remote = self._ray.remote(
+            num_cpus=1, max_restarts=-1, max_task_retries=-1, concurrency_groups={"health": 1}, **self._runtime()
+        )(kind)
+        workers = [remote.remote(number, *arguments) for number in range(1, count + 1)]
+        self._actors += workers
+        refs = [worker.ping.options(concurrency_group="health").remote() for worker in workers]
+        self._wait(refs, lambda waiting: self._missing(len(waiting), count))
+        return workers
+
+    def results(self, refs: Sequence[Any], workers: Sequence[Any] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the position and the result of each reference, in order.
+
+        Parameters
+        ----------
+        refs : references to results
+        workers : for each reference, the worker that computes it; None for tasks
+        """
+        for i, ref in enumerate(refs):
+            if workers is None:
+                self._wait([ref], lambda waiting: self._missing(len(waiting), len(refs)))
+            else:
+                self._wait_for_worker(ref, workers[i], i + 1, len(workers))
+            yield i, self.get(ref)
+
+    def get(self, ref: Any) -> Any:
+        """Return the result of a reference; raise the error of xclass that it ended with."""
+        try:
+            return self._ray.get(ref)
+        except Exception as error:
+            raise self._explained(error) from getattr(error, "cause", None)
+
+    def _explained(self, error: Exception) -> Exception:
+        """Return the error to raise for an error of Ray or of a worker."""
+        exceptions = self._ray.exceptions
+        cause = getattr(error, "cause", None)
+        while isinstance(cause, exceptions.RayTaskError):
+            cause = cause.cause
+        if isinstance(cause, XclassError):
+            return cause
+        if isinstance(error, XclassError):
+            return error
+        full = (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError)
+        if isinstance(error, full) or isinstance(cause, full):
+            return ClusterError(
+                f"the object store of the cluster is full, and so is the disk to which it spills ({_short(error)}); "
+                "give the nodes more, `ray start --object-store-memory BYTES`, or choose a smaller model, -b"
+            )
+        if isinstance(error, (exceptions.OutOfMemoryError,)):
+            return ClusterError(f"a worker was ended because its node has too little memory: {_short(error)}")
+        if isinstance(cause, MemoryError):
+            return ClusterError(f"a worker has not enough memory ({cause}); try a smaller -b")
+        if isinstance(error, exceptions.RaySystemError | exceptions.RayActorError | exceptions.ObjectLostError):
+            return ClusterError(f"the cluster has failed: {_short(error)}")
+        return error
+
+    # waiting
+
+    def _wait(self, refs: Sequence[Any], missing: Callable[[Sequence[Any]], str]) -> None:
+        """Wait until all references are ready; `missing` describes what those that are not wait for."""
+        waiting = list(refs)
+        last = started = time.monotonic()
+        noticed = False
+        while waiting:
+            ready, waiting = self._ray.wait(
+                waiting, num_returns=len(waiting), timeout=min(NOTICE_SECONDS, self._left(started))
+            )
+            now = time.monotonic()
+            if ready:
+                last = now
+            if not waiting:
+                return
+            if not noticed and now - last >= min(NOTICE_SECONDS, self._options.ray_timeout):
+                self._say(missing(waiting))
+                noticed = True
+            if now - last >= self._options.ray_timeout:
+                raise self._gave_up(missing(waiting))
+
+    def _left(self, since: float) -> float:
+        """Return the seconds of --ray_timeout that are left since a time, at least a little."""
+        return max(0.1, self._options.ray_timeout - (time.monotonic() - since))
+
+    def _gave_up(self, missing: str) -> ClusterError:
+        """Return the error for a wait that was too long."""
+        return ClusterError(
+            f"{missing}; gave up after {self._options.ray_timeout:g} seconds (--ray_timeout); give fewer --workers, or "
+            "add nodes to the cluster"
+        )
+
+    def _missing(self, waiting: int, count: int) -> str:
+        """Describe a wait for processors."""
+        total = int(self._ray.cluster_resources().get("CPU", 0))
+        free = int(self._ray.available_resources().get("CPU", 0))
+        return (
+            f"waiting for a processor for {waiting} of {count} workers: the cluster has {total} processors, "
+            f"{free} of them free"
+        )
+
+    def _wait_for_worker(self, ref: Any, worker: Any, number: int, count: int) -> None:
+        """Wait for the result of a worker, as long as the worker has a processor."""
+        silent_since: float | None = None
+        noticed = False
+        while not self._ray.wait([ref], timeout=NOTICE_SECONDS)[0]:
+            ping = worker.ping.options(concurrency_group="health").remote()
+            if self._ray.wait([ping], timeout=NOTICE_SECONDS)[0]:
+                silent_since, noticed = None, False
+                continue
+            silent_since = silent_since or time.monotonic()
+            missing = f"worker {number} is not running; {self._missing(1, count)}"
+            if not noticed:
+                self._say(missing)
+                noticed = True
+            if time.monotonic() - silent_since >= self._options.ray_timeout:
+                raise self._gave_up(missing)
+
+
+def check_versions(addresses: Sequence[str], found: Sequence[dict[str, str]]) -> None:
+    """Raise ClusterError if a node has another version than this process.
+
+    Parameters
+    ----------
+    addresses : of the nodes
+    found : what `versions` returns on each of them
+    """
+    own = versions()
+    lines = [
+        f"  node {address} has {name} {other[name]}, this process has {own[name]}"
+        for address, other in zip(addresses, found, strict=True)
+        for name in own
+        if other[name] != own[name]
+    ]
+    if lines:
+        raise ClusterError("nodes of the cluster have other versions; install the same everywhere:", *lines)
+
+
+def _short(error: Exception) -> str:
+    """Return the first line of the message of an error."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,240 @@
+"""Find the files of the data, deal them to parts, and read a part; only workers open files, never the driver.
+
+    paths = session.call(expand, patterns)                # patterns and URLs -> paths, in order
+    sizes = session.call(sizes_of, paths)                 # bytes; None where unknown
+    parts = deal(paths, sizes, count, splittable)         # `Part`s, as many as there are workers
+    for batch, line in PartReader(part, config, names).after(position): ...   # in the worker
+
+Idea      A part is a list of whole files or, if there are fewer files than parts, a range of bytes of one file, which
+          holds the lines that begin in it. The position of an example in its part is its line number, counted over the
+          files of the part; in a range it is the line number in the whole file. A reader can begin after any position,
+          so a worker that takes the place of another reads what that one would have read next.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+from collections.abc import Iterator, Sequence
+from io import FileIO
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..api.configuration import Config, LabelRange, feature_bits
+from ..array_types import Int64s
+from ..data import batch_ops
+from ..data.batch import Batch
+from ..data.class_names import Names
+from ..errors import DataError, UsageError
+from ..formats import detect
+from ..text import reader, urls
+
+PEEKED = 1 << 18  # bytes of the first file that show what the labels are
+CHUNK = 1 << 20  # bytes read at a time while lines are counted
+
+
+class Part(NamedTuple):
+    """Hold the data that one worker learns from."""
+
+    number: int  # from 1
+    paths: tuple[str, ...]
+    begin: int = 0  # bytes of the only file that belong to it: the lines that begin at or after this one,
+    end: int | None = None  # and before this one; None for all
+
+
+# -- functions that run on a node of the cluster
+
+
+def expand(patterns: Sequence[str]) -> list[str]:
+    """Return the paths that patterns and URLs stand for, those of a pattern in order.
+
+    Raises
+    ------
+    DataError
+        if nothing matches a pattern.
+    """
+    paths: list[str] = []
+    for pattern in patterns:
+        is_url = urls.is_url(pattern)
+        marks = "*[" if is_url else "*?["  # a question mark in a URL begins its query
+        if not any(mark in pattern for mark in marks) or (not is_url and os.path.exists(pattern)):
+            paths.append(pattern)
+            continue
+        if is_url:
+            system, path = urls.file_system(pattern)
+            matches = sorted(str(system.unstrip_protocol(match)) for match in system.glob(path))
+        else:
+            matches = sorted(glob.glob(pattern, recursive=True))
+        if not matches:
+            raise DataError(f"{pattern}: no file matches; check the pattern, and that every node can read the files")
+        paths += matches
+    return paths
+
+
+def sizes_of(paths: Sequence[str]) -> list[int | None]:
+    """Return the bytes of files, None where unknown or unreadable; who reads the file reports errors."""
+    sizes: list[int | None] = []
+    for path in paths:
+        try:
+            sizes.append(urls.size(path) if urls.is_url(path) else os.stat(path).st_size)
+        except (OSError, DataError):
+            sizes.append(None)
+    return sizes
+
+
+def first_lines(path: str) -> bytes:
+    """Return the decompressed beginning of a file, empty if it cannot be read."""
+    peeked = bytearray()
+    reader.peek_labels((path,), _Collector(peeked), bytearray())
+    return bytes(peeked)
+
+
+class _Collector:
+    """Collect lines until there are `PEEKED` bytes, as a detector for `reader.peek_labels`."""
+
+    def __init__(self, into: bytearray) -> None:
+        self._into = into
+
+    @property
+    def classes(self) -> bool | None:
+        """Return True when there are enough bytes."""
+        return True if len(self._into) >= PEEKED else None
+
+    def add(self, line: bytes, /) -> None:
+        """Take a line."""
+        self._into += line + b"\n"
+
+
+# -- parts
+
+
+def deal(paths: Sequence[str], sizes: Sequence[int | None], count: int, splittable: bool) -> list[Part]:
+    """Deal files to parts: whole files in turn, or ranges of files if there are fewer files than parts.
+
+    Parameters
+    ----------
+    paths, sizes : files and their bytes
+    count : number of parts
+    splittable : whether the format allows to begin at any line
+
+    Raises
+    ------
+    UsageError
+        if there are fewer files than parts and a file cannot be split.
+    """
+    if len(paths) >= count:
+        return [Part(number + 1, tuple(paths[number::count])) for number in range(count)]
+    parts: list[Part] = []
+    for i, (path, size) in enumerate(zip(paths, sizes, strict=True)):
+        pieces = count * (i + 1) // len(paths) - count * i // len(paths)
+        if pieces > 1 and (size is None or not splittable or path.endswith((".gz", ".zst"))):
+            raise UsageError(
+                f"there are {count} workers and {len(paths)} data file{'s' * (len(paths) > 1)}, and {path} cannot be "
+                f"split: only plain files of VW text can; give at least {count} files, or --workers {len(paths)}"
+            )
+        for k in range(pieces):
+            begin = 0 if k == 0 else (size or 0) * k // pieces
+            end = None if k == pieces - 1 else (size or 0) * (k + 1) // pieces
+            parts.append(Part(len(parts) + 1, (path,), begin, end))
+    return parts
+
+
+class PartReader:
+    """Read a part, in a worker.
+
+    Parameters
+    ----------
+    part : the part
+    config : options of the run
+    names : names of classes, to which new ones are added if it grows
+    label_range : labels that the learner accepts
+
+    Attributes
+    ----------
+    reader : reader of the files, made when the reading begins
+    """
+
+    def __init__(self, part: Part, config: Config, names: Names, label_range: LabelRange) -> None:
+        self.part = part
+        self._config, self._names, self._label_range = config, names, label_range
+        self.reader: reader.Reader | None = None
+
+    def after(self, position: int) -> Iterator[tuple[Batch, Int64s]]:
+        """Yield the batches of the examples after a position, with the position of each example, int64[n].
+
+        Parameters
+        ----------
+        position : the position after which to begin, 0 for the beginning
+        """
+        config = self._config
+        options = reader.Options(
+            data=self.part.paths, format=config.reader.format, label_column=config.reader.label_column
+        )
+        text = self.reader = reader.Reader(
+            options, config.parser, feature_bits(config), config.reduction.labels == "multiclass", *self._label_range,
+            names=self._names, choose=detect.chooser(options),
+        )  # fmt: skip
+        if self.part.begin or self.part.end is not None:
+            text.wrap = lambda file: _Range(file, self.part)
+            text.lines_skipped = _count_lines(self.part.paths[0], self.part.begin)
+        for batch in text:
+            line = batch.line + text.lines_before
+            low = int(np.searchsorted(line, position, side="right")) if position else 0
+            if low < batch.n:
+                yield batch_ops.cut(batch, low, batch.n), line[low:]
+
+
+class _Range(io.RawIOBase):
+    """Read the lines of a file that begin in the range of a part."""
+
+    def __init__(self, file: FileIO, part: Part) -> None:
+        self._file = file
+        self._begin = self._at = _line_at_or_after(file, part.begin)
+        self._end = None if part.end is None else _line_at_or_after(file, part.end)
+        file.seek(self._begin)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]  # no other types are passed
+        """Read into `buffer` and return the number of bytes read, 0 at the end of the range."""
+        view = memoryview(buffer)
+        size = self._file.readinto(view if self._end is None else view[: self._end - self._at]) or 0
+        self._at += size
+        return size
+
+    def tell(self) -> int:
+        """Return the number of bytes read."""
+        return self._at - self._begin
+
+    def digest(self) -> None:
+        """Return None, because the whole file is not read."""
+
+
+def _line_at_or_after(file: Any, byte: int) -> int:
+    """Return where the first line begins that begins at a byte of an open file or later."""
+    if byte == 0:
+        return 0
+    at = byte - 1
+    file.seek(at)
+    while chunk := file.read(CHUNK):
+        found = chunk.find(b"\n")
+        if found >= 0:
+            return int(at + found + 1)
+        at += len(chunk)
+    return at
+
+
+def _count_lines(path: str, byte: int) -> int:
+    """Return the number of lines of a file that begin before a byte of it."""
+    count = 0
+    with urls.opened(path) as file:
+        left = _line_at_or_after(file, byte)
+        file.seek(0)
+        while left > 0 and (chunk := file.read(min(left, CHUNK))):
+            count += chunk.count(b"\n")
+            left -= len(chunk)
+    return count
