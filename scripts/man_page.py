@@ -13,7 +13,7 @@ from pathlib import Path
 
 from xclass import __version__
 from xclass.cli import command as cli
-from xclass.cli import help_text, merge
+from xclass.cli import help_text, option_text, subcommands
 from xclass.options.declare import Option
 
 PAGE = Path(__file__).parent.parent / "docs" / "xclass.1"
@@ -21,6 +21,7 @@ EXIT_STATUS = (
     ("0", "The run ended well. A closed pipe is no error."),
     ("1", "The data, the model or a file is at fault."),
     ("2", "The command line is at fault."),
+    ("3", "xclass compare has found a run that is worse than the first."),
     ("70", "There is an error in xclass itself."),
     ("130, 143", "The run was ended by Ctrl-C, or by SIGTERM; what was learned is in MODEL.interrupted."),
 )
@@ -53,8 +54,10 @@ def page() -> str:
         if section.summary:
             lines.append(_escaped(f"{section.summary[:1].upper()}{section.summary[1:]}."))
         for option in section.options.values():
-            lines += [".TP", f".B {_escaped(help_text.synopsis(option))}", _escaped(_sentences(option))]
-    lines += ['.SS "Subcommands, as the first word"', ".TP", f".B {_escaped(merge.USAGE)}", _escaped(merge.INTRO)]
+            lines += [".TP", f".B {_escaped(option_text.synopsis(option))}", _escaped(_sentences(option))]
+    lines.append('.SS "Subcommands, as the first word"')
+    for subcommand in subcommands.SUBCOMMANDS:
+        lines += [".TP", f".B {_escaped(subcommand.usage)}", _escaped(subcommand.intro)]
     lines.append('.SS "Help"')
     for flag, text in help_text.HELP:
         lines += [".TP", f".B {_escaped(flag)}", _escaped(f"{text[:1].upper()}{text[1:]}.")]
@@ -70,7 +73,7 @@ def _sentences(option: Option) -> str:
     text = f"{option.help[:1].upper()}{option.help[1:]}."
     text += " May be repeated." if option.repeated else ""
     text += "".join(f" Another name is {alias}." for alias in option.aliases)
-    default = help_text.default_of(option)
+    default = option_text.default_of(option)
     return text + (f" Default: {default}." if default else "")
 
 

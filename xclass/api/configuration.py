@@ -44,6 +44,7 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
     ("-p --predictions", "learn(), learn_many(), predict() and predict_many() return the predictions"),
     ("-r --raw_predictions", "call scores()"),
     ("-P --progress --quiet --timing", "a Learner prints nothing; see average_loss"),
+    ("--summary --curve --per_class --errors --most_errors", "call evaluate(path), or compare predictions and labels"),
     ("--passes", "call learn_file(path, passes=N), or learn_many() and end_pass() for each pass"),
     (
         "--holdout_off --holdout_period --holdout_after --early_terminate --keep_last --save_last_pass",
@@ -98,13 +99,14 @@ class LearnerUse(NamedTuple):
 
     Attributes
     ----------
-    scores, exact_prediction, weights_only : see `Wanted`
+    scores, exact_prediction, weights_only, example_probabilities : see `Wanted`
     passes, loaded, testing : see `LearnerSpec`
     """
 
     scores: bool = False
     exact_prediction: bool = True
     weights_only: bool = False
+    example_probabilities: bool = False
     passes: int = 1
     loaded: bool = False
     testing: bool = False
@@ -143,7 +145,9 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         name=name,
         options=getattr(config, name),
         binary=config.learner,
-        wanted=Wanted(config.listing_options, use.scores, use.exact_prediction, use.weights_only),
+        wanted=Wanted(
+            config.listing_options, use.scores, use.exact_prediction, use.weights_only, use.example_probabilities
+        ),
         given=config.given & _options_of_learners(config),
         seed=config.run.random_seed,
         names=tuple(config.parser.label_names()),

@@ -73,6 +73,7 @@ class Progress:
     held_out_log_loss_sum : the same of held-out examples
     first_labels : the first different labels, three at most, float32
     holdout : losses of the held-out examples, or None
+    row_positions : positions in the batch counted last of the examples for which a row was due
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Progress:
         self.log_loss_sum: float | None = None
         self.held_out_log_loss_sum = 0.0
         self.first_labels: list[np.float32] = []
+        self.row_positions: list[int] = []
         self._due = float(schedule.first) if schedule is not None else math.inf
         self._since_loss = 0.0
         self._since_weight = 0.0  # labelled_weight at the last row
@@ -187,6 +189,7 @@ class Progress:
         task : the task of n examples
         highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
         """
+        self.row_positions = []
         batch, prediction = task.batch, task.prediction
         assert prediction is not None  # the stages have set it
         if batch.n == 1 and self._count_single(task):
@@ -322,6 +325,7 @@ class Progress:
             with np.errstate(over="ignore"):  # after an overflow to infinity no further row is due
                 now = np.float32(total[i])
                 self._due = float(now + self.schedule.step if self.schedule.additive else now * self.schedule.step)
+            self.row_positions.append(i)
             begin = i + 1
         self._since_loss = running_sums(self._since_loss, losses[begin:])[-1]
         if scored_held_out is not None and self.holdout is not None:

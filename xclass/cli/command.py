@@ -40,6 +40,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     from ..reductions import presets, registry
     from ..run import passes, shuffle, timing
     from ..run.inspect import readable_model, tree_dump
+    from ..run.results import options as results
     from ..run.run import Options as RunOptions
     from ..text import reader
 
@@ -53,6 +54,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
         "readable": readable_model.Options,
         "tree_dump": tree_dump.Options,
         "timing": timing.Options,
+        "results": results.Options,
     }
     groups.update({group: options for group, options in configuration.option_groups().items() if group not in groups})
     return groups, registry.REDUCTIONS
@@ -145,7 +147,10 @@ def read_names(given: dict[str, Any], flags: Mapping[str, str]) -> None:
 
 def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
     """Raise UsageError if an output file is the file that --named_labels was read from."""
-    for flag in ("-f", "-p", "-r", "--readable_model", "--invert_hash", "--calibration", "--save_tree"):
+    for flag in (
+        "-f", "-p", "-r", "--readable_model", "--invert_hash", "--calibration", "--save_tree", "--summary", "--curve",
+        "--per_class", "--errors",
+    ):  # fmt: skip
         other = given.get(flags[flag])
         if isinstance(other, str) and os.path.realpath(other) == os.path.realpath(path):
             raise UsageError(f"{flag} {other} would write over the names of --named_labels: give another file")

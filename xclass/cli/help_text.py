@@ -13,7 +13,7 @@ import click
 from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, options_of
 from ..system import terminal
-from . import subcommands
+from . import option_text, subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
     from ..reductions.core.base import Reduction
@@ -39,6 +39,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Default reduction", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
     ("Output and progress", ("run", "timing", "readable", "tree_dump"), ()),
+    ("Results as files", ("results",), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     (LEARNER, ("learner",), ()),
@@ -84,26 +85,6 @@ def sections(groups: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduc
     return arranged
 
 
-def synopsis(option: Option) -> str:
-    """Return an option's flags and the name of its value: `-b, --bit_precision B`."""
-    names = ", ".join(sorted(option.flags, key=len))
-    if option.kind is bool:
-        return names
-    value = option.metavar or (
-        "|".join(option.choices) if option.choices else {int: "N", float: "X"}.get(option.kind, "TEXT")
-    )
-    return f"{names} {value}"
-
-
-def default_of(option: Option) -> str:
-    """Return an option's default as the help shows it, or an empty string if there is none to show."""
-    if option.default_text is not None:
-        return option.default_text
-    if option.kind is bool or option.default in (None, ()):
-        return ""
-    return format(option.default, "g") if isinstance(option.default, float) else str(option.default)
-
-
 class HelpCommand(click.Command):
     """Define a click command whose help lists the options by section."""
 
@@ -130,16 +111,15 @@ def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str
     reductions = [section for section in sections if section.record is not None and section.summary]
     with formatter.section("Reductions, for K classes"):
         first = [("--multiclass [K]", "the default: trees propose, one scorer per class decides")]
-        chosen = [(synopsis(next(iter(section.options.values()))), section.summary) for section in reductions]
+        chosen = [
+            (option_text.synopsis(next(iter(section.options.values()))), section.summary) for section in reductions
+        ]
         formatter.write_dl([*(first if "--multiclass" in declared else ()), *chosen])
     with formatter.section("Common options"):
         common = [declared[flag] for flag in COMMON if flag in declared]
-        formatter.write_dl([(synopsis(option), _brief(option)) for option in common], col_max=34)
-    if subcommands.SUBCOMMANDS:
-        with formatter.section("Subcommands, as the first word"):
-            formatter.write_dl(
-                [(subcommand.name, subcommand.summary) for subcommand in subcommands.SUBCOMMANDS], col_max=34
-            )
+        formatter.write_dl([(option_text.synopsis(option), _brief(option)) for option in common], col_max=34)
+    with formatter.section("Subcommands, as the first word; xclass --help SUBCOMMAND explains one"):
+        formatter.write_text(", ".join(subcommand.name for subcommand in subcommands.SUBCOMMANDS))
     with formatter.section("Help"):
         formatter.write_dl(HELP, col_max=34)
     return _coloured(formatter.getvalue())
@@ -174,7 +154,7 @@ def of_reduction(
     record = section.record
     flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}
     chooser = flags["--" + name]
-    formatter.write(f"Usage: xclass {synopsis(chooser)} [OPTIONS] [DATA]\n\n")
+    formatter.write(f"Usage: xclass {option_text.synopsis(chooser)} [OPTIONS] [DATA]\n\n")
     about = chooser.help if name in presets else f"{record.title}: {record.summary}"
     formatter.write_text(f"{about[:1].upper()}{about[1:]}.")
     own = [chooser, *(option for option in section.options.values() if option != chooser)]
@@ -202,7 +182,9 @@ def _write_section(formatter: click.HelpFormatter, section: Section, options: It
     with formatter.section(section.title):
         if section.summary:
             formatter.write_text(f"{section.summary[:1].upper()}{section.summary[1:]}.")
-        formatter.write_dl([(synopsis(option), _help_text(option)) for option in options], col_max=34)
+        formatter.write_dl(
+            [(option_text.synopsis(option), option_text.description(option)) for option in options], col_max=34
+        )
 
 
 def _coloured(text: str) -> str:
@@ -216,14 +198,5 @@ def _coloured(text: str) -> str:
 
 def _brief(option: Option) -> str:
     """Return the first sentence of an option's help, and its default if that is short."""
-    default = default_of(option)
+    default = option_text.default_of(option)
     return option.help.split(". ")[0] + (f" [default: {default}]" if default and ";" not in default else "")
-
-
-def _help_text(option: Option) -> str:
-    notes = [f"also {alias}" for alias in option.aliases]
-    if option.repeated:
-        notes.append("may be repeated")
-    if default_of(option):
-        notes.append(f"default: {default_of(option)}")
-    return option.help + (f" [{'; '.join(notes)}]" if notes else "")

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
 from ..errors import UsageError
 from ..options import words as option_words
-from ..options.declare import Option, option, options_of
+from ..options.declare import option, options_of
+from . import option_text
 
 USAGE = "xclass merge [--base FILE] -f FILE MODEL..."
 INTRO = (
@@ -19,7 +18,6 @@ INTRO = (
     "weights, weighted by the squared gradients that each model has added to AdaGrad's sum; counts are added. With "
     "--base, the models have continued from that model by -i, and what it holds is counted once."
 )
-HELP = ("-h, --help", "show this text")
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def run(words: Sequence[str]) -> int:
     """
     declared = options_of(Options)
     if {"-h", "--help"} & set(words):
-        print(help_text(declared))
+        print(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
     given, models = option_words.read(declared, words)
     path = _checked_target(given, models)
@@ -79,14 +77,3 @@ def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
         if os.path.realpath(other) == os.path.realpath(path) and os.path.isfile(path):
             raise UsageError(f"-f {path} would write over a model that is merged; give another file")
     return path
-
-
-def help_text(declared: dict[str, Option]) -> str:
-    """Return the text of `xclass merge --help`."""
-    formatter = click.HelpFormatter(max_width=100)
-    formatter.write(f"Usage: {USAGE}\n\n")
-    formatter.write_text(INTRO)
-    with formatter.section("Options"):
-        names = [", ".join(one.flags) + (f" {one.metavar}" if one.metavar else "") for one in declared.values()]
-        formatter.write_dl([*zip(names, (one.help for one in declared.values()), strict=True), HELP], col_max=34)
-    return formatter.getvalue().rstrip()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from . import merge
+from . import compare, merge
 
 
 class Subcommand(NamedTuple):
@@ -17,9 +17,17 @@ class Subcommand(NamedTuple):
 
     name: str
     summary: str  # one line for the help
+    usage: str  # the command line, for the man page
+    intro: str  # what it does, in whole sentences, for the man page
     run: Callable[[Sequence[str]], int]  # called with the words after the name; returns the exit status
 
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
-    Subcommand("merge", "merge models that learned apart into one: xclass merge --help", merge.run),
-)
+    Subcommand(
+        "merge", "merge models that learned apart into one", merge.USAGE, merge.INTRO, merge.run
+    ),
+    Subcommand(
+        "compare", "test whether runs differ in their errors", compare.USAGE, compare.INTRO,
+        compare.run,
+    ),
+)  # fmt: skip

@@ -5,7 +5,8 @@ The model is saved first; failures to write other files are reported afterwards.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from ..api import model_contents
 from ..api.configuration import Config
@@ -23,6 +24,8 @@ from .inspect.tree_dump import TreeDump
 from .label_notes import LabelNotes
 from .report import console, table_occupancy
 from .report.console import Console
+from .results import summary as summary_record
+from .results.recorder import Recorder
 from .signals import SignalHandler
 from .timing import Stopwatch
 
@@ -42,6 +45,7 @@ class RunParts(NamedTuple):
     stopwatch: Stopwatch
     inspector: RunInspector | None
     tree_dump: TreeDump
+    recorder: Recorder
 
 
 def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
@@ -64,11 +68,12 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
     try:
         for result in run.model.reduction.results():
             result.write()
-        lines = run.model.reduction.summary()
-        if not o.quiet and not isinstance(error, BrokenPipeError):
-            vw_summary = console.summary(run.config, run.progress, run.model.reduction)
-            for line in [*vw_summary, *lines, *_additional_summary(run, seconds)]:
+        shows_summary = not o.quiet and not isinstance(error, BrokenPipeError)
+        lines = _summary(run, seconds) if shows_summary or run.recorder.options.summary is not None else []
+        if shows_summary:
+            for line in lines:
                 run.console.line(line)
+        run.recorder.write(partial(_record, run, error, seconds, lines))
     except Exception as caught:  # raised after the model is saved
         write_error = caught
     for line in [*([] if o.vw_exact else run.labels.warnings()), *run.reader.report()]:
@@ -126,14 +131,29 @@ def _restore_contents(run: RunParts, contents: Contents) -> None:
         run.inspector.attach(run.model.reduction)
 
 
-def _additional_summary(run: RunParts, seconds: float) -> list[str]:
-    """Return the lines of the summary that VW does not have."""
+def _record(run: RunParts, error: BaseException | None, seconds: float, lines: list[str]) -> dict[str, Any]:
+    """Return the summary of a run for programs."""
+    status, reason = "finished", None
+    if run.signals.stopped is not None:
+        status, reason = "stopped", run.signals.stopped.name
+    if error is not None:
+        status, reason = "failed", str(error)
+    record = summary_record.record(
+        run.config, run.model.reduction, run.progress, run.reader.name, status, reason, [line for line in lines if line]
+    )
+    return {**record, **summary_record.costs(seconds, run.stopwatch.seconds, console.peak_memory())}
+
+
+def _summary(run: RunParts, seconds: float) -> list[str]:
+    """Return the lines of the summary: those of VW first."""
     text = run.config.readable
     saves = any(path is not None for path in (run.config.run.final_regressor, text.readable_model, text.invert_hash))
     reduction, slots = run.model.reduction, []
     if isinstance(reduction, Inspectable) and reduction.tables:
         slots = [table_occupancy.line(reduction.tables, reduction.rule)]
     return [
+        *console.summary(run.config, run.progress, reduction),
+        *reduction.summary(),
         *console.best_pass(run.progress, run.saver.saved_pass() if saves else None, run.signals.stopped is not None),
         *slots,
         *run.skipped_steps.lines(),

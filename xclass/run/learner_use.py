@@ -13,6 +13,7 @@ def of_run(config: Config) -> LearnerUse:
     return LearnerUse(
         scores=run.raw_predictions is not None,
         exact_prediction=run.predictions is not None or "progress" in config.given,
+        example_probabilities=config.results.needs_probabilities and config.reduction.probabilities,
         weights_only=bool(run.testonly and run.final_regressor is None and not writes_text),
         passes=config.passes.passes,
         loaded=run.initial_regressor is not None,

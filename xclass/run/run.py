@@ -52,6 +52,8 @@ from .predictions import files as outputs
 from .predictions.writer import Writer
 from .report import console
 from .report.console import Console
+from .results import options as results
+from .results.recorder import Recorder
 from .shuffle import Shuffler
 from .signals import SignalHandler, Stopped
 from .timing import Stopwatch
@@ -128,6 +130,7 @@ class Run:
     labels: LabelNotes
     stream: passes.Stream
     writers: dict[str, Writer]
+    recorder: Recorder
 
     def __init__(self, config: Config, notes: Sequence[str], peeked: bytes) -> None:
         self.config = config
@@ -216,6 +219,9 @@ class Run:
             self.console.warn("-t without -i predicts with a new model, which has learned nothing; give -i MODEL")
         self.inspector = self._inspector()
         self.tree_dump = TreeDump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
+        classes = c.reduction.labels == "multiclass"
+        results.check(c.results, classes)
+        self.recorder = Recorder(c.results, classes, self.model.names.class_list, holdout.enabled)
         self.reader = self._source()
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
@@ -230,7 +236,7 @@ class Run:
         """Return the parts that `finish` needs."""
         return ending.RunParts(
             self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals,
-            self.skipped_steps, self.labels, self.stopwatch, self.inspector, self.tree_dump,
+            self.skipped_steps, self.labels, self.stopwatch, self.inspector, self.tree_dump, self.recorder,
         )  # fmt: skip
 
     def _source(self) -> Source:
@@ -250,7 +256,11 @@ class Run:
         if c.parser.learn_names and not self.learning:
             key["names"] = "those of the model"
         readings = c.passes.passes + (self.model.preview_size == 0)
-        return Source(text, c.cache, key, not c.parser.noconstant, readings, self._shows_feature_names())
+        return Source(text, c.cache, key, not c.parser.noconstant, readings, self._needs_lines())
+
+    def _needs_lines(self) -> bool:
+        """Return whether the lines that examples are read from are needed, so that every pass parses the text."""
+        return self._shows_feature_names() or self.config.results.errors is not None
 
     def _shows_feature_names(self) -> bool:
         """Return whether names of features are shown; VW's audit shows none for examples from a cache."""
@@ -284,7 +294,7 @@ class Run:
     def _shuffler(self) -> Shuffler | None:
         """Return the shuffle buffer of --shuffle, or None."""
         size = self.config.shuffle.shuffle
-        return None if size is None else Shuffler(size, self.options.random_seed, self._shows_feature_names())
+        return None if size is None else Shuffler(size, self.options.random_seed, self._needs_lines())
 
     def _schedule(self) -> progress_table.RowSchedule:
         """Return when rows of the progress table are due, and warn about doubtful values of -P."""
@@ -400,6 +410,7 @@ class Run:
     def _end_pass(self) -> bool:
         """End a pass; return whether it was the last one."""
         better = self.progress.end_pass()
+        self.recorder.end_pass()
         if self.learning:
             self.model.reduction.end_pass()
         return self.saver.end_pass(better, last=not self.stream.count_pass())
@@ -431,5 +442,6 @@ class Run:
             self.model.progress.count(task, highest_seen)
         if self.progress.passes == 0:
             self.labels.count(task, self.reader.name)
+        self.recorder.count(task, highest_seen, self.progress.row_positions, self.reader.name, self.reader.parsing)
         self.console.move_bar(self.reader.position, self.progress.examples)
         self.stopwatch.timed("writing", outputs.write)(self.writers, task, highest_seen)

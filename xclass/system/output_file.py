@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from ..errors import DataError
+from . import leftovers
 
 
 @contextlib.contextmanager
@@ -24,6 +25,29 @@ def opened(path: str, description: str) -> Iterator[BinaryIO]:
             yield file
     except BrokenPipeError:
         raise
+    except OSError as error:
+        raise DataError(f"{path}: {description} cannot be written there: {write_failure(path, error)}") from None
+
+
+def replace(path: str, description: str, pieces: Iterable[bytes]) -> None:
+    """Write a file as a whole: its place holds the previous file until the new one is complete.
+
+    Devices and pipes, which cannot be replaced, are written directly.
+
+    Raises
+    ------
+    DataError
+        if it cannot be written; `description`, such as "the summary", names its contents in the message.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        with opened(path, description) as file:
+            file.writelines(pieces)
+        return
+    try:
+        with contextlib.closing(leftovers.Unfinished(path)) as unfinished:
+            unfinished.file.writelines(pieces)
+            unfinished.flush()
+            unfinished.take_place()
     except OSError as error:
         raise DataError(f"{path}: {description} cannot be written there: {write_failure(path, error)}") from None
 

@@ -111,6 +111,10 @@ class Learner(ABC):
         """Return lines to print at the end of the run, after the lines common to all reductions."""
         return []
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name, in lower case and with underscores, for programs."""
+        return {}
+
     def results(self) -> list[Result]:
         """Return the files that the options ask for; the run writes them before the summary."""
         return []

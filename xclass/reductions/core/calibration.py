@@ -193,6 +193,27 @@ class Report:
             for row, amount in enumerate((w, w * forecast, w * right[labelled])):
                 self.bins[row] += np.bincount(bin_index, amount, BINS)
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name, those that are known."""
+        figures: dict[str, float] = {}
+        if self.weight > 0:
+            if self.top_k is not None:
+                figures["top_k"], figures["top_k_error"] = self.top_k, self.missed_top_k / self.weight
+            figures["squared_loss"] = self.squared_loss / self.weight
+        if self.known_weight > 0:
+            figures["log_loss"] = self.log_loss / self.known_weight
+            figures["perplexity"] = math.exp(min(figures["log_loss"], 700.0))
+        if self.regressors_scored > 0:
+            figures["regressors_per_label"] = self.regressors_scored / self.known_weight
+            figures["regressors_squared_loss"] = self.regressors_loss / self.known_weight
+        figures["labels_without_probability"] = self.unknown_count
+        if (searches := int(self.opened_counts.sum())) > 0:
+            figures["nodes_opened"] = float(self.opened_counts @ np.arange(MOST_OPENED + 1)) / searches
+            figures["searches_ended_early"] = self.stopped_searches
+        if weight := self.bins[0].sum():
+            figures["calibration_error"] = float(np.abs(self.bins[1] - self.bins[2]).sum() / weight)
+        return figures
+
     def lines(self) -> list[str]:
         """Return the lines of the summary."""
         lines = []

@@ -32,6 +32,8 @@ class BatchTask:
     loss: Float64s | None = None  # float64[n], loss times weight, 0 for unlabelled examples; None if not reported
     log_loss: Float64s | None = None  # float64[n], log loss times weight, if probabilities are requested
     shown_probability: Float64s | None = None  # float64[n], probability printed in the progress table
+    answer_probability: Float64s | None = None  # float64[n], probability of the predicted class; None if not known
+    label_probability: Float64s | None = None  # float64[n], probability of the label, NaN if not known; None for all
     class_lists: ClassLists | None = None  # lists of classes that -p writes instead of predictions
     scores: Float32s | None = None  # float32[...], scores that -r writes, in the order of `score_labels`
     score_labels: Int64s | None = None  # int64[...], class of each score, as written in the file

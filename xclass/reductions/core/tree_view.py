@@ -57,9 +57,20 @@ def statistics(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int]
     depths : depth of each leaf, or the distinct depths if `counts` is given
     counts : number of leaves of each depth
     """
+    known = figures(nodes, depths, counts)
+    if not known["leaves"]:
+        return f"nodes = {nodes}, leaves = 0"
+    return (
+        f"nodes = {nodes}, leaves = {known['leaves']}, depth mean = {known['mean_depth']:.2f}, "
+        f"max = {known['largest_depth']}"
+    )
+
+
+def figures(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> dict[str, float]:
+    """Return the numbers of nodes and leaves and the depths of leaves by name; see `statistics`."""
     depths = np.asarray(depths)
     leaves = len(depths) if counts is None else sum(counts)
     if not leaves:
-        return f"nodes = {nodes}, leaves = 0"
-    mean = np.average(depths, weights=counts)
-    return f"nodes = {nodes}, leaves = {leaves}, depth mean = {mean:.2f}, max = {depths.max()}"
+        return {"nodes": nodes, "leaves": 0}
+    mean = float(np.average(depths, weights=counts))
+    return {"nodes": nodes, "leaves": leaves, "mean_depth": mean, "largest_depth": int(depths.max())}

@@ -482,6 +482,9 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         """Set the prediction, loss and listing of a task and update the report."""
         weight = task.batch.weight.astype(np.float64)
         task.prediction = top[:, 0].astype(np.float64)
+        task.label_probability = np.where(known & labelled, p, np.nan)
+        if self.search:
+            task.answer_probability = top_p[:, 0]
         self.report.add_losses(labelled, weight, known, p)
         self.report.add_regressors(labelled, weight, known, predictions.regressors, predictions.loss)
         if self.search:
@@ -569,6 +572,20 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             results.append(tree_file.result(self.options.save_tree, trees, self.names))
         return results
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name."""
+        figures = self.report.figures()
+        if self.label_weight > 0:
+            figures["routing_error"] = self.not_proposed / self.label_weight
+            figures["scoring_error"] = self.not_chosen / self.label_weight
+        figures["classes_in_tree"] = (int(self.members[0].tree.size[NODES]) + 1) // 2
+        return {**figures, **tree_view.figures(*self._size())}
+
+    def _size(self) -> tuple[int, Int64s]:
+        """Return the number of nodes of all trees, and the depths of their leaves."""
+        nodes = sum(int(member.tree.size[NODES]) for member in self.members)
+        return nodes, np.concatenate([label_tree.depths(member.tree) for member in self.members])
+
     def summary(self) -> list[str]:
         """Return the lines of the summary that are specific to this reduction."""
         classes = (int(self.members[0].tree.size[NODES]) + 1) // 2
@@ -577,14 +594,13 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         if self.label_weight > 0:
             shares.append(f"label not proposed (routing error) = {self.not_proposed / self.label_weight:.6f}")
             shares.append(f"label proposed, not chosen (scoring error) = {self.not_chosen / self.label_weight:.6f}")
-        nodes = sum(int(member.tree.size[NODES]) for member in self.members)
         if self.tagged:
             shares.append(tagged_words.occupancy([weights.words for weights in self._tables]))
         return [
             *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
             *(["features are weighted by inverse document frequency"] if self.weighs_features else []),
             f"classes in the tree = {classes}{self.placed_text}, depth = {depth}",
-            tree_view.statistics(nodes, np.concatenate([label_tree.depths(member.tree) for member in self.members])),
+            tree_view.statistics(*self._size()),
         ]  # fmt: skip
 
     def outline(self, levels: int) -> Iterator[TreeNode]:

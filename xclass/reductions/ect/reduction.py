@@ -207,6 +207,12 @@ class Tournament(Learner, TreeViewable, Inspectable):
 
     # inspection
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name."""
+        if self.errors:
+            return {}
+        return tree_view.figures(2 * self.classes - 1, bracket.depths(self.draw, self.classes))
+
     def summary(self) -> list[str]:
         """Return the line about nodes and depths; with --error above 0 the matches form no tree."""
         if self.errors:

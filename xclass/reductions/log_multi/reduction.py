@@ -285,15 +285,24 @@ class LomTree(Learner, TreeViewable, Inspectable):
         self.share(predict_rows, parts)
         return batch_output
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name."""
+        tree = self.tree
+        recycled = np.count_nonzero(tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED])
+        figures = {"swaps": int(tree.size[split_tree.SWAPS]), "recycled_nodes": int(recycled)}
+        return {**tree_view.figures(*self._size()), **figures}
+
+    def _size(self) -> tuple[int, Int64s]:
+        """Return the number of nodes, and the depths of the leaves."""
+        nodes, depth = int(self.tree.size[split_tree.NODES]), self._depths()
+        return nodes, depth[(self.tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
+
     def summary(self) -> list[str]:
         """Return the lines that this reduction adds to the summary of a run."""
         tree = self.tree
-        nodes = int(tree.size[split_tree.NODES])
-        depth = self._depths()
-        at_leaf = depth[(tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
-        times = tree.count[:nodes, split_tree.RECYCLED]
+        times = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED]
         return [
-            tree_view.statistics(nodes, at_leaf),
+            tree_view.statistics(*self._size()),
             f"swaps = {tree.size[split_tree.SWAPS]}, recycled nodes = {np.count_nonzero(times)}, "
             f"each at most {times.max()} times",
         ]

@@ -187,7 +187,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
     @property
     def most_rows(self) -> int | None:
         """Return the most examples of a batch if the scores of every class are kept, None for no limit."""
-        keeps_scores = self.options.scores or self.listing_options.needs_probabilities or self.keep_scores
+        keeps_scores = self.options.scores or self.needs_probabilities or self.keep_scores
         return max(1, probabilities.MOST_PAIRS // self.classes) if keeps_scores else None
 
     def _no_norms(self) -> list[Float32s]:
@@ -235,7 +235,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
         self.first_notes = []
         label, learns, base_before, base_after = self._classes_of(task)
         per_class = self.options.scores or self.listing_options.probabilities
-        keeps_scores = per_class or self.keep_scores or self.listing_options.needs_probabilities
+        keeps_scores = per_class or self.keep_scores or self.needs_probabilities
         scores = np.empty((n if keeps_scores else 0, self.classes), np.float32)
         sampled = np.empty((n, self.sampled), np.int32)
         if self.sampled:
@@ -270,7 +270,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
             else:
                 task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         output_scores = scores
-        if self.listing_options.needs_probabilities:
+        if self.needs_probabilities:
             # like VW, look up labels that are no class, and -1 for no label, modulo 2**32 and then modulo K
             place = (np.where(labelled, batch.label, -1).astype(np.int64) - base_after) % 2**32 % self.classes
             output_scores = self._class_probabilities(task, scores, label, place, winner, output_base)
@@ -324,6 +324,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
             if self.rule.checked:
                 task.log_loss = np.minimum(task.log_loss, float(finite.LARGEST))
             task.shown_probability = best
+        task.answer_probability, task.label_probability = best, np.where(known, own, np.nan)
         self.report.add_losses(labelled, weight, known, np.where(known, own, 0.0))
         self.report.add_forecasts(best, labelled, weight, (winner + output_base) == task.batch.label)
         if k > 0:
@@ -335,6 +336,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
     def want(self, wanted: Wanted) -> None:
         """Set the outputs wanted besides predictions and restart the sums of the report."""
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
+        self.needs_probabilities = wanted.needs_probabilities
         self.link = self.learner_options.link == "logistic" and not self.listing_options.probabilities
         self.report = Report(self.listing_options, unknown_labels="labels that are no class")
 
@@ -342,9 +344,13 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
         """Return the reliability table if it was requested."""
         return self.report.results()
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name."""
+        return self.report.figures() if self.needs_probabilities else {}
+
     def summary(self) -> list[str]:
         """Return the lines that this reduction adds to the summary of a run."""
-        if not self.listing_options.needs_probabilities:
+        if not self.needs_probabilities:
             return []
         return self.report.lines()
 

@@ -366,10 +366,18 @@ class RandomTree(Learner, TreeViewable, Inspectable):
 
     def summary(self) -> list[str]:
         """Return the line about nodes, leaves and depths."""
+        return [tree_view.statistics(*self._size())]
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name."""
+        return tree_view.figures(*self._size())
+
+    def _size(self) -> tuple[int, list[int], list[int]]:
+        """Return the number of nodes, the depths of leaves, and the number of leaves of each depth."""
         k = self.classes
         deepest = (k - 1).bit_length()
         shallow = (1 << deepest) - k  # leaves one level higher
-        return [tree_view.statistics(2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow])]
+        return 2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow]
 
     # inspection
 

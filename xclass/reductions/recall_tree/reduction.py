@@ -237,7 +237,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
             task.score_start, chosen = scoring.scored_items(plan)
             task.scores = plan.score[chosen]
             task.score_labels = plan.item[chosen].astype(np.int64) + 1
-        if self.listing_options.needs_probabilities:
+        if self.needs_probabilities:
             self._candidate_probabilities(task)
         task.plan = None
 
@@ -252,7 +252,9 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         top, top_p = np.empty((batch.n, k), np.int64), np.empty((batch.n, k))
         scoring.candidate_probabilities(plan, self.classes, label, odds, own)
         scoring.best_candidates(plan, odds, top, top_p)
-        self.report.add_losses(labelled, weight, (label >= 0) & (label < self.classes), own)
+        known = (label >= 0) & (label < self.classes)
+        task.answer_probability, task.label_probability = top_p[:, 0], np.where(known, own, np.nan)
+        self.report.add_losses(labelled, weight, known, own)
         self.report.add_forecasts(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
         if self.listing_options.top_k is not None:
             self.report.add_top_k(labelled, weight, batch.label, top)
@@ -265,16 +267,22 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
     def want(self, wanted: Wanted) -> None:
         """Set the outputs wanted besides predictions and restart the sums of the report."""
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
+        self.needs_probabilities = wanted.needs_probabilities
         self.report = Report(self.listing_options, unknown_labels="labels that are no class")
 
     def results(self) -> list[Result]:
         """Return the reliability table if it was requested."""
         return self.report.results()
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name."""
+        figures = self.report.figures() if self.needs_probabilities else {}
+        return {**figures, **tree_view.figures(*routing.size(self.tree, self.counts))}
+
     def summary(self) -> list[str]:
         """Return the lines that this reduction adds to the summary of a run."""
-        lines = [routing.statistics(self.tree, self.counts)]
-        if self.listing_options.needs_probabilities:
+        lines = [tree_view.statistics(*routing.size(self.tree, self.counts))]
+        if self.needs_probabilities:
             lines = [*self.report.lines(), *lines]
         return lines
 

@@ -24,7 +24,6 @@ from ...data.batch import Batch
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare, jit
-from ..core import tree_view
 from ..core.tree_view import NodeView
 from . import label_counts
 from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
@@ -386,8 +385,8 @@ def _children_seen(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
     return seen & (left > 0)
 
 
-def statistics(tree: Tree, counts: Counts) -> str:
-    """Return the summary line about the size and depth of the tree: nodes that have seen examples, and siblings."""
+def size(tree: Tree, counts: Counts) -> tuple[int, Int64s]:
+    """Return the number of nodes that have seen examples, and of their siblings, and the depths of the leaves."""
     level, depth, nodes, depths = np.zeros(1, np.int64), 0, 0, []
     while len(level):
         nodes += len(level)
@@ -395,7 +394,7 @@ def statistics(tree: Tree, counts: Counts) -> str:
         depths.append(np.full(len(level) - np.count_nonzero(inner), depth))
         left = tree.left[level[inner]]
         level, depth = np.concatenate([left, left + 1]), depth + 1
-    return tree_view.statistics(nodes, np.concatenate(depths))
+    return nodes, np.concatenate(depths)
 
 
 def readable_lines(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list[str]:

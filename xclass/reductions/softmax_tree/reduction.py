@@ -147,7 +147,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         weight = batch.weight.astype(np.float64)
         right = results.predicted == label
         task.loss = np.where(labelled & ~right, weight, 0.0)
-        self._count(results, labelled, label, weight, right)
+        self._count(task, results, labelled, label, weight, right)
         if self.listing_options.lists_classes or self.makes_lists:
             scale = 1.0 / (1.0 + self.eps * (self.classes - results.size))
             top, top_p = results.top, results.top_p * scale[:, None]
@@ -169,16 +169,24 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         task.scores, task.score_labels, task.score_start = task.class_lists[:3]
 
     def _count(
-        self, results: inference.WalkResult, labelled: Bools, label: Int64s, weight: Float64s, right: Bools
+        self,
+        task: BatchTask,
+        results: inference.WalkResult,
+        labelled: Bools,
+        label: Int64s,
+        weight: Float64s,
+        right: Bools,
     ) -> None:
-        """Update the report with the quality of the predictions."""
+        """Set the probabilities of a task, and update the report with the quality of the predictions."""
         outside = self.classes - results.size
         total = 1.0 + self.eps * outside
         inside = ~np.isnan(results.log_p)
         within = np.exp(np.where(inside, results.log_p, 0.0))
         p = np.where(inside, within, self.eps) / total
+        forecast = results.top_p[:, 0] / total
+        task.answer_probability, task.label_probability = forecast, np.where(labelled, p, np.nan)
         self.report.add_losses(labelled, weight, p > 0.0, p)
-        self.report.add_forecasts(results.top_p[:, 0] / total, labelled, weight, right)
+        self.report.add_forecasts(forecast, labelled, weight, right)
         if self.listing_options.top_k is not None:
             self.report.add_top_k(labelled, weight, label, results.top[:, : self.listing_options.top_k])
         counted = np.where(labelled, weight, 0.0)
@@ -195,6 +203,21 @@ class SoftmaxTree(Learner, LearnsAtEnd):
     def results(self) -> list[Result]:
         """Return the reliability table, if it is requested."""
         return self.report.results()
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name."""
+        figures = self.report.figures()
+        if self.report.weight > 0:
+            figures["top_5_error"] = self.missed_top_5 / self.report.weight
+            figures["class_in_leaf"] = self.inside / self.report.weight
+        sizes = np.diff(self.tree_arrays.first)
+        return {
+            **figures,
+            "leaves": len(sizes),
+            "largest_depth": self._depth(),
+            "classes_of_a_leaf": float(sizes.mean()),
+            "weights": len(self.tree_arrays.weight) + len(self.tree_arrays.value),
+        }
 
     def summary(self) -> list[str]:
         """Return the lines of the summary that are specific to this reduction."""

@@ -1,0 +1,84 @@
+"""Execute `xclass compare`, which compares the errors of runs over the same examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..options import words as option_words
+from ..options.declare import option, options_of
+from . import option_text
+
+USAGE = "xclass compare [OPTIONS] FIRST OTHER..."
+INTRO = (
+    "Compare the errors of runs with those of the first. The files are summaries, written by --summary, or "
+    "predictions, written by -p, whose data are given with -d. If the runs had the same examples, McNemar's test gives "
+    "the probability p of such a difference between equally good runs, and the interval is a paired bootstrap. The "
+    "exit status is 3 if a run is worse than the first."
+)
+WORSE = 3  # exit status if a run is worse than the first
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the options of the subcommand."""
+
+    data: str | None = option(
+        "the data that the predictions are about, with labels", flags=("-d", "--data"), metavar="FILE", read=True
+    )
+    format: str = option("format of the data", default="auto", metavar="FORMAT")
+    alpha: float = option(
+        "a run is worse than the first if its error is higher and p is below this",
+        kind=float,
+        default=0.05,
+        minimum=0.0,
+        maximum=1.0,
+        metavar="P",
+    )
+    tolerance: float = option(
+        "a run is worse only if its error is higher by more than this, such as 0.005",
+        kind=float,
+        default=0.0,
+        minimum=0.0,
+        maximum=1.0,
+        metavar="X",
+    )
+
+
+def run(words: Sequence[str]) -> int:
+    """Compare runs as the words after `xclass compare` say, and return the exit status.
+
+    Raises
+    ------
+    UsageError
+        if the words are not understood.
+    DataError
+        if a file cannot be read.
+    """
+    declared = options_of(Options)
+    if {"-h", "--help"} & set(words):
+        print(option_text.of_subcommand(USAGE, INTRO, declared))
+        return 0
+    given, paths = option_words.read(declared, words)
+    options = Options(**given)
+    if len(paths) < 2:
+        raise UsageError(f"give two files or more to compare; usage: {USAGE}")
+
+    from ..comparison import report, runs
+    from ..kernels import jit
+
+    confidence = 1 - options.alpha
+    if runs.check_same_kind(paths, options.data):
+        compared = [runs.read_summary(path) for path in paths]
+        by_class = []
+    else:
+        jit.activate()
+        assert options.data is not None  # checked above
+        labels = runs.read_labels(options.data, options.format)
+        compared = [runs.read_predictions(path, labels) for path in paths]
+        by_class = report.class_lines(compared, labels)
+    comparisons = report.compare(compared, confidence)
+    for line in [*report.lines(compared, comparisons, confidence), *by_class]:
+        print(line)
+    return WORSE if any(report.is_worse(one, options.alpha, options.tolerance) for one in comparisons) else 0

@@ -1,0 +1,1 @@
+"""Compare the errors of runs over the same examples (`xclass compare`)."""

@@ -1,0 +1,123 @@
+"""Compare runs with the first one, and write the comparison as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from . import significance
+from .runs import Labels, Run
+from .significance import Difference
+
+FIGURES = (  # figure, heading, format
+    ("log_loss", "log loss", ".4f"),
+    ("calibration_error", "calibration", ".4f"),
+    ("seconds", "seconds", ".2f"),
+    ("cpu_seconds", "CPU s", ".2f"),
+    ("peak_memory_mb", "peak MB", ".0f"),
+)
+NOT_COMPARED = {  # options that name files
+    "data", "final_regressor", "initial_regressor", "predictions", "raw_predictions", "summary", "curve", "per_class",
+    "errors",
+}  # fmt: skip
+MOST_CLASSES = 10  # classes that are listed
+
+
+class Comparison(NamedTuple):
+    """Hold the difference of a run from the first one."""
+
+    run: Run
+    difference: Difference | None  # None if either has no error
+    is_paired: bool  # whether both had the same examples
+
+
+def compare(runs: Sequence[Run], confidence: float) -> list[Comparison]:
+    """Compare each run with the first; the first itself is left out."""
+    first = runs[0]
+    results = []
+    for run in runs[1:]:
+        if first.wrong is None or run.wrong is None:
+            results.append(Comparison(run, None, False))
+        elif first.labels == run.labels and len(first.wrong) == len(run.wrong):
+            results.append(Comparison(run, significance.paired(first.wrong, run.wrong, confidence), True))
+        else:
+            errors = float(first.wrong.mean()), float(run.wrong.mean())
+            sizes = len(first.wrong), len(run.wrong)
+            results.append(Comparison(run, significance.independent(errors, sizes, confidence), False))
+    return results
+
+
+def is_worse(comparison: Comparison, alpha: float, tolerance: float) -> bool:
+    """Return whether the error is higher by more than `tolerance`, and not by chance with significance `alpha`."""
+    known = comparison.difference
+    return known is not None and known.difference > tolerance and known.p < alpha
+
+
+def lines(runs: Sequence[Run], comparisons: Sequence[Comparison], confidence: float) -> list[str]:
+    """Return the table of figures and differences, and notes about it."""
+    shown = [entry for entry in FIGURES if any(entry[0] in run.figures for run in runs)]
+    header = ["run", "examples", "error", *(heading for _, heading, _ in shown), "difference"]
+    table = [[*header, f"{confidence:.0%} interval".replace("%", " %"), "p"]]
+    for run, comparison in zip(runs, [None, *comparisons], strict=True):
+        cells = [run.path, f"{run.examples}", "" if run.error is None else f"{run.error:.4f}"]
+        cells += [format(run.figures[name], form) if name in run.figures else "" for name, _, form in shown]
+        known = None if comparison is None else comparison.difference
+        if known is None:
+            cells += ["", "", ""]
+        else:
+            cells += [f"{known.difference:+.4f}", f"{known.low:+.4f} to {known.high:+.4f}", f"{known.p:.2g}"]
+        table.append(cells)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    text = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table
+    ]  # fmt: skip
+    for comparison in comparisons:
+        if comparison.difference is None:
+            text.append(f"{comparison.run.path}: the runs have no outcomes by example, so the difference is not tested")
+        elif not comparison.is_paired:
+            text.append(
+                f"{comparison.run.path}: the examples are not those of {runs[0].path}, so both are treated as "
+                "independent samples"
+            )
+    return text + _options(runs)
+
+
+def _options(runs: Sequence[Run]) -> list[str]:
+    """Return lines about the options that all runs have and that differ between them."""
+    shared = set.intersection(*(set(run.options) for run in runs)) - NOT_COMPARED
+    values = {"reduction": [run.reduction for run in runs]}
+    values.update({f"--{name}": [str(run.options[name]) for run in runs] for name in sorted(shared)})
+    return [f"{name}: {', '.join(texts)}" for name, texts in values.items() if len(set(texts)) > 1]
+
+
+def class_lines(runs: Sequence[Run], labels: Labels) -> list[str]:
+    """Return for each run but the first the classes whose numbers of errors differ most from the first run's.
+
+    Parameters
+    ----------
+    runs : runs over the examples of `labels`
+    labels : the labels
+    """
+    label = labels.label[labels.label >= 0]
+    k = len(labels.texts)
+    examples = np.bincount(label, minlength=k)
+    text = []
+    first = runs[0]
+    for run in runs[1:]:
+        assert first.wrong is not None and run.wrong is not None  # runs with labels have them
+        before, after = (np.bincount(label, wrong, k) for wrong in (first.wrong, run.wrong))
+        change = after - before
+        order = np.lexsort((np.arange(k), -np.abs(change)))[:MOST_CLASSES]
+        order = order[change[order] != 0]
+        if not len(order):
+            continue
+        text += ["", f"classes whose errors differ most between {first.path} and {run.path}, each tested alone:"]
+        for y in order.tolist():
+            chosen = label == y
+            p = significance.paired(first.wrong[chosen], run.wrong[chosen], 0.95).p
+            text.append(
+                f"  {labels.texts[y]}: {before[y]:.0f} and {after[y]:.0f} errors of {examples[y]} examples, p = {p:.2g}"
+            )
+    return text

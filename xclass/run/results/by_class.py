@@ -1,0 +1,105 @@
+"""Count, for each class, the examples, the errors, and what the class was confused with (`--per_class`).
+
+Idea      Examples are summed by pairs of label and answer. Everything else follows: the examples of a class are the
+          pairs with its label, and its predictions are the pairs with its answer. Pairs are collected and added up when
+          many have been collected, so the memory follows the number of different pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ...array_types import Float64s, UInt64s
+from .measured import Measured
+
+COLUMNS = (
+    "class", "examples", "weight", "errors", "precision", "recall", "mean_probability", "confused_with", "confused",
+)  # fmt: skip
+MOST_COLLECTED = 1 << 18  # pairs that are collected before they are added up
+
+
+class PairSums:
+    """Sum examples by pairs of label and answer.
+
+    Attributes
+    ----------
+    pair : uint64[p], label * 2**32 + answer, in rising order; current after `add_up`
+    sums : float64[p, 4], of each pair: examples, weight, weight of the examples whose label has a probability, and the
+        sum of that weight times the probability
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all examples."""
+        self.pair: UInt64s = np.empty(0, np.uint64)
+        self.sums: Float64s = np.empty((0, 4))
+        self._collected: list[tuple[UInt64s, Float64s]] = []
+        self._size = 0
+
+    def add(self, examples: Measured) -> None:
+        """Add examples."""
+        pair = (examples.label.astype(np.uint64) << np.uint64(32)) | examples.answer.astype(np.uint64)
+        known = ~np.isnan(examples.label_probability)
+        weight = examples.weight
+        p = np.where(known, examples.label_probability, 0.0)
+        self._collected.append((pair, np.stack((np.ones(len(pair)), weight, weight * known, weight * p), axis=1)))
+        self._size += len(pair)
+        if self._size > max(MOST_COLLECTED, len(self.pair)):
+            self.add_up()
+
+    def add_up(self) -> None:
+        """Add what was collected to `pair` and `sums`."""
+        pairs = np.concatenate([self.pair, *(pair for pair, _ in self._collected)])
+        sums = np.concatenate([self.sums, *(sums for _, sums in self._collected)])
+        self.pair, place = np.unique(pairs, return_inverse=True)
+        self.sums = np.stack([np.bincount(place, column, len(self.pair)) for column in sums.T], axis=1)
+        self._collected, self._size = [], 0
+
+
+def rows(sums: PairSums, name: Callable[[int], str]) -> Iterator[list[str]]:
+    """Yield the header and a row for each class that is a label or an answer, most errors first.
+
+    Parameters
+    ----------
+    sums : the examples
+    name : returns the text of a class
+    """
+    yield list(COLUMNS)
+    sums.add_up()
+    label, answer = (sums.pair >> np.uint64(32)).astype(np.int64), (sums.pair & np.uint64(2**32 - 1)).astype(np.int64)
+    classes, place = np.unique(np.concatenate((label, answer[answer > 0])), return_inverse=True)
+    of_label = place[: len(label)]
+    of_answer = np.full(len(label), -1)
+    of_answer[answer > 0] = place[len(label) :]
+    count, k = sums.sums, len(classes)
+    examples, weight, known, probability = (np.bincount(of_label, column, k) for column in count.T)
+    right = np.bincount(of_label, np.where(label == answer, count[:, 1], 0.0), k)
+    predicted = np.bincount(of_answer[answer > 0], count[answer > 0, 1], k)
+    errors = weight - right
+    wrong = np.flatnonzero(label != answer)
+    wrong = wrong[np.lexsort((answer[wrong], -count[wrong, 1], of_label[wrong]))]
+    first = np.ones(len(wrong), bool)
+    first[1:] = of_label[wrong][1:] != of_label[wrong][:-1]
+    most_confused = dict(zip(of_label[wrong[first]].tolist(), wrong[first].tolist(), strict=True))
+    for j in np.lexsort((classes, -examples, -errors)).tolist():
+        confusion = most_confused.get(j)
+        yield [
+            name(int(classes[j])),
+            f"{examples[j]:.0f}",
+            f"{weight[j]:.9g}",
+            f"{errors[j]:.9g}",
+            _share(right[j], predicted[j]),
+            _share(right[j], weight[j]),
+            _share(probability[j], known[j]),
+            "" if confusion is None else name(int(answer[confusion])),
+            "" if confusion is None else f"{count[confusion, 1]:.9g}",
+        ]
+
+
+def _share(part: float, whole: float) -> str:
+    """Return a share as text, empty if the whole is 0."""
+    return f"{part / whole:.6f}" if whole else ""

@@ -1,0 +1,61 @@
+"""Declare the options that write the results of a run to files for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import UsageError
+from ...options.declare import option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the files of results."""
+
+    summary: str | None = option(
+        "write the summary, the options, versions, times and memory to this file, as JSON", metavar="FILE"
+    )
+    curve: str | None = option(
+        "write the learning curve to this file, as CSV: every row of the progress table, and rows in between",
+        metavar="FILE",
+    )
+    per_class: str | None = option(
+        "write to this file, as CSV, for each class the examples, errors, precision, recall, mean probability, and the "
+        "class that it is most often confused with",
+        metavar="FILE",
+    )
+    errors: str | None = option(
+        "write the wrongly predicted lines to this file, those whose label has the lowest probability first, with the "
+        "answer and its probability",
+        metavar="FILE",
+    )
+    most_errors: int = option("write at most N lines with --errors", kind=int, default=1000, minimum=1, metavar="N")
+
+    @property
+    def needs_probabilities(self) -> bool:
+        """Return whether a file shows the probabilities of labels and answers."""
+        return self.curve is not None or self.per_class is not None or self.errors is not None
+
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """Return the files to write, each with a description of its contents for messages."""
+        files = (
+            (self.summary, "the summary"),
+            (self.curve, "the learning curve"),
+            (self.per_class, "the errors by class"),
+            (self.errors, "the wrong lines"),
+        )
+        return [(path, description) for path, description in files if path is not None]
+
+
+def check(options: Options, classes: bool) -> None:
+    """Refuse files about classes if labels are numbers; `classes` says whether labels are classes.
+
+    Raises
+    ------
+    UsageError
+        if such a file is requested.
+    """
+    for flag, path in (("--per_class", options.per_class), ("--errors", options.errors)):
+        if path is not None and not classes:
+            raise UsageError(f"{flag} needs classes, but the labels of this run are numbers; choose a reduction")

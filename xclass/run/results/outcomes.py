@@ -1,0 +1,90 @@
+"""Record for each labelled example whether the answer was wrong, so that runs over the same data can be compared.
+
+Outcomes are packed into bits and compressed. A digest of the labels and weights tells whether two runs had the same
+examples in the same order; it does not depend on how classes are numbered.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from ...array_types import Bools
+from .measured import Measured
+
+MOST = 1 << 26  # examples; the outcomes of longer runs are not recorded
+
+
+class Outcomes:
+    """Record outcomes in the order of the data.
+
+    Parameters
+    ----------
+    name : returns the text of a class
+    """
+
+    def __init__(self, name: Callable[[int], str]) -> None:
+        self._name = name
+        self._hashes: dict[int, int] = {}  # class -> hash of its text
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all examples."""
+        self.examples = 0
+        self._wrong: list[Bools] = []
+        self._digest = hashlib.sha256()
+
+    def add(self, measured: Measured) -> None:
+        """Add examples."""
+        self.examples += len(measured.row)
+        if self.examples > MOST:
+            self._wrong = []
+            return
+        self._wrong.append(measured.wrong)
+        label, place = np.unique(measured.label, return_inverse=True)
+        hashes = np.array([self._hash(y) for y in label.tolist()], np.uint64)
+        self._digest.update(hashes[place].astype("<u8").tobytes())
+        self._digest.update(measured.weight.astype("<f8").tobytes())
+
+    def _hash(self, label: int) -> int:
+        """Return a hash of the text of a class; a name that the model does not know has the hash of no other."""
+        if label not in self._hashes:
+            text = self._name(label).encode("utf-8", "surrogateescape")
+            self._hashes[label] = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
+        return self._hashes[label]
+
+    def record(self) -> dict[str, object] | None:
+        """Return the outcomes as JSON values, None if there are none or too many."""
+        if not 0 < self.examples <= MOST:
+            return None
+        packed = np.packbits(np.concatenate(self._wrong))
+        return {
+            "examples": self.examples,
+            "labels": self._digest.hexdigest(),
+            "wrong": base64.b64encode(zlib.compress(packed.tobytes(), 9)).decode("ascii"),
+        }
+
+
+def wrong_of(record: dict[str, object]) -> Bools:
+    """Return bool[examples], whether each answer was wrong, from what `Outcomes.record` has returned.
+
+    Raises
+    ------
+    ValueError
+        if the record is not complete.
+    """
+    examples, text = record.get("examples"), record.get("wrong")
+    if not isinstance(examples, int) or not isinstance(text, str) or not 0 < examples <= MOST:
+        raise ValueError("no examples")
+    try:
+        size = (examples + 7) // 8
+        packed = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if len(packed) != size:
+        raise ValueError(f"{8 * len(packed)} outcomes instead of {examples}")
+    return np.unpackbits(np.frombuffer(packed, np.uint8), count=examples).astype(bool)

@@ -1,0 +1,138 @@
+"""Collect the results of a run that are requested as files, and write the files at the end of the run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ...array_types import Float64s
+from ...data import class_names
+from ...reductions.core.contract import BatchTask
+from ...system import output_file
+from . import by_class, measured, summary
+from .by_class import PairSums
+from .curve import Curve
+from .options import Options
+from .outcomes import Outcomes
+from .wrong_lines import WrongLines
+
+UNKNOWN = "unknown"
+
+
+class Recorder:
+    """Collect results. With several passes, those by example are of the last pass.
+
+    Parameters
+    ----------
+    options : which files are requested
+    classes : whether labels are classes
+    names : names of the classes 1, 2, ..., or None if labels are numbers; the list may grow
+    holds_out : whether lines are held out. The results by example are those of held-out lines then
+    """
+
+    def __init__(self, options: Options, classes: bool, names: Sequence[str] | None, holds_out: bool) -> None:
+        self.options = options
+        self._names = names
+        self._holds_out = holds_out
+        self.curve = None if options.curve is None else Curve()
+        self.pairs = None if options.per_class is None else PairSums()
+        self.wrong_lines = None if options.errors is None else WrongLines(options.most_errors)
+        self.outcomes = Outcomes(self.class_text) if options.summary is not None and classes else None
+        self._by_example = [part for part in (self.pairs, self.wrong_lines, self.outcomes) if part is not None]
+        self._begins_pass = False
+        for path, description in options.paths:
+            output_file.check_writable(path, description)
+
+    def class_text(self, label: int) -> str:
+        """Return the text of a class: its number or its name, and for the answer 0 an empty text."""
+        if label == 0:
+            return ""
+        if label == class_names.UNKNOWN:
+            return UNKNOWN
+        if self._names is None:
+            return str(label)
+        return self._names[label - 1] if label <= len(self._names) else UNKNOWN
+
+    def count(
+        self, task: BatchTask, highest_seen: Float64s | None, printed: Sequence[int], file: str, with_text: bool
+    ) -> None:
+        """Count a task that has passed the stages.
+
+        Parameters
+        ----------
+        task : the task of n examples
+        highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
+        printed : positions of the examples for which the progress table has a row
+        file : name of the data
+        with_text : whether the batch contains the text that it was read from
+        """
+        if self._begins_pass:
+            for part in self._by_example:
+                part.clear()
+            self._begins_pass = False
+        if self.curve is not None:
+            self.curve.add(task, printed, self._holds_out)
+        if not self._by_example:
+            return
+        examples = measured.select(task, highest_seen, self._holds_out)
+        if self.pairs is not None:
+            self.pairs.add(examples)
+        if self.wrong_lines is not None:
+            self.wrong_lines.add(task.batch, examples, file, with_text)
+        if self.outcomes is not None:
+            self.outcomes.add(examples)
+
+    def end_pass(self) -> None:
+        """Note that a pass has ended."""
+        if self.curve is not None:
+            self.curve.end_pass()
+        self._begins_pass = True
+
+    def write(self, make_record: Callable[[], dict[str, Any]]) -> None:
+        """Write the files that are requested.
+
+        Parameters
+        ----------
+        make_record : returns the summary, without outcomes
+
+        Raises
+        ------
+        DataError
+            if a file cannot be written.
+        """
+        o = self.options
+        descriptions = dict(o.paths)
+        if self.curve is not None and o.curve is not None:
+            self.curve.finish()
+            output_file.replace(o.curve, descriptions[o.curve], _csv(self.curve.table()))
+        if self.pairs is not None and o.per_class is not None:
+            output_file.replace(
+                o.per_class, descriptions[o.per_class], _csv(by_class.rows(self.pairs, self.class_text))
+            )
+        if self.wrong_lines is not None and o.errors is not None:
+            lines = (line + "\n" for line in self.wrong_lines.lines(self.class_text))
+            output_file.replace(o.errors, descriptions[o.errors], _encoded(lines))
+        if o.summary is not None:
+            outcomes = None if self.outcomes is None else self.outcomes.record()
+            text = json.dumps(summary.finite({**make_record(), "outcomes": outcomes}), indent=1, allow_nan=False)
+            output_file.replace(o.summary, descriptions[o.summary], _encoded([text + "\n"]))
+
+
+def _csv(rows: Iterable[list[str]]) -> Iterator[bytes]:
+    """Yield rows as lines of CSV."""
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="\n")
+    for row in rows:
+        writer.writerow(row)
+        yield line.getvalue().encode("utf-8", "surrogateescape")
+        line.seek(0)
+        line.truncate()
+
+
+def _encoded(lines: Iterable[str]) -> Iterator[bytes]:
+    """Yield lines as bytes; bytes that could not be decoded stay as they are."""
+    for line in lines:
+        yield line.encode("utf-8", "surrogateescape")

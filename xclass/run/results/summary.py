@@ -1,0 +1,108 @@
+"""Describe a run as one JSON record (`--summary`); docs/results_files.md defines its keys."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import sys
+from typing import Any
+
+import numpy as np
+
+from ... import __version__
+from ...api.configuration import Config, chosen_name
+from ...api.progress import Progress
+from ...reductions.core.base import Learner
+from ...system import processors
+
+SCHEMA = "xclass summary 1"
+
+
+def record(
+    config: Config, learner: Learner, progress: Progress, data: str, status: str, error: str | None, lines: list[str]
+) -> dict[str, Any]:
+    """Return the record of a run, without times.
+
+    Parameters
+    ----------
+    config : options of the run
+    learner : the learner
+    progress : counts of the run
+    data : name of the data
+    status : "finished", "stopped" or "failed"
+    error : the message of the error or signal that ended the run early, or None
+    lines : the lines of the summary on the screen
+    """
+    import numba  # takes time, and a run has imported it by now
+
+    holdout = progress.holdout
+    held_out = None
+    if holdout is not None and holdout.has_loss:
+        held_out = {"best_pass": holdout.best_pass, "best_loss": float(holdout.best)}
+    system = os.uname()
+    return {
+        "schema": SCHEMA,
+        "status": status,
+        "error": error,
+        "reduction": chosen_name(config),
+        "testing": config.run.testonly,
+        "data": data,
+        "model": config.run.final_regressor,
+        "initial_model": config.run.initial_regressor,
+        "options": {name: _option(value) for name, value in sorted(config.values().items())},
+        "given": sorted(config.given),
+        "versions": {
+            "xclass": __version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+        },
+        "machine": {"system": f"{system.sysname} {system.release} {system.machine}", "processors": processors.count()},
+        "examples": progress.examples,
+        "passes": progress.passes,
+        "weight": progress.weight,
+        "labelled_weight": progress.labelled_weight,
+        "features": progress.features,
+        "average_loss": progress.average_loss,
+        "held_out": held_out,
+        "figures": learner.figures(),
+        "lines": lines,
+    }
+
+
+def costs(seconds: float, parts: dict[str, float], peak_memory: int) -> dict[str, Any]:
+    """Return the times and the memory of the run.
+
+    Parameters
+    ----------
+    seconds : duration of the run
+    parts : seconds of each activity, see `timing.Stopwatch`
+    peak_memory : bytes
+    """
+    times = os.times()
+    return {
+        "seconds": round(seconds, 4),
+        "cpu_seconds": round(times.user + times.system, 4),
+        "seconds_by_activity": {name: round(value, 4) for name, value in sorted(parts.items())},
+        "peak_memory_bytes": peak_memory,
+        "page_faults": resource.getrusage(resource.RUSAGE_SELF).ru_minflt,
+    }
+
+
+def finite(value: Any) -> Any:
+    """Return a JSON value in which numbers that are not finite, which JSON cannot express, are None."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _option(value: object) -> object:
+    """Return the value of an option as JSON; text may hold bytes that could not be decoded."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return [_option(item) for item in value] if isinstance(value, tuple) else value
