@@ -29,7 +29,7 @@ from ..options.resolve import SCALAR, resolve
 from ..reductions import presets, registry
 from ..reductions.core import probabilities
 from ..reductions.core.base import LearnsAtEnd, Reduction
-from ..reductions.core.spec import LearnerSpec, Wanted
+from ..reductions.core.spec import LearnerSpec, Part, Wanted
 from ..text import label_words, parser
 
 Config: TypeAlias = options_resolve.Config[Reduction]
@@ -100,7 +100,7 @@ class LearnerUse(NamedTuple):
     Attributes
     ----------
     scores, exact_prediction, weights_only, example_probabilities : see `Wanted`
-    passes, loaded, testing : see `LearnerSpec`
+    passes, loaded, testing, part : see `LearnerSpec`
     """
 
     scores: bool = False
@@ -110,6 +110,7 @@ class LearnerUse(NamedTuple):
     passes: int = 1
     loaded: bool = False
     testing: bool = False
+    part: Part | None = None
 
 
 NEW_LEARNER = LearnerUse()
@@ -158,6 +159,7 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         passes=use.passes,
         loaded=use.loaded,
         testing=use.testing,
+        part=use.part,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...binary import gd
 from . import probabilities
@@ -34,6 +34,13 @@ class Wanted:
         return self.listing_options.needs_probabilities or self.example_probabilities
 
 
+class Part(NamedTuple):
+    """Say which part of a learner is built, if its parts are in different processes; see `core.parts`."""
+
+    number: int | None  # from 0; None for the whole, which puts together what the parts have learned
+    of: int  # number of the parts
+
+
 @dataclass(frozen=True)
 class LearnerSpec:
     """Hold everything that a reduction may know when its options are checked and when it is built.
@@ -55,6 +62,7 @@ class LearnerSpec:
     passes : number of passes over the data
     loaded : whether a model will be restored
     testing : whether the learner only predicts
+    part : which part of the learner is built; None for all of it
     """
 
     name: str
@@ -71,6 +79,7 @@ class LearnerSpec:
     passes: int = 1
     loaded: bool = False
     testing: bool = False
+    part: Part | None = None
 
     @property
     def classes(self) -> int | None:

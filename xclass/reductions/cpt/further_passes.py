@@ -46,17 +46,19 @@ class FurtherPasses:
     Attributes
     ----------
     scorers_learn : whether scorers learn in further passes
+    examples : number of examples of this pass so far
+    gain : by how much the log loss of the copy exceeds that of the scorers that learn
     """
 
     def __init__(self) -> None:
         self.scorers_learn = True
-        self._examples = 0
-        self._gain = 0.0  # by how much the log loss of the copy exceeds that of the scorers that learn
+        self.examples = 0
+        self.gain = 0.0
 
     def next_left_out(self, n: int) -> Bools:
         """Return which of the next n examples of this pass are left out of the first pass."""
-        flags = left_out(self._examples, n)
-        self._examples += n
+        flags = left_out(self.examples, n)
+        self.examples += n
         return flags
 
     def compare(self, weight: Float32s, label: Int64s, p: Float64s, copy_p: Float64s) -> None:
@@ -68,13 +70,13 @@ class FurtherPasses:
         p, copy_p : float64[n], probability of the label by the scorers that learn, and by their copy
         """
         better = np.log(np.maximum(p, LEAST_PROBABILITY)) - np.log(np.maximum(copy_p, LEAST_PROBABILITY))
-        self._gain += float(np.sum(better[label > 0] * weight[label > 0].astype(np.float64)))
+        self.gain += float(np.sum(better[label > 0] * weight[label > 0].astype(np.float64)))
 
     def end_pass(self) -> None:
         """Begin a new pass."""
-        self._examples = 0
+        self.examples = 0
 
     def decide(self) -> bool:
         """Return whether the scorers that learned in the second pass are better than their copy, and note it."""
-        self.scorers_learn = self._gain >= 0
+        self.scorers_learn = self.gain >= 0
         return self.scorers_learn

@@ -76,6 +76,7 @@ from .options import (
     table_bits,
     weight_bytes,
 )
+from .spread.parts import TreesInParts
 from .tree_member import Member
 
 
@@ -91,23 +92,34 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
         feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
 
 
-# for each tree and example, all labels in order and their probabilities
+# for each tree and example, all labels in order and their probabilities; no items for trees that are not listed
 Distributions = list[list[tuple[Int64s, Float64s]]]
 
 
-class _Plan(NamedTuple):
-    """Hold what the stages after the trees need."""
+class _Begun(NamedTuple):
+    """Hold what all stages need to know about n examples."""
 
     weighted: document_frequency.Weighted
     labelled: Bools  # bool[n], whether the example has a label
     label: Int64s  # int64[n], 0 for examples without a label
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
+    whole_search: Bools  # bool[n], whether the search for the most probable class has to be complete
+
+
+class _Plan(NamedTuple):
+    """Hold what the stages after the trees need; the fields are as in _Begun, but for the last two."""
+
+    weighted: document_frequency.Weighted
+    labelled: Bools
+    label: Int64s
+    learns: Bools
+    left_out: Bools
     output: Predictions  # of all trees
     opinions: feature_index.Opinions  # written by the index
 
 
-class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWords, Mergeable):
+class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWords, Mergeable, TreesInParts):
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
     Attributes
@@ -124,10 +136,13 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
     label_weight : weight of all labelled examples
     not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
     tagged : whether weights are tagged words
+    own_trees : numbers of the trees of this part, of all trees if there are no parts
+    owns_scorers : whether the scorers and the index belong to this part
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o = self.options = spec.options
+        self.own_trees, self.owns_scorers = self.own_units(spec.part)
         bits = self._bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
@@ -161,21 +176,23 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         if o.rerank:
             extended = o.index_slots is not None
-            self.scorers = reranking.new_scorers(
-                scorer_bits, kind, o.rerank_rate, extended, spec.constant, self.tagged, doublings
+            self._new_scorers = partial(
+                reranking.new_scorers, scorer_bits, kind, o.rerank_rate, extended, spec.constant, self.tagged, doublings
             )
+            self.scorers = self._new_scorers()
         if o.rerank and o.index_slots:
-            self.index = feature_index.FeatureIndex(o.index_bits, o.index_slots, o.index_candidates)
+            self.index = self._new_index()
         if self.index is not None or o.normalize_features == "idf":
             self.frequencies = document_frequency.Frequencies(o.normalize_features == "idf", spec.constant)
         self.names = spec.names
-        if o.save_tree is not None:
+        if o.save_tree is not None and (spec.part is None or spec.part.number is None):
             output_file.check_writable(o.save_tree, "the tree")
         self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
         self.sample_scales: feature_scaling.Scales | None = None
         self.placed_text = ""
         self.highest_placed = 0  # highest label of a tree built from the sample
-        if not spec.loaded and not spec.testing and o.cpt_tree in SAMPLED:
+        whole = spec.part is not None and spec.part.number is None
+        if not spec.loaded and not spec.testing and not whole and o.cpt_tree in SAMPLED:
             kmeans = o.cpt_tree == "kmeans"
             self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.LabelCounts(o.tree_sample)
             self.sample_scales = feature_scaling.from_option(o.normalize_features) if kmeans else None
@@ -197,6 +214,12 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             self.stages.append(self._propose)
         if self.scorers is not None:
             self.stages.append(self._rerank)
+
+    def _new_index(self) -> feature_index.FeatureIndex:
+        """Return an empty index."""
+        return feature_index.FeatureIndex(
+            self.options.index_bits, self.options.index_slots, self.options.index_candidates
+        )
 
     @property
     def most_rows(self) -> int | None:
@@ -263,11 +286,43 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict with the trees and learn from the batch; finish the task unless the scorers rerank it."""
+        begun = self._begin(task)
+        output, distributions = self._learn_trees(task, begun)
+        if distributions is not None:
+            task.class_lists = self._mean_class_lists(distributions)
+        if self.scorers is not None:
+            task.plan = self._plan(begun, output)
+        else:
+            self._finish_trees(task, output, begun)
+
+    @staticmethod
+    def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
+        """Return the listing of all labels with the mean of their probabilities over the trees.
+
+        Trees have the same labels, unless they came from a file and some lack labels; a missing one has probability 0.
+
+        Parameters
+        ----------
+        distributions : `distributions[t][i]` holds the labels and probabilities of tree t for example i
+        """
+        labels, masses, sizes = [np.empty(0, np.int64)], [np.empty(0)], [0]
+        for pairs in zip(*distributions, strict=True):
+            label = pairs[0][0]
+            if not all(np.array_equal(label, tree_labels) for tree_labels, _ in pairs):
+                label = np.unique(np.concatenate([tree_labels for tree_labels, _ in pairs]))
+                pairs = tuple((label, _aligned(label, *pair)) for pair in pairs)
+            p = np.mean([p for _, p in pairs], axis=0)
+            labels += [label, np.zeros(1, np.int64)]
+            masses += [p, np.array([0.0 if len(label) else 1.0])]
+            sizes.append(len(label) + 1)
+        return probabilities.ClassLists(
+            np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
+        )
+
+    def _begin(self, task: BatchTask) -> _Begun:
+        """Count the examples of a task, and find out what to do with each."""
         batch, weighted = task.batch, task.plan or document_frequency.not_weighted(task.batch)
-        by_tree_batch = [self._batch_of_tree(t, task, weighted.batch) for t in range(len(self.members))]
         n = batch.n
-        labelled = ~np.isnan(batch.label)
-        label = label_arrays.whole(batch.label)
         learns = task.learned()
         left_out = np.zeros(n, bool)
         if self.further is not None and task.learn:  # predictions in between do not count
@@ -279,45 +334,63 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         number = self.examples + 1 + np.arange(n)
         whole_search = np.ones(n, bool) if self.whole_search else number & (number - 1) == 0
         self.examples += n
-        list_size = self.listing_options.top_k or 1
-        trees = len(self.members)
-        if self.scorers is not None:
-            k = self.options.candidates  # independent of the output options, because scorers learn from the candidates
-        else:
-            k = list_size if trees == 1 else max(list_size, self.options.candidates)
-        ensemble_output = self._new_output(n, k)
-        by_tree = [Predictions(*[array[t] for array in ensemble_output]) for t in range(trees)]
+        return _Begun(weighted, ~np.isnan(batch.label), label_arrays.whole(batch.label), learns, left_out, whole_search)
+
+    def _plan(self, begun: _Begun, output: Predictions) -> _Plan:
+        """Return what the stages after the trees need."""
+        return _Plan(*begun[:-1], output, self._new_opinions(output))
+
+    def _learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Distributions | None]:
+        """Predict with the own trees and learn from the batch.
+
+        Returns
+        -------
+        output : arrays for all trees; rows of own ones are set
+        distributions : of the own trees, None unless all probabilities are wanted
+        """
+        n, learned = task.batch.n, (begun.label, begun.learns, begun.whole_search)
+        output = self._new_output(n, self._proposals)
+        batches = {t: self._batch_of_tree(t, task, begun.weighted.batch) for t in self.own_trees}
+        by_tree = {t: Predictions(*[array[t] for array in output]) for t in self.own_trees}
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
-        jobs = [(t, a, b) for a, b in shares for t in range(trees)]
-        if self.listing_options.probabilities:
-            no_labels = np.empty(0, np.int64), np.empty(0)
-            distributions: Distributions = [[no_labels] * n for _ in range(trees)]
-
-            def learn_and_list(t: int, a: int, b: int) -> None:
-                self.members[t].learn_batch_with_probabilities(
-                    by_tree_batch[t], label, learns, whole_search, a, b, by_tree[t], distributions[t]
-                )
-
-            self.share(learn_and_list, jobs, n)
-            task.class_lists = _mean_class_lists(distributions)
-        else:
+        jobs = [(t, a, b) for a, b in shares for t in self.own_trees]
+        if not self.listing_options.probabilities:
             self.share(
-                lambda t, a, b: self.members[t].learn_batch(
-                    by_tree_batch[t], label, learns, whole_search, a, b, by_tree[t]
-                ),
+                lambda t, a, b: self.members[t].learn_batch(batches[t], *learned, a, b, by_tree[t]),
                 jobs,
                 n,
             )
+            return output, None
+        no_labels = np.empty(0, np.int64), np.empty(0)
+        distributions: Distributions = [[no_labels] * n for _ in self.own_trees]
+        by_number = dict(zip(self.own_trees, distributions, strict=True))
+
+        def learn_and_list(t: int, a: int, b: int) -> None:
+            self.members[t].learn_batch_with_probabilities(batches[t], *learned, a, b, by_tree[t], by_number[t])
+
+        self.share(learn_and_list, jobs, n)
+        return output, distributions
+
+    @property
+    def _proposals(self) -> int:
+        """Return how many labels every tree lists for an example."""
         if self.scorers is not None:
-            opinions = self._new_opinions(ensemble_output)
-            task.plan = _Plan(weighted, labelled, label, learns, left_out, ensemble_output, opinions)
-            return
-        if trees == 1:
-            top, top_p = by_tree[0].top, by_tree[0].top_p
+            return self.options.candidates  # independent of the output options: scorers learn from the candidates
+        list_size = self.listing_options.top_k or 1
+        return list_size if len(self.members) == 1 else max(list_size, self.options.candidates)
+
+    def _finish_trees(self, task: BatchTask, output: Predictions, begun: _Begun | None) -> None:
+        """Let the trees vote and finish the task; what was `begun` is needed only if nothing is learned."""
+        if len(self.members) == 1:
+            top, top_p, p = output.top[0], output.top_p[0], output.p[0]
         else:
-            top, top_p = self._vote(by_tree_batch, ensemble_output, list_size, score_candidates=not task.learn)
-        p = ensemble_output.p[0] if trees == 1 else ensemble_output.p.mean(axis=0)
-        self._finish(task, labelled, ensemble_output.known[0], p, ensemble_output, top, top_p)
+            batches = []
+            if not task.learn:
+                assert begun is not None
+                batches = [self._batch_of_tree(t, task, begun.weighted.batch) for t in range(len(self.members))]
+            top, top_p = self._vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
+            p = output.p.mean(axis=0)
+        self._finish(task, ~np.isnan(task.batch.label), output.known[0], p, output, top, top_p)
 
     def _new_output(self, n: int, k: int) -> Predictions:
         """Return arrays for the results of all trees, with the number of the tree as the first index."""
@@ -346,9 +419,9 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             for stage in self.stages:
                 if stage == self._learn_batch:
                     weighted = task.plan or document_frequency.not_weighted(task.batch)
-                    none, output = np.zeros(0, bool), self._new_output(0, self.options.candidates)
-                    label = np.zeros(0, np.int64)
-                    task.plan = _Plan(weighted, none, label, none, none, output, self._new_opinions(output))
+                    none = np.zeros(0, bool)
+                    begun = _Begun(weighted, none, np.zeros(0, np.int64), none, none, none)
+                    task.plan = self._plan(begun, self._new_output(0, self.options.candidates))
                 else:
                     stage(task)
 
@@ -378,9 +451,12 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         """Rerank the candidates and finish the task, as the last stage."""
         plan: _Plan = task.plan
         task.plan = None
-        n = task.batch.n
-        output, opinions = plan.output, plan.opinions
-        task.candidates = opinions.candidate
+        task.candidates = plan.opinions.candidate
+        self._finish_ranked(task, plan.output, self._rank_batch(task, plan))
+
+    def _rank_batch(self, task: BatchTask, plan: _Plan) -> reranking.Ranked:
+        """Rank the candidates of a batch and learn from it."""
+        n, opinions = task.batch.n, plan.opinions
         assert self.scorers is not None  # else this is not a stage
         learns = plan.learns
         if self.again and self.further is not None and not self.further.scorers_learn:
@@ -395,10 +471,15 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             chosen = plan.left_out & learns
             assert self.further is not None  # because there is a copy
             self.further.compare(task.batch.weight[chosen], plan.label[chosen], ranked.p[chosen], by_copy.p[chosen])
+        return ranked
+
+    def _finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:
+        """Finish a task whose candidates are ranked."""
         if self.listing_options.probabilities:
             assert task.class_lists is not None  # made by the previous stage
             task.class_lists = reranking.with_reranked(task.class_lists, ranked)
-        self._finish(task, plan.labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
+        labelled = ~np.isnan(task.batch.label)
+        self._finish(task, labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
         sums = reranking.sum_errors(task.batch.label, task.batch.weight, ranked.inside, task.prediction)
         self.label_weight += sums[0]
         self.not_proposed += sums[1]
@@ -533,7 +614,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
                     self.scorers = self.scorers_copy
                 self.scorers_copy = None
         self.passes_ended += 1
-        if self._second_pass:
+        if self._second_pass and self.owns_scorers:
             assert self.scorers is not None  # else there is nothing to decide about
             self.scorers_copy = reranking.copied(self.scorers)
         elif not self.again:
@@ -736,30 +817,6 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
     def merge(self, sources: Sources) -> list[str]:
         """Merge models, see `merging.learner`."""
         return merged_learner.merge(self, sources)
-
-
-def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
-    """Return the listing of all labels with the mean of their probabilities over the trees.
-
-    Trees have the same labels, unless they came from a file and some lack labels; a missing label has probability 0.
-
-    Parameters
-    ----------
-    distributions : `distributions[t][i]` holds the labels and probabilities of tree t for example i
-    """
-    labels, masses, sizes = [], [], [0]
-    for pairs in zip(*distributions, strict=True):
-        label = pairs[0][0]
-        if not all(np.array_equal(label, tree_labels) for tree_labels, _ in pairs):
-            label = np.unique(np.concatenate([tree_labels for tree_labels, _ in pairs]))
-            pairs = tuple((label, _aligned(label, *pair)) for pair in pairs)
-        p = np.mean([p for _, p in pairs], axis=0)
-        labels += [label, [0]]
-        masses += [p, [0.0 if len(label) else 1.0]]
-        sizes.append(len(label) + 1)
-    return probabilities.ClassLists(
-        np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
-    )
 
 
 def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Member:
     Attributes
     ----------
     tree : replaced by a larger one when it is full
+    new_weights : returns an empty weight table
     random : uint64[1], state of the generator
     leaves : int64[labels], leaves in the order of their labels, computed when it is needed
     """
@@ -55,7 +56,8 @@ class Member:
     ) -> None:
         self.tree = label_tree.empty_tree(labels)
         tagged = rule.layout == "tagged"
-        self.weights = adagrad.new_weights(bits, kind, rule.learning_rate, rule.sgd, tagged, doublings)
+        self.new_weights = partial(adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, tagged, doublings)
+        self.weights = self.new_weights()
         self.settings = settings
         self.levels = arity.bit_length() - 1  # levels of the binary tree in one node
         self.kernels = binary_nodes if arity == 2 else wide_nodes

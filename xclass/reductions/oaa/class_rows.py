@@ -40,6 +40,7 @@ class Inputs(NamedTuple):
     learns: Bools  # bool[n], whether the example is learned
     sampled: Int32s  # int32[n, draws], negative classes that learn; without columns all classes learn
     clock: Float64s  # float64[n], weight of the labelled examples up to and including each one
+    classes: int  # number of classes that negatives are sampled from
 
 
 class ClassScores(NamedTuple):
@@ -308,7 +309,7 @@ def learn_batch(
     output : elements of these classes are written
     scratch : written
     """
-    batch, label, learns, sampled, clock = inputs
+    batch, label, learns, sampled, clock, classes = inputs
     best, best_score, scores = output
     row, place, x, final, owner, s, p, y = scratch[:8]
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.uses_sqrt and rule.loss == loss.LOGISTIC
@@ -368,7 +369,7 @@ def learn_batch(
                     pv = gd.clip(gd.score(table, place, x, count, sub, ZERO), table.range)
                     weight = batch.weight[i]
                     if k >= 0:  # the sampled classes stand for all negative ones
-                        weight *= np.float32(table.sums.shape[0]) / np.float32(draws)
+                        weight *= np.float32(classes) / np.float32(draws)
                     gd.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
         if learn and rule.widen:
             limits[0] = table.range[0]
@@ -386,10 +387,9 @@ def learn_batch_sequentially(
     table, output, scratch : written
     inputs : read only
     """
-    batch, label, learns, sampled, clock = inputs
+    batch, label, learns, sampled, clock, classes = inputs
     best, best_score, scores = output
     row, place, x, p = scratch.row, scratch.place, scratch.x, scratch.p
-    classes = table.sums.shape[0]
     draws = sampled.shape[1]
     for i in range(batch.label.shape[0]):
         table.guard.now[0] = i

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Int64s, UInt32s, UInt64s
+from ...array_types import Float32s, Int64s, UInt32s, UInt64s
 from ...binary import finite, gd, loss, merging
 from ...data.batch import Batch
 from ...errors import ModelError, UsageError
@@ -35,7 +35,8 @@ from ..core.contract import BatchTask, WeightLookup
 from ..core.merging import Mergeable, Sources, check_continued
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
-from . import class_rows
+from . import class_blocks, class_rows
+from .class_blocks import ClassesInParts, Labels
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 LEAST_CLASSES = 64  # fewest classes of a thread
@@ -121,18 +122,20 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner, Inspectable, Mergeable):
+class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
     ----------
-    table : weight table with planes, `rows` rows of K weights
+    own : first class and end of the classes of this part, see `class_blocks`; those of all classes if there are no
+        parts
+    table : weight table with planes, `rows` rows of a weight for each own class
     indexing : lowest label, 0 or 1, or UNDECIDED
     sampled : number of negative classes that learn from an example, 0 for all
     order : int32[K], order in which negative classes are sampled
     next_negative : position in `order` at which sampling continues
     random : uint64[1], state of the random generator
-    shares : first class and end of the classes of each thread
+    shares : for each thread the first and the end of its classes, counted from the first own one
     norms : for each thread the array `norms` of `class_rows.learn_batch`
     """
 
@@ -155,10 +158,13 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
                 f"give at least -b {(self.classes - 1).bit_length() + 1}"
             )
         self.memory = SLOT_BYTES << bits
-        gd.check_memory(bits, SLOT_BYTES)
+        self.own = class_blocks.of_part(self.classes, spec.part)
         self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // width)
-        self.table = gd.new_table(self.rule, bits, self.classes, width, planes=True)
+        if self.own != (0, self.classes):
+            bits, width = class_blocks.size(int(self.rows), self.own)
+        gd.check_memory(bits, SLOT_BYTES)
+        self.table = class_blocks.new_table(self.rule, bits, width, self.own)
         self.tables = [self.table]
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
         self.sampled = o.oaa_subsample or 0
@@ -176,25 +182,29 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
         self.want(spec.wanted)
         self.raw_vw = o.raw_order == "vw"
         # one thread if updates change the label range or the regularisation that all classes share
-        single = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
-        shares = 1 if single else processors.count()
-        shares = max(1, min(shares, self.classes // LEAST_CLASSES))
-        self.shares = split_range(self.classes, shares)
-        self.norms = self._no_norms()
+        self.indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
+        shares = 1 if self.indivisible or spec.part is not None else processors.count()
+        own = self.own[1] - self.own[0]
+        self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
+        self.norms = self.no_norms()
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")
 
     @property
     def most_rows(self) -> int | None:
         """Return the most examples of a batch if the scores of every class are kept, None for no limit."""
-        keeps_scores = self.options.scores or self.needs_probabilities or self.keep_scores
-        return max(1, probabilities.MOST_PAIRS // self.classes) if keeps_scores else None
+        return max(1, probabilities.MOST_PAIRS // self.classes) if self._keeps_scores else None
 
-    def _no_norms(self) -> list[Float32s]:
+    @property
+    def _keeps_scores(self) -> bool:
+        """Return whether the scores of all classes are needed, and not only the best class."""
+        return bool(self.options.scores or self.needs_probabilities or self.keep_scores)
+
+    def no_norms(self) -> list[Float32s]:
         """Return the initial `norms` of `class_rows.learn_batch` for each thread."""
         return [np.zeros((int(self.rows), -(-(b - a) // class_rows.BLOCK)), np.float32) for a, b in self.shares]
 
-    def _classes_of(self, task: BatchTask) -> tuple[Int64s, Bools, Int64s, Int64s]:
+    def classes_by_label(self, task: BatchTask) -> Labels:
         """Determine the class and the label base of every example of a batch.
 
         VW detects the label base while it learns: label 0 sets it to 0 and label K to 1; until then it is taken to be
@@ -229,22 +239,32 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch (the only stage)."""
+        labels = self.classes_by_label(task)
+        self.report_best(task, labels, *self.learn_classes(task, labels))
+
+    def learn_classes(self, task: BatchTask, labels: Labels) -> tuple[Int64s, Float32s, Float32s]:
+        """Score and train the own classes.
+
+        Returns
+        -------
+        best : int64[threads, n], best class of each thread, counted from the first own one
+        best_score : float32[threads, n]
+        scores : float32[n, own classes], or float32[0, own classes] if they are not wanted
+        """
         batch = task.batch
         n = batch.n
-        task.notes += self.first_notes
-        self.first_notes = []
-        label, learns, base_before, base_after = self._classes_of(task)
-        per_class = self.options.scores or self.listing_options.probabilities
-        keeps_scores = per_class or self.keep_scores or self.needs_probabilities
-        scores = np.empty((n if keeps_scores else 0, self.classes), np.float32)
+        first, end = self.own
+        label, learns, _, _ = labels
+        scores = np.empty((n if self._keeps_scores else 0, end - first), np.float32)
         sampled = np.empty((n, self.sampled), np.int32)
         if self.sampled:
             self.next_negative = class_rows.draw_negatives(self.order, self.next_negative, label, learns, sampled)
         best = np.empty((len(self.shares), n), np.int64)
         best_score = np.empty((len(self.shares), n), np.float32)
         most_features = batch.most_features
-
-        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock)
+        if first:
+            label, sampled = np.maximum(label - first, -1), sampled - np.int32(first)
+        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock, self.classes)
 
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
@@ -258,8 +278,26 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
             )
 
         self.share(run_share, [(t,) for t in range(len(self.shares))], n)
+        return best, best_score, scores
+
+    def report_best(
+        self, task: BatchTask, labels: Labels, best: Int64s, score_of_best: Float32s, scores: Float32s
+    ) -> None:
+        """Set the results of a task.
+
+        Parameters
+        ----------
+        best, score_of_best : int64[blocks, n], the best class of each block of classes; float32[blocks, n], its score
+        scores : float32[n, K], or float32[0, K] if they are not wanted
+        """
+        batch = task.batch
+        n = batch.n
+        task.notes += self.first_notes
+        self.first_notes = []
+        label, _, base_before, base_after = labels
+        per_class = self.options.scores or self.listing_options.probabilities
         winner = np.empty(n, np.int64)
-        class_rows.merge(best, best_score, winner)
+        class_rows.merge(best, score_of_best, winner)
         output_base = base_after if per_class else base_before
         task.prediction = (winner + output_base).astype(np.float64)
         labelled = ~np.isnan(batch.label)
@@ -276,13 +314,13 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
             output_scores = self._class_probabilities(task, scores, label, place, winner, output_base)
         if per_class or self.keep_scores:
             start = np.arange(n + 1, dtype=np.int64) * self.classes
-            labels = (np.arange(self.classes) + output_base[:, None]).reshape(-1)
+            names = (np.arange(self.classes) + output_base[:, None]).reshape(-1)
             if per_class:
-                task.class_lists = probabilities.ClassLists(output_scores.reshape(-1), labels, start, has_rest=False)
+                task.class_lists = probabilities.ClassLists(output_scores.reshape(-1), names, start, has_rest=False)
             else:
                 if self.raw_vw and self.indexing == 0:
                     scores = np.roll(scores, 1, axis=1)
-                task.scores, task.score_labels, task.score_start = scores.reshape(-1), labels, start
+                task.scores, task.score_labels, task.score_start = scores.reshape(-1), names, start
 
     def _class_probabilities(
         self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, output_base: Int64s
@@ -394,7 +432,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable):
         low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
-            self.norms = self._no_norms()
+            self.norms = self.no_norms()
             stored_arrays.fill("order", arrays, self.order)
             stored_arrays.check_permutation("order", self.order)
             stored_arrays.fill("random", arrays, self.random)

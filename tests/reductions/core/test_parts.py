@@ -1,0 +1,109 @@
+"""Parts of a learner, put together, are the learner that one process would have."""
+
+from __future__ import annotations
+
+import pytest
+from spread import Spread, tasks_of
+from streams import multiclass
+from variants import VARIANTS, K, learner, name_of
+
+from xclass.api import configuration, model_contents
+from xclass.api.configuration import LearnerUse
+from xclass.api.learner import Learner
+
+BITS = 12
+SPREAD = ["oaa", "cpt"]
+ONE_UNIT = [("oaa", {"layout": "vw", "loss_function": "squared", "label_range": "seen"})]
+EVERY = pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param(name, options, id=name_of(name, options))
+        for name in SPREAD
+        for options in [{}, *VARIANTS[name]]
+        if (name, options) not in ONE_UNIT
+    ],
+)
+
+
+def text(seed: int, n: int = 120) -> str:
+    return multiclass(seed, K, n, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1)
+
+
+@EVERY
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_the_model_has_the_bytes_of_one_process(name, options, count):
+    with learner(name, bits=BITS, **options) as model:
+        spread = Spread(name, K, {"bits": BITS, **options}, min(count, units(name, options)))
+        for seed in (1, 2):
+            assert spread.learn(text(seed)) == model.learn_many(text(seed)).prediction.tolist()
+            model.end_pass()
+            spread.end_pass()
+        assert spread.model() == model_contents.to_bytes(model.contents())
+        assert spread.whole.reduction.summary() == model.reduction.summary()
+
+
+@EVERY
+def test_other_parts_go_on_with_the_same_bytes(name, options):
+    with learner(name, bits=BITS, **options) as model:
+        spread = Spread(name, K, {"bits": BITS, **options}, units(name, options))
+        for seed, count in ((1, 1), (2, min(3, units(name, options))), (3, 2)):
+            model.learn_many(text(seed))
+            spread.learn(text(seed))
+            spread.redivide(min(count, units(name, options)))
+        model.learn_many(text(4))
+        spread.learn(text(4))
+        assert spread.model() == model_contents.to_bytes(model.contents())
+
+
+def units(name: str, options: dict) -> int:
+    with learner(name, bits=BITS, **options) as model:
+        return model.reduction.units
+
+
+@pytest.mark.parametrize(("name", "options"), ONE_UNIT)
+def test_options_may_allow_a_single_part_and_say_why(name, options):
+    with learner(name, bits=BITS, **options) as model:
+        assert model.reduction.units == 1
+        assert model.reduction.one_unit
+
+
+MANY = 400  # classes, more than an index or a tree has space for at first
+LARGE = {  # each with few slots at first, so that tables are doubled
+    "oaa": {"bits": 16},
+    "cpt": {"bits": 12, "trees": 3, "rerank": True, "layout": "tagged", "max_doublings": 3, "index_bits": 8},
+}
+
+
+def learned(name: str, options: dict, passes: int, texts: list[str], holdout_period: int) -> Learner:
+    """Return what one process learns in several passes over the texts."""
+    use = LearnerUse(passes=passes)
+    model = Learner.from_config(configuration.configured(name, MANY, options, use), use)
+    for _ in range(passes):
+        for text in texts:
+            for task in tasks_of(model, text, holdout_period):
+                model._learn_task(task)
+        model.reduction.end_pass()
+    return model
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("names", [False, True])
+def test_many_classes_in_several_passes(name, count, names):
+    texts = [multiclass(seed, MANY, 700, popular=2.0) for seed in (5, 6)]
+    if names:
+        texts = ["".join(f"c{line}\n" for line in text.splitlines()) for text in texts]
+    options = {**LARGE[name], "learn_names": names}
+    spread = Spread(name, MANY, options, count, LearnerUse(passes=3))
+    for number in range(3):
+        for text in texts:
+            spread.learn(text, 10)
+            if number == 1:
+                spread.redivide(count)
+        spread.end_pass()
+    with learned(name, options, 3, texts, 10) as model:
+        assert spread.model() == model_contents.to_bytes(model.contents())
+        assert spread.whole.progress.average_loss == model.progress.average_loss
+        if name == "cpt":
+            words = [member.weights.words for member in spread.whole.reduction.members]
+            assert any(len(table.word) > 16 << 8 for table in words)

@@ -1,0 +1,1 @@
+"""Spread the trees, the scorers and the index over processes."""
