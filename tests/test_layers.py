@@ -21,6 +21,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("estimators", "merging"),
     ("river",),
     ("api",),
+    ("explain",),
     ("reductions.registry", "reductions.presets"),
     ("reductions.*",),  # any folder with a reduction
     ("reductions.core",),

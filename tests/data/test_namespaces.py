@@ -14,7 +14,7 @@ from xclass.api.learner import Learner, load
 from xclass.data import interactions, namespaces
 from xclass.data.batch import CONSTANT_GROUP
 from xclass.errors import UsageError
-from xclass.run.inspect import feature_names
+from xclass.explain import feature_names
 from xclass.text import parser
 
 

@@ -29,13 +29,14 @@ from ...api.configuration import Config
 from ...array_types import Float
 from ...binary import gd
 from ...data import interactions
+from ...explain import feature_names
 from ...kernels.constants import ZERO
 from ...options.declare import option
 from ...reductions.core.base import Inspectable
 from ...reductions.core.contract import BatchTask, WeightLookup
 from ...system import output_file, terminal
 from ...text.text_format import TextFormat
-from . import feature_names, text_header
+from . import text_header
 
 PIECE = 1 << 16  # number of slots processed at a time
 

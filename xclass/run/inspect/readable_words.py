@@ -27,13 +27,14 @@ import numpy as np
 from ...api.configuration import Config, feature_bits
 from ...array_types import AnyArray
 from ...binary import word_owners
+from ...explain import feature_names
 from ...kernels.tagged_format import G_CODES, G_FIELD, NUMBER_MASK, W_CODES, W_FIELD
 from ...options.declare import options_of
 from ...reductions.core.base import HasWords, WordTable
 from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from ...text.text_format import TextFormat
-from . import feature_names, readable_model, text_header
+from . import readable_model, text_header
 
 PIECE = 1 << 16  # number of words processed at a time
 LOWEST, HIGHEST = -1.0, 1.0  # labels of the regressors

@@ -1,4 +1,4 @@
-"""Find the names of the features of an example, for `--audit` and `--invert_hash`.
+"""Find the names of the features of an example, for `--audit`, `--invert_hash` and explanations.
 
 The parser keeps only hashes. This module parses the line of an example again, in plain Python, and applies the same
 steps to the names as to the features: ignored namespaces, n-grams and interactions.
@@ -16,10 +16,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...data import batch_ops, interactions, namespaces
-from ...data.batch import CONSTANT, CONSTANT_GROUP, Batch
-from ...text import numbers, parser
-from ...text.text_format import OtherFormat, TextFormat, WrittenFeature
+from ..data import batch_ops, interactions, namespaces
+from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
+from ..text import numbers, parser
+from ..text.text_format import OtherFormat, TextFormat, WrittenFeature
 
 UINT32 = 2**32 - 1
 DEFAULT_GROUP = 32  # byte of the default namespace
@@ -58,6 +58,7 @@ class Namer:
     ----------
     parse, feature, cross : options of the parser, of features and of interactions
     bits : number of bits of the index of a feature
+    crosser : has seen the namespaces of all examples before; None if `of` will be called for all examples
 
     Attributes
     ----------
@@ -66,8 +67,9 @@ class Namer:
     """
 
     def __init__(
-        self, parse: parser.Options, feature: namespaces.Options, cross: interactions.Options, bits: int
-    ) -> None:
+        self, parse: parser.Options, feature: namespaces.Options, cross: interactions.Options, bits: int,
+        crosser: interactions.Crosser | None = None,
+    ) -> None:  # fmt: skip
         import mmh3  # a slow import that --help does not need
 
         self._murmur = mmh3.hash
@@ -77,7 +79,7 @@ class Namer:
         self._all = parse.hash == "all"
         self._constant = not parse.noconstant
         self._features = namespaces.NamespaceTransformer(feature, constant=self._constant)
-        self._crosser = interactions.Crosser(cross)
+        self._crosser = interactions.Crosser(cross) if crosser is None else crosser
         self._permuted = cross.permutations
         self.has_wildcards = self._crosser.has_wildcards
         self.format = TextFormat()
@@ -87,11 +89,20 @@ class Namer:
 
         If `has_wildcards` is set, this method must be called for all examples in their order.
         """
-        groups: Groups = {}
         if isinstance(self.format, OtherFormat):
-            self._add_features(self.format.features(line_of(batch, i)), groups)
-        else:
-            self._parse_line(line_of(batch, i), groups)
+            return self.of_written(self.format.features(line_of(batch, i)))
+        groups: Groups = {}
+        self._parse_line(line_of(batch, i), groups)
+        return self._of_groups(groups)
+
+    def of_written(self, features: Iterator[WrittenFeature]) -> list[NamedFeature]:
+        """Return the named features of an example that is not VW text, as `of` does."""
+        groups: Groups = {}
+        self._add_features(features, groups)
+        return self._of_groups(groups)
+
+    def _of_groups(self, groups: Groups) -> list[NamedFeature]:
+        """Return the features of groups after dropping some and adding n-grams, the constant and interactions."""
         for group in list(groups):
             if self._features.dropped[group]:
                 del groups[group]

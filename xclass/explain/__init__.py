@@ -1,0 +1,1 @@
+"""Explain predictions to users: records with names, and text."""
