@@ -25,7 +25,8 @@ begin belong bind bring build calculate call can cancel carry cast change check 
 collect combine come commit compact compare compile complete compress compute consume contain continue convert
 convolve copy correct count create cross cut deal decay decide declare decode decompress decrease define delete
 depend derive descend describe detect determine discard display distribute divide do double draw drop emit encode
-end ensure enter escape estimate evaluate examine exchange exclude execute expand expect extend extract fetch fill
+end ensure enter escape estimate evaluate examine exchange exclude execute expand expect
+explain extend extract fetch fill
 filter find finish fit flush fold follow forget format free gather generate get give go grow guess halve handle has
 hash have hide hold identify ignore import increase increment initialise insert inspect interleave invert is issue
 iterate join keep learn leave let limit link list listen load locate lock log look lower make map mark mask match

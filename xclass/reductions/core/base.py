@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from .contract import BatchTask, WeightLookup, empty_task
 from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
+
+if TYPE_CHECKING:  # few runs need it
+    from .explanation import Reasons
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
@@ -419,6 +422,22 @@ class ExplainsProposals(ABC):
     @abstractmethod
     def proposals(self, batch: Batch) -> list[Proposal]:
         """Return the classes that features propose for the only example of `batch`, best first; nothing is learned."""
+
+
+class Explains(ABC):
+    """A learner that explains its predictions; every reduction of the package does."""
+
+    @abstractmethod
+    def explain(self, batch: Batch, k: int) -> Reasons:
+        """Explain the prediction of the only example of a batch; nothing is learned or counted.
+
+        The prediction is that of a learner that does not learn: while it learns, a tree may search fewer nodes.
+
+        Parameters
+        ----------
+        batch : the example as a stage receives it
+        k : number of classes to explain; the label, if there is one, is explained in addition
+        """
 
 
 # named functions, because the record is sent to other processes

@@ -30,7 +30,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,17 @@ from ...model.stored_arrays import Stored
 from ...system import output_file
 from ...system.printable import printable
 from ..core import label_arrays, probabilities, tree_view
-from ..core.base import ExplainsProposals, HasWords, Learner, Previews, Proposal, Reduction, TreeViewable, WordTable
+from ..core.base import (
+    Explains,
+    ExplainsProposals,
+    HasWords,
+    Learner,
+    Previews,
+    Proposal,
+    Reduction,
+    TreeViewable,
+    WordTable,
+)
 from ..core.calibration import Report
 from ..core.contract import BatchTask, empty_task
 from ..core.merging import Mergeable, Sources
@@ -78,6 +88,9 @@ from .options import (
 )
 from .spread.parts import TreesInParts
 from .tree_member import Member
+
+if TYPE_CHECKING:
+    from ..core.explanation import Reasons
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
@@ -119,7 +132,9 @@ class _Plan(NamedTuple):
     opinions: feature_index.Opinions  # written by the index
 
 
-class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWords, Mergeable, TreesInParts):
+class ProbabilityTree(
+    Learner, Previews, TreeViewable, ExplainsProposals, Explains, HasWords, Mergeable, TreesInParts
+):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
     Attributes
@@ -280,9 +295,9 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         if self.frequencies is not None:
             task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.again))
 
-    def _batch_of_tree(self, t: int, task: BatchTask, weighted: Batch) -> Batch:
+    def _batch_of_tree(self, t: int, batch: Batch, weighted: Batch) -> Batch:
         """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
-        return weighted if t % 2 == 0 else task.batch
+        return weighted if t % 2 == 0 else batch
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict with the trees and learn from the batch; finish the task unless the scorers rerank it."""
@@ -350,7 +365,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         """
         n, learned = task.batch.n, (begun.label, begun.learns, begun.whole_search)
         output = self._new_output(n, self._proposals)
-        batches = {t: self._batch_of_tree(t, task, begun.weighted.batch) for t in self.own_trees}
+        batches = {t: self._batch_of_tree(t, task.batch, begun.weighted.batch) for t in self.own_trees}
         by_tree = {t: Predictions(*[array[t] for array in output]) for t in self.own_trees}
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         jobs = [(t, a, b) for a, b in shares for t in self.own_trees]
@@ -387,7 +402,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
             batches = []
             if not task.learn:
                 assert begun is not None
-                batches = [self._batch_of_tree(t, task, begun.weighted.batch) for t in range(len(self.members))]
+                batches = [self._batch_of_tree(t, task.batch, begun.weighted.batch) for t in range(len(self.members))]
             top, top_p = self._vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
             p = output.p.mean(axis=0)
         self._finish(task, ~np.isnan(task.batch.label), output.known[0], p, output, top, top_p)
@@ -749,6 +764,38 @@ class ProbabilityTree(Learner, Previews, TreeViewable, ExplainsProposals, HasWor
         assert self.index is not None and self.frequencies is not None
         share = self.frequencies.weighted(batch, np.zeros(1, bool)).share
         return self.index.explain(batch, share)
+
+    def explain(self, batch: Batch, k: int) -> Reasons:
+        """Explain a prediction, see `Explains`."""
+        from .explaining import scorers, trees
+        from .explaining.tree_path import TreePaths
+
+        none, number, label = np.zeros(1, bool), label_arrays.whole(batch.label), float(batch.label[0])
+        if self.scales is not None:
+            batch = self.scales.scaled(batch, none)
+        weighted = document_frequency.not_weighted(batch)
+        if self.frequencies is not None:
+            weighted = self.frequencies.weighted(batch, none)
+        batches = [self._batch_of_tree(t, batch, weighted.batch) for t in range(len(self.members))]
+        single = len(batches) == 1 and self.scorers is None
+        output = self._new_output(1, k if single else max(self.options.candidates, k if self.scorers is None else 0))
+        trees.predicted(self.members, batches, int(number[0]), output)
+        if self.scorers is None:
+            if single:  # with a limit of nodes, the search for k classes may find others than that for one
+                answer = self._new_output(1, 1)
+                trees.predicted(self.members, batches, int(number[0]), answer)
+                ranked = np.array(list(dict.fromkeys([*answer.top[0, 0].tolist(), *output.top[0, 0].tolist()])))
+            else:
+                ranked = self._vote(batches, output, output.top[:, 0].size, True)[0][0]
+            return trees.explain(self.members, batches, ranked[ranked > 0], self._node_name, label, k)
+        opinions = self._new_opinions(output)
+        if self.index is not None:
+            self.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
+        paths = [TreePaths(self.members[t], seen, self._node_name(t), t) for t, seen in enumerate(batches)]
+        proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
+        example = scorers.Example(batch, weighted, label, proposed, paths)
+        unit = self.options.normalize_features != "none"
+        return scorers.explain(scorers.Ranking(self._rank_kernel, self.scorers, unit, example), example, self.index, k)
 
     # model
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,11 +40,14 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import label_arrays, tree_routers, tree_view
-from ..core.base import Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import Explains, Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
+
+if TYPE_CHECKING:
+    from ..core.explanation import Reasons
 
 FIRST_PREDICTION = 1  # prediction before any example was seen, as in VW
 LOSS, RATE = "hinge", 1.0  # defaults of the routers
@@ -132,7 +135,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, classes, f"--log_multi {classes}"
 
 
-class LomTree(Learner, TreeViewable, Inspectable):
+class LomTree(Learner, TreeViewable, Inspectable, Explains):
     """Learn and predict with a LOMTree (`--log_multi`).
 
     Attributes
@@ -314,6 +317,20 @@ class LomTree(Learner, TreeViewable, Inspectable):
         return depth[: self.tree.size[split_tree.NODES]]
 
     # inspection
+
+    def explain(self, batch: Batch, k: int) -> Reasons:
+        """Explain a prediction by the routers on the way to its leaf, see `Explains`."""
+        from ..core import router_path
+        from ..core.explanation import Candidate, Reasons
+
+        scratch = tree_routers.new_scratch(batch.most_features, self._levels())
+        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
+        leaf, level = split_walk.predict(self.tree, self.routers, scratch, 0)
+        nodes = scratch.node[:level]
+        numbers = self.tree.link[nodes, split_tree.ROUTER].tolist()
+        way = zip(nodes.tolist(), numbers, scratch.score[:level].tolist(), strict=True)
+        label = int(self.tree.count[leaf, split_tree.PREDICTION])
+        return Reasons([Candidate(label, path=router_path.turns(self.routers, scratch, way))], [], 1)
 
     rows_are_exclusive = True
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...system import processors
 from ..core import label_arrays, probabilities
-from ..core.base import Inspectable, Learner, Reduction, split_range
+from ..core.base import Explains, Inspectable, Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
 from ..core.merging import Mergeable, Sources, check_continued
@@ -37,6 +37,9 @@ from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_blocks, class_rows
 from .class_blocks import ClassesInParts, Labels
+
+if TYPE_CHECKING:
+    from ..core.explanation import Reasons
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 LEAST_CLASSES = 64  # fewest classes of a thread
@@ -122,7 +125,7 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
+class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
@@ -344,8 +347,7 @@ class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
         k = min(self.listing_options.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
-        estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and not self.as_vw
-        least = np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
+        least = self._least_probability
 
         def run_rows(begin: int, end: int) -> None:
             class_rows.class_probabilities(scores, self.link, least, begin, end, p, top, top_p)
@@ -370,6 +372,12 @@ class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
             task.class_lists = probabilities.class_lists(top + output_base[:, None], top_p, np.full(n, k), rest)
         return p
+
+    @property
+    def _least_probability(self) -> np.float32:
+        """Return the least probability of a class before normalisation, 0 if scores are log odds."""
+        estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and not self.as_vw
+        return np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
 
     def want(self, wanted: Wanted) -> None:
         """Set the outputs wanted besides predictions and restart the sums of the report."""
@@ -397,6 +405,14 @@ class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # inspection
+
+    def explain(self, batch: Batch, k: int) -> Reasons:
+        """Explain a prediction, see `Explains`."""
+        from . import explain
+
+        base, link = 1 if self.indexing else 0, self.learner_options.link == "logistic"
+        place = self.places(0, batch.index)
+        return explain.explain(self.table, place, base, link, self._least_probability, batch, k)
 
     rows_are_exclusive = True
 

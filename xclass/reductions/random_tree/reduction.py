@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,10 +29,13 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
-from ..core.base import Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import Explains, Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
+
+if TYPE_CHECKING:
+    from ..core.explanation import Reasons
 
 DRAW_VALUES = 8388608.0  # number of distinct values of `rng.draw`
 LOSS, RATE = "squared", 0.5
@@ -303,7 +306,7 @@ def new_order(classes: int, seed: int) -> Order:
     return order
 
 
-class RandomTree(Learner, TreeViewable, Inspectable):
+class RandomTree(Learner, TreeViewable, Inspectable, Explains):
     """A learner that routes examples down a random tree.
 
     Attributes
@@ -380,6 +383,21 @@ class RandomTree(Learner, TreeViewable, Inspectable):
         return 2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow]
 
     # inspection
+
+    def explain(self, batch: Batch, k: int) -> Reasons:
+        """Explain a prediction by the routers on the way to its leaf, see `Explains`."""
+        from ..core import router_path
+        from ..core.explanation import Candidate, Reasons
+
+        scratch = tree_routers.new_scratch(batch.most_features, self.levels)
+        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
+        leaf, level = _predict(self.routers, scratch, 0, np.int64(self.classes - 1))
+        nodes, numbers = scratch.node[:level].tolist(), [-1]
+        for a in nodes:
+            numbers.append(int(router_below(np.int64(numbers[-1]), np.int64(a), self.routers.vw_layout)))
+        way = zip(nodes, numbers[1:], scratch.score[:level].tolist(), strict=True)
+        label = int(self.order.label[leaf]) + 1
+        return Reasons([Candidate(label, path=router_path.turns(self.routers, scratch, way))], [], 1)
 
     rows_are_exclusive = True
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities, tree_view
-from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import PATH_GROUP, CrossesPath, Explains, Inspectable, Learner, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
 from ..core.result import Result
@@ -51,11 +51,14 @@ from . import label_counts, options, routing, scoring
 from .routing import Plan, Settings
 from .scoring import SHARDS
 
+if TYPE_CHECKING:
+    from ..core.explanation import Reasons
+
 WILDCARD = ord(":")
 KEPT_FEATURES = 1024  # features for which buffers are kept
 
 
-class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
+class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
     """Learn and predict with a recall tree (`--recall_tree`).
 
     Attributes
@@ -295,6 +298,27 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # inspection
+
+    def explain(self, batch: Batch, k: int) -> Reasons:
+        """Explain a prediction, see `Explains`."""
+        from . import explain
+
+        model = explain.Model(self.tree, self.counts, self.settings, self.pairs, self.tables[0])
+        features = self._new_features(batch)
+        node, path = explain.route(model, batch, features)
+        scored = []
+        for c in self.counts.top_label[node, : self.counts.top_size[node]].tolist():
+            scorer = explain.Scorer(*self._scorer_of(c))
+            way = self._path_nodes(node)
+            scored.append((c + 1, *explain.score_candidate(model, scorer, node, way, batch, features)))
+        return explain.ranked(model, path, node, scored, float(batch.label[0]), k)
+
+    def _scorer_of(self, c: int) -> tuple[gd.Table, int, np.uint64]:
+        """Return the table of a class's scorer, its subproblem, and the slots of a path feature."""
+        if self.sequential:
+            return self.tables[0], self.routers + c, np.uint64(1)
+        table = self.tables[1 + c % SHARDS]
+        return table, c // SHARDS, table.width
 
     @property
     def rows_are_exclusive(self) -> bool:

@@ -21,16 +21,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ...binary import feature_scaling, finite
+from ...data.batch import Batch
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities
-from ..core.base import Console, Learner, LearnsAtEnd, Reduction
+from ..core.base import Console, Explains, Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.result import Result
@@ -38,13 +39,16 @@ from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
 
+if TYPE_CHECKING:
+    from ..core.explanation import Reasons
+
 HELD_OUT_EVERY = 50  # one of this many examples is held out
 FEWEST_HELD_OUT = 20  # held-out examples needed to choose eps
 SHARE = 256  # least examples per thread
 DEFAULT_EPS = 1e-6  # eps if nothing was held out
 
 
-class SoftmaxTree(Learner, LearnsAtEnd):
+class SoftmaxTree(Learner, LearnsAtEnd, Explains):
     """A learner that stores its examples and trains a softmax tree at the end of the data (`--softmax_tree`).
 
     Attributes
@@ -248,6 +252,14 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             if left[i] >= 0:
                 depth[[left[i], right[i]]] = depth[i] + 1
         return int(depth.max())
+
+    def explain(self, batch: Batch, k: int) -> Reasons:
+        """Explain a prediction, see `Explains`."""
+        from . import explain
+
+        scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(1, bool))
+        value, label = row_store.values(scaled, self.unit), float(batch.label[0])
+        return explain.explain(self.prepared, batch.index, value, label, k, self.eps, self.classes)
 
     # learning
 

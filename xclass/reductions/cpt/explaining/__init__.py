@@ -1,0 +1,1 @@
+"""Explain the predictions of conditional probability trees."""

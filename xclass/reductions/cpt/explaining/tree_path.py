@@ -1,0 +1,92 @@
+"""Follow the path from the root of a conditional probability tree to the leaf of a class, turn by turn."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ....array_types import Float32s, UInt64s
+from ....binary import adagrad
+from ....data.batch import Batch
+from ...core import shares
+from ...core.explanation import Term, Turn, terms_of
+from .. import label_tree, wide_nodes
+from ..tree_member import Member
+
+
+class TreePaths:
+    """Find paths of one example in one tree.
+
+    Parameters
+    ----------
+    member : the tree
+    batch : the only example that the tree sees, scaled and weighted
+    name : format of a node's name, given its number
+    number : number of the tree
+    """
+
+    def __init__(self, member: Member, batch: Batch, name: str, number: int) -> None:
+        self._number = number
+        self._member, self._tree, self._weights, self._name = member, member.tree, member.weights, name
+        self._scratch = member.scratch(batch)
+        count = adagrad.load(batch, 0, member.settings.unit, self._scratch.h, self._scratch.x)
+        self._h: UInt64s = self._scratch.h[:count]
+        self._x: Float32s = self._scratch.x[:count]
+
+    def to(self, label: int) -> tuple[Turn, ...] | None:
+        """Return the turns from the root to the leaf of a label, None if it has no leaf."""
+        leaf = int(label_tree.find(self._tree, np.int64(label)))
+        if leaf < 0:
+            return None
+        nodes = [leaf]
+        while self._tree.parent[nodes[0]] >= 0:
+            nodes.insert(0, int(self._tree.parent[nodes[0]]))
+        return tuple(self._binary(nodes) if self._member.levels == 1 else self._wide(nodes))
+
+    def _binary(self, nodes: list[int]) -> Iterator[Turn]:
+        """Yield the turns at the nodes of a path whose nodes have two branches."""
+        for node, child in itertools.pairwise(nodes):
+            place = int(self._tree.place[node])
+            score, right = self._score(place)
+            went_right = child > self._tree.left[node]
+            side, p = ("right", right) if went_right else ("left", 1.0 - right)
+            yield Turn(self._name.format(node), side, score, p, self._terms(place), self._number)
+
+    def _wide(self, nodes: list[int]) -> Iterator[Turn]:
+        """Yield the turns at the blocks of a path and at their regressors; see `wide_nodes` for the branches."""
+        levels, scratch = self._member.levels, self._scratch
+        assert isinstance(scratch, wide_nodes.Scratch)
+        m = 1 << levels
+        s, child, v = np.empty(m, np.float32), np.empty(m, np.int64), np.empty(m)
+        for first in range(0, len(nodes) - 1, levels):
+            root, inside = nodes[first], nodes[first : first + levels + 1]
+            sides = (after > self._tree.left[node] for node, after in itertools.pairwise(inside))
+            branch = sum(1 << level for level, right in enumerate(sides) if right)
+            wide_nodes._open(self._tree, self._weights, scratch, len(self._h), np.int64(root), s, child, v)
+            yield Turn(self._name.format(root), f"branch {branch}", None, float(v[branch]), (), self._number)
+            for i in range(1, m):
+                odd = (i & branch).bit_count() & 1
+                place = m * (root + 1) + i
+                name = f"{self._name.format(root)} regressor {i}"
+                yield Turn(name, "odd" if odd else "even", float(s[i]), None, self._terms(place), self._number)
+
+    def _score(self, place: int) -> tuple[float, float]:
+        """Return the score of a regressor, and the probability of right that follows from it."""
+        score = shares.score_of(self._weights, self._h, self._x, place)
+        return score, float(adagrad.probability(self._weights, np.float32(score)))
+
+    def _terms(self, place: int) -> tuple[Term, ...]:
+        """Return the terms of the score of a regressor."""
+        return terms_of(shares.of_regressor(self._weights, self._h, self._x, place))
+
+
+def log_terms(path: tuple[Turn, ...], part: str) -> tuple[Term, ...]:
+    """Return the logarithms of the probabilities of turns, whose sum is the log probability of the class."""
+    return tuple(
+        Term(math.log(turn.probability), name=f"node {turn.node} {turn.side}", part=part)
+        for turn in path
+        if turn.probability is not None
+    )

@@ -1,0 +1,69 @@
+"""Explain a prediction of one-against-all by the shares of the features in the scores of the classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...array_types import Float32s, UInt64s
+from ...binary import gd
+from ...data.batch import Batch
+from ..core import shares
+from ..core.explanation import MOST_OTHERS, Candidate, Reasons, chosen, clipped, terms_of
+from . import class_rows
+
+LOGISTIC = "1 / (1 + exp(-score))"
+
+
+def explain(
+    table: gd.Table, place: UInt64s, base: int, link: bool, least: np.float32, batch: Batch, k: int
+) -> Reasons:  # fmt: skip
+    """Explain the prediction of the only example of a batch; scores are those before the link.
+
+    Parameters
+    ----------
+    table : weights of K classes
+    place : uint64[s], place of each feature
+    base : lowest label
+    link : whether scores pass through the logistic function
+    least : see `class_rows.class_probabilities`
+    k : number of classes to explain
+    """
+    x, classes = batch.value, table.sums.shape[0]
+    score = np.empty(classes, np.float32)
+    gd.score_lanes(table, place, x, len(place), np.arange(classes, dtype=np.uint64), classes, score)
+    limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *table.range).astype(np.float32)
+    compared = _logistic(limited) if link else limited
+    p = np.empty((1, classes), np.float32)
+    none = np.empty((1, 0), np.int64), np.empty((1, 0))
+    class_rows.class_probabilities(compared[None, :], link, least, 0, 1, p, *none)
+    order = np.argsort(-compared, kind="stable")
+    label = float(batch.label[0])
+    wanted = set(order[:k].tolist())
+    if base <= label < base + classes:
+        wanted.add(int(label) - base)
+
+    def candidate(c: int) -> Candidate:
+        if c not in wanted:
+            return Candidate(c + base, float(limited[c]), float(p[0, c]))
+        exact, terms = clipped(score[c], table.range, terms_of(shares.of_table(table, place, x, c)))
+        return Candidate(c + base, exact, float(p[0, c]), terms)
+
+    listed = [*order[: k + MOST_OTHERS].tolist(), *(c for c in wanted if c not in order[: k + MOST_OTHERS])]
+    explained, others = chosen(map(candidate, listed), k, label)
+    return Reasons(explained, others, classes, _formula(float(limited[order[0]]), float(p[0, order[0]]), link, least))
+
+
+def _formula(score: float, p: float, link: bool, least: np.float32) -> str:
+    """Return how a probability follows from a score, given those of one class."""
+    if least > 0 and not link:
+        low = float(least)
+        total = (low + (1 - low) * (0.5 + 0.5 * min(max(score, -1.0), 1.0))) / p
+        return f"({low:.9g} + {1 - low:.9g} * (0.5 + 0.5 * min(max(score, -1), 1))) / {total:.9g}"
+    return f"{LOGISTIC} / {float(_logistic(np.float32(score))) / p:.9g}"
+
+
+def _logistic(score: Float32s | np.float32) -> Float32s:
+    """Return the logistic function of scores."""
+    with np.errstate(over="ignore"):
+        result: Float32s = np.float32(1) / (np.float32(1) + np.exp(-score))
+    return result

@@ -1,0 +1,82 @@
+"""Explain a prediction of a softmax tree by the routers on the way to its leaf and by the scorers of the leaf."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...array_types import Float32s, UInt32s
+from ..core.explanation import NOTHING, Candidate, Reasons, Term, Turn, chosen
+from . import inference
+from .inference import PreparedTree
+
+
+def explain(
+    prepared: PreparedTree, index: UInt32s, x: Float32s, label: float, k: int, eps: float, classes: int
+) -> Reasons:  # fmt: skip
+    """Explain the prediction of an example.
+
+    Parameters
+    ----------
+    index, x : uint32[s], float32[s], features and their scaled values
+    label : label of the example, NaN for none
+    k : number of classes to explain
+    eps : probability of a class that the leaf lacks, before normalisation
+    classes : number of classes K
+    """
+    if not len(prepared.label):
+        return NOTHING
+    node, path = _route(prepared, index, x)
+    leaf = -1 - int(prepared.left[node])
+    first, last = int(prepared.first[leaf]), int(prepared.first[leaf + 1])
+    size = last - first
+    terms: list[list[Term]] = [[Term(float(prepared.score[c]), name="intercept")] for c in range(first, last)]
+    for f in range(len(index)):
+        row = _row(prepared, node, index[f])
+        if row >= 0:
+            for j in range(int(prepared.entry[row]), int(prepared.entry[row + 1])):
+                share = float(prepared.value[j]) * float(x[f])
+                if share:
+                    terms[int(prepared.owner[j])].append(Term(share, feature=f))
+    score = np.array([math.fsum(term.share for term in of_class) for of_class in terms])
+    highest = score.max()
+    odds = np.exp(np.maximum(score - highest, -700.0))
+    log_total = float(highest + math.log(odds.sum()))
+    inside = 1.0 / (1.0 + eps * (classes - size))
+    p = inside * odds / odds.sum()
+    labels = prepared.label[first:last]
+    ranked = (
+        Candidate(int(labels[c]), float(score[c]), float(p[c]), tuple(terms[c]), path)
+        for c in np.argsort(-score, kind="stable").tolist()
+    )
+    explained, others = chosen(ranked, k, label)
+    if 1 <= label <= classes and label not in labels:
+        explained.append(Candidate(label, None, eps * inside))
+    return Reasons(explained, others, size, f"{inside:.9g} * exp(score - {log_total:.9g})")
+
+
+def _route(prepared: PreparedTree, index: UInt32s, x: Float32s) -> tuple[int, tuple[Turn, ...]]:
+    """Return the node of the leaf that an example reaches, and its way."""
+    node, path = 0, []
+    while prepared.left[node] >= 0:
+        terms = [Term(float(prepared.bias[node]), name="intercept")] if prepared.bias[node] else []
+        for f in range(len(index)):
+            at = _row(prepared, node, index[f])
+            share = float(prepared.weight[at]) * float(x[f]) if at >= 0 else 0.0
+            if share:
+                terms.append(Term(share, feature=f))
+        score = 0.0
+        for term in terms:
+            score += term.share  # in the order of the kernel
+        right = score >= 0.0
+        path.append(Turn(str(node), "right" if right else "left", score, None, tuple(terms)))
+        node = int(prepared.right[node] if right else prepared.left[node])
+    return node, tuple(path)
+
+
+def _row(prepared: PreparedTree, node: int, feature: np.uint32) -> int:
+    """Return the value of a node and a feature in the hash map, -1 if there is none."""
+    wanted = np.uint64(node) << inference.NODE_SHIFT | np.uint64(feature)
+    cell = inference._cell(prepared.key, wanted, prepared.secret)
+    return int(prepared.at[cell]) if prepared.key[cell] == wanted else -1
