@@ -21,6 +21,7 @@ __all__ = [
     "Batch",
     "DataError",
     "Documents",
+    "Explanation",
     "Learner",
     "ModelError",
     "Outcome",
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
     from .api.learner import Learner, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
+    from .explain.records import Explanation
     from .merging.models import merge
 
 _MODULES = {
-    "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs", "Learner": "api.learner",
+    "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs",
+    "Explanation": "explain.records", "Learner": "api.learner",
     "ModelError": "errors", "Outcome": "api.batch_learner", "Scores": "api.batch_learner", "UsageError": "errors",
     "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "merge": "merging.models",
     "read_vw": "api.files", "write_vw": "api.files",

@@ -27,7 +27,9 @@ from .array_types import AnyArray, Float64s
 from .errors import UsageError
 from .estimators.availability import piece_by_piece, with_probabilities
 from .estimators.class_labels import ClassLabels
+from .estimators.explanations import Renaming
 from .estimators.predictor import Predictor, rows_of
+from .explain.records import Explanation
 from .system import processors
 
 
@@ -359,6 +361,24 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         p = np.concatenate(list(predictor.probabilities(X)))
         log_p: Float64s = np.log(np.maximum(p, np.finfo(np.float64).tiny))
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
+
+    def explain(self, X: Any, k: int = 2) -> list[Explanation]:
+        """Explain the prediction of each example: what the scores of the classes are sums of.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        k : int, default 2
+            Number of classes to explain, the most probable first.
+
+        Returns
+        -------
+        explanations : list of Explanation
+            As `Learner.explain_many` returns them, with the labels of `fit`.
+        """
+        X, _ = self._ready(X)
+        columns = getattr(self, "feature_names_in_", ()) if isinstance(X, np.ndarray) else ()
+        return list(map(Renaming(self._labels, columns).of, self.learner_.explain_many(X, k)))
 
     def _ready(self, X: Any) -> tuple[Any, Predictor]:
         """Return checked examples and what predicts them, after learning from examples that the learner still holds."""

@@ -583,3 +583,16 @@ def test_docstrings_run():
         runner.run(test, out=output.write)
     assert runner.summarize(verbose=False).failed == 0, output.getvalue()
     assert runner.tries > 5
+
+
+def test_explanations_have_the_labels_and_columns_of_the_program():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"size": [1.0, 0.1] * 10, "weight": [0.2, 2.0] * 10})
+    model = XClassifier("oaa").fit(frame, ["small", "large"] * 10)
+    first, second = model.explain(frame.iloc[:2], k=2)
+    assert [first.prediction, second.prediction] == model.predict(frame.iloc[:2]).tolist() == ["small", "large"]
+    assert [entry.label for entry in first.classes] == ["small", "large"]
+    assert {share.name for share in first.classes[0].shares} == {"size", "weight", "Constant"}
+    (of_text,) = XClassifier("multiclass").fit(["red ball", "blue sky"] * 5, [True, False] * 5).explain(["red sun"], 1)
+    assert of_text.prediction is True
+    assert "red" in {share.name for share in of_text.classes[0].shares}

@@ -13,7 +13,7 @@ from xclass.options.declare import options_of
 WRITTEN = {
     "dot_tree", "print_tree", "save_tree",
     "cache_file", "calibration", "final_regressor", "invert_hash", "predictions", "raw_predictions", "readable_model",
-    "curve", "errors", "per_class", "summary",
+    "curve", "errors", "explain_file", "per_class", "summary",
 }  # fmt: skip
 DATA = "1 |a b\n2 |a c\n" * 20
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..data import batch_ops
 from ..data.batch import Batch
 from ..errors import UsageError
 from ..kernels import jit
 from ..options.declare import options_of
 from ..reductions import registry
-from ..reductions.core.base import Previews
+from ..reductions.core.base import Explains, Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
@@ -27,6 +28,8 @@ from .skipped_steps import SkippedSteps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from ..explain.records import Explanation
 
 
 class Outcome(NamedTuple):
@@ -229,6 +232,34 @@ class BatchLearner(LearnerCore):
                 stage(task)
             tasks.append(task)
         return tasks
+
+    def _explanations(self, batches: Iterable[Batch], given: Examples, k: int) -> Iterator[Explanation]:
+        """Yield an explanation of the prediction of each example.
+
+        Parameters
+        ----------
+        given : the examples as the program has passed them, which have the names of features
+        k : number of classes to explain
+        """
+        from ..explain import feature_names, naming, python_features
+
+        if not isinstance(self.reduction, Explains):
+            raise UsageError(f"{self.config.reduction.name} does not explain its predictions")
+        k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+        c, named = self.config, naming.naming_of(self.names.class_list, self.config.reduction.labels == "multiclass")
+        names = feature_names.Namer(
+            c.parser, c.features, c.interactions, configuration.feature_bits(c), self.preparation.crosser
+        )
+        number = 0
+        for batch in batches:
+            for task in self.tasks(batch, False, self.clock):
+                for i in range(task.batch.n):
+                    example = naming.without_unknown_label(batch_ops.cut(task.batch, i, i + 1))
+                    written = python_features.written(given, number)
+                    features = names.of(example, 0) if written is None else names.of_written(written)
+                    reasons = self.reduction.explain(example, k)
+                    yield naming.explanation(reasons, example, features, named)
+                    number += 1
 
     def _preview_task(self, task: BatchTask) -> bool:
         """Show a task to the reduction; return whether it wants to see more."""

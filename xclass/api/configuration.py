@@ -54,6 +54,7 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
         "--initial_pass_length --examples --shuffle",
         "pass the examples to learn_many() that are to be learned, in order",
     ),
+    ("--explain --explain_file --explain_format --explain_features", "call explain(example, k)"),
     (
         "--readable_model --invert_hash -a --audit --print_tree --dot_tree --tree_levels",
         "call save(path), and give the model to the command",

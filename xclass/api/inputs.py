@@ -117,7 +117,7 @@ class Inputs:
             return self._pieces(table, y, sample_weight, learn)
         if isinstance(given, bytes):
             given = given.decode("utf-8", "surrogateescape")
-        examples = given.removesuffix("\n").split("\n") if isinstance(given, str) else _listed(given)
+        examples = given.removesuffix("\n").split("\n") if isinstance(given, str) else listed(given)
         if isinstance(given, Documents) or (not _is_empty_text(given) and _are_documents(examples)):
             return self._pieces(tables.TextTable(examples, self._rule), y, sample_weight, learn)
         if examples and isinstance(examples[0], Mapping):
@@ -292,7 +292,17 @@ def have_names(given: object, y: object) -> bool:
     return bool(detector.name)
 
 
-def _listed(given: object) -> Sequence[Any]:
+def written_by_program(given: Examples) -> Examples | None:
+    """Return examples that are not VW text as objects in which `python_features` finds names, None for others."""
+    if isinstance(given, Batch):
+        return None
+    if isinstance(given, str):
+        given = given.removesuffix("\n").split("\n")
+    is_list = isinstance(given, (list, tuple)) and not isinstance(given, Documents)
+    return None if is_list and any(isinstance(text, str) and "|" in text for text in given) else given
+
+
+def listed(given: object) -> Sequence[Any]:
     """Return examples that a program has given one by one as a sequence."""
     if isinstance(given, (list, tuple)):
         return given

@@ -28,6 +28,8 @@ from .progress import Progress
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ..explain.records import Explanation
+
 
 class Learner(BatchLearner):
     """Learn to predict classes, or real numbers, from one example after the other.
@@ -440,6 +442,83 @@ class Learner(BatchLearner):
         _warn(self._notes(tasks))
         labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
         return self._class_labels(labels, None), p
+
+    def explain(self, example: Example, k: int = 2, label: Any = None) -> Explanation:
+        """Explain the prediction of a single example: what the scores of the classes are sums of.
+
+        Parameters
+        ----------
+        example : str or dict
+            As in `predict`.
+        k : int, default 2
+            Number of classes to explain, the most probable first. Learners without scores of classes explain one.
+        label : str or number, optional
+            The right class, unless VW text contains it; it is explained, too.
+
+        Returns
+        -------
+        explanation : Explanation
+            The prediction; for each class its score, its probability, the shares of the features in the score, and
+            the path through each tree.
+
+        Raises
+        ------
+        DataError
+            If the example is malformed or the label is not one of the classes.
+        UsageError
+            If `example` is not a single example, or `k` is not a whole number of at least 1.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> with xclass.Learner("oaa", classes=2, bits=10, named_labels="dry,wet") as model:
+        ...     for _ in range(10):
+        ...         _ = model.learn("dry | sunny warm"), model.learn("wet | rainy cold")
+        ...     explained = model.explain("| cold windy")
+        >>> explained.prediction, [entry.label for entry in explained.classes]
+        ('wet', ['wet', 'dry'])
+        >>> [share.name for share in explained.classes[0].shares]
+        ['cold', 'Constant']
+        """
+        batch = self._example(example, label, None, learn=False)
+        (explanation,) = self._explanations([batch], inputs.written_by_program([example]), k)
+        _warn(self._notes([]))
+        return explanation
+
+    def explain_many(self, X: Examples, k: int = 2, y: Any = None) -> list[Explanation]:
+        """Explain the prediction of each example; this takes some milliseconds for each.
+
+        Parameters
+        ----------
+        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+            n examples, as in `learn_many`. Features of a Batch that was not read from VW text have no names.
+        k : int, default 2
+            As in `explain`.
+        y : array-like of shape (n,), optional
+            Their labels, which are explained, too.
+
+        Returns
+        -------
+        explanations : list of Explanation
+
+        Raises
+        ------
+        DataError, UsageError
+            As in `predict_many`.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+        ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
+        ...     explanations = model.explain_many([{"warm": 1}, {"cold": 1, "rainy": 1}])
+        >>> [explained.prediction for explained in explanations]
+        [1, 2]
+        """
+        given = list(X) if isinstance(X, Iterator) else X
+        explanations = list(self._explanations(self._batches(given, y), inputs.written_by_program(given), k))
+        _warn(self._notes([]))
+        return explanations
 
     def scores(self, X: Examples) -> Scores:
         """Return the scores of the classes whose regressors are compared for each example.

@@ -39,7 +39,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     from ..cache import source as cache
     from ..reductions import presets, registry
     from ..run import passes, shuffle, timing
-    from ..run.inspect import readable_model, tree_dump
+    from ..run.inspect import explain_options, readable_model, tree_dump
     from ..run.results import options as results
     from ..run.run import Options as RunOptions
     from ..text import reader
@@ -52,6 +52,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
         "passes": passes.Options,
         "shuffle": shuffle.Options,
         "readable": readable_model.Options,
+        "explainer": explain_options.Options,
         "tree_dump": tree_dump.Options,
         "timing": timing.Options,
         "results": results.Options,
@@ -123,7 +124,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _replace_dashes(given: dict[str, Any]) -> None:
     """Replace the file name `-`, which stands for standard input or output in most commands."""
-    for name in ("predictions", "raw_predictions", "print_tree", "dot_tree"):
+    for name in ("predictions", "raw_predictions", "print_tree", "dot_tree", "explain_file"):
         if given.get(name) == "-":
             given[name] = "stdout"
     for name in ("readable_model", "invert_hash"):
@@ -149,7 +150,7 @@ def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mappin
     """Raise UsageError if an output file is the file that --named_labels was read from."""
     for flag in (
         "-f", "-p", "-r", "--readable_model", "--invert_hash", "--calibration", "--save_tree", "--summary", "--curve",
-        "--per_class", "--errors",
+        "--per_class", "--errors", "--explain_file",
     ):  # fmt: skip
         other = given.get(flags[flag])
         if isinstance(other, str) and os.path.realpath(other) == os.path.realpath(path):

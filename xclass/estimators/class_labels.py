@@ -85,6 +85,11 @@ class ClassLabels:
         unknown = [value for value in dict.fromkeys(labels.tolist()) if value not in names]
         return np.array(unknown, labels.dtype) if unknown else labels[:0]
 
+    def value_of(self, shown: Any) -> Any:
+        """Return the label of a class that a learner shows by its number or name; other values are returned as is."""
+        position = self._positions.get(shown)
+        return shown if position is None else self.values.tolist()[position]
+
     @property
     def learned(self) -> Bools:
         """Return bool[K], whether an example of the label was learned from."""

@@ -61,6 +61,10 @@ NO_EFFECT = (
         lambda *files: not any(files),
         "no tree is written; give --print_tree or --dot_tree",
     ),
+    *(
+        NoEffect(name, "explain", lambda classes: classes is None, "no prediction is explained; give --explain N")
+        for name in ("explain_file", "explain_format", "explain_features")
+    ),
     NoEffect("no_stdin", "data", bool, "a data file is given"),
     NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
     NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),

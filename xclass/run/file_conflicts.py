@@ -58,7 +58,7 @@ def check(config: Config) -> None:
 def _files(config: Config) -> Iterator[RunFile]:
     """Yield the files that the run reads and writes."""
     for flag, path, written in config.files():
-        if written and path == STDOUT and flag in ("-p", "-r", "--print_tree", "--dot_tree"):
+        if written and path == STDOUT and flag in ("-p", "-r", "--print_tree", "--dot_tree", "--explain_file"):
             yield RunFile(flag, "standard output", True, STDOUT)
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 yield RunFile(flag, "standard output", True, _regular_file_identity(os.fstat(sys.stdout.fileno())))

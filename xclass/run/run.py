@@ -33,7 +33,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
-from ..reductions.core.base import ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
+from ..reductions.core.base import Explains, ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space, compiler_memory
 from ..system.pipeline import Pipeline
@@ -217,7 +217,7 @@ class Run:
             self.saver.resume(contents, o.preserve_performance_counters)
         elif o.testonly:
             self.console.warn("-t without -i predicts with a new model, which has learned nothing; give -i MODEL")
-        self.inspector = self._inspector()
+        self.inspector = self._inspector(closing)
         self.tree_dump = TreeDump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
         classes = c.reduction.labels == "multiclass"
         results.check(c.results, classes)
@@ -265,23 +265,37 @@ class Run:
     def _shows_feature_names(self) -> bool:
         """Return whether names of features are shown; VW's audit shows none for examples from a cache."""
         vw_shows_none = self.options.vw_exact and self.config.shuffle.shuffle is None
-        return self.config.readable.invert_hash is not None or (self.config.readable.audit and not vw_shows_none)
+        shown = self.config.readable.invert_hash is not None or self.config.explainer.explain is not None
+        return shown or (self.config.readable.audit and not vw_shows_none)
 
-    def _inspector(self) -> RunInspector | None:
-        """Return the inspector that writes weights or proposals as text if an option requires it, else None."""
-        requested = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
+    def _inspector(self, closing: contextlib.ExitStack) -> RunInspector | None:
+        """Return the inspector that writes weights or explanations if an option requires it, else None."""
+        requested = [
+            name for name in ("explain", "readable_model", "invert_hash", "audit") if name in self.config.given
+        ]
         if not requested:
             return None
-        reduction = self.model.reduction
+        reduction, chosen = self.model.reduction, chosen_name(self.config)
+        if requested[0] == "explain":
+            if len(requested) > 1:
+                raise UsageError(f"--explain and --{requested[1]} cannot be combined: drop one of them")
+            if not isinstance(reduction, Explains):
+                raise UsageError(f"--explain: --{chosen} does not explain its predictions; leave it out")
+            from .inspect.explainer import Explainer  # few runs need it
+
+            explainer = Explainer(self.config, reduction, lambda: self.model.names.class_list)
+            closing.callback(explainer.close)
+            return explainer
         if requested == ["audit"] and isinstance(reduction, ExplainsProposals) and reduction.explains_proposals:
             return ProposalAudit(self.config, reduction, lambda: self.model.names.class_list)
         if isinstance(reduction, Inspectable) and reduction.tables:
             return Inspector(self.config, reduction)
-        chosen = chosen_name(self.config)
+        if requested == ["audit"] and isinstance(reduction, Explains):
+            from .inspect.explainer import ShareAudit
+
+            return ShareAudit(self.config, reduction, lambda: self.model.names.class_list)
         if not isinstance(reduction, HasWords):
             raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen} does not have")
-        if requested == ["audit"]:
-            raise UsageError(f"--audit cannot show the weights of --{chosen}; give --invert_hash FILE")
         if "audit" in requested:
             raise UsageError(f"--audit and --{requested[0]} cannot be combined with --{chosen}: drop one of them")
         if not reduction.word_tables:

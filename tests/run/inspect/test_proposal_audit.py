@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import learn
 from streams import multiclass
 
 TRAIN = """\
@@ -58,9 +58,3 @@ def test_the_audit_changes_nothing(tmp_path):
         learn("data", "--multiclass", "-b", 10, "-p", "p", "-f", "m", "--quiet", *audit, cwd=tmp_path)
         made.append(((tmp_path / "p").read_text(), (tmp_path / "m").read_bytes()))
     assert made[0] == made[1]
-
-
-@pytest.mark.parametrize("words", [("--cpt", 3), ("--cpt", 3, "--rerank", "--index_slots", 0)])
-def test_without_an_index_there_is_no_audit(words):
-    done = xclass(*words, "--audit", stdin=TRAIN)
-    assert (done.status, done.err) == (2, "xclass: --audit cannot show the weights of --cpt; give --invert_hash FILE\n")

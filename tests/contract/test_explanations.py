@@ -1,0 +1,182 @@
+"""What the explanation of every member of REDUCTIONS has to keep, new ones included.
+
+The scores come from the kernels that decide, the shares from plain code beside them, so that the sum is a test of both.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from library import state_of
+from streams import COLOURS, multiclass, real
+from variants import BY_NAME, VARIANTS, K, learner, name_of
+
+from xclass.api.learner import Learner
+from xclass.explain.records import Explanation, Share
+from xclass.reductions.core.base import Explains
+
+MORE: dict[str, list[dict]] = {  # beside VARIANTS
+    "scalar": [{"binary": True}, {"l1": 0.001, "l2": 0.001}, {"min_prediction": -0.3, "max_prediction": 0.3}],
+    "oaa": [{"l1": 0.001, "l2": 0.001}, {"loss_function": "logistic", "link": "logistic"}, {"ngram": ["w2"]}],
+    "recall_tree": [{"max_candidates": 3, "quadratic": [r"w\x88"]}],
+    "cpt": [{"trees": 2, "rerank": True, "index_slots": 8}, {"max_expand": 3}, {"cpt_search": "greedy"}],
+}
+OPTIONS = [
+    pytest.param(name, options, id=name_of(name, options))
+    for name in BY_NAME
+    for options in [{}, *VARIANTS.get(name, []), *MORE.get(name, [])]
+]
+OPTIONS.append(pytest.param("multiclass", {}, id="multiclass"))
+PROBABLE = [*(name for name, record in BY_NAME.items() if record.probabilities), "multiclass"]
+
+words = st.lists(st.builds("p{}_{}".format, st.integers(0, 2), st.integers(0, K + 3)), max_size=6)
+lines = st.builds(
+    "{} |w {} |n size:{:.3f} {}".format,
+    st.sampled_from(["", *map(str, range(1, K + 1))]), words.map(" ".join), st.floats(-3, 3), st.sampled_from(COLOURS),
+)  # fmt: skip
+
+
+@functools.cache
+def trained(name: str, number: int) -> Learner:
+    """Return a learner with the options of a number in OPTIONS that has learned."""
+    name, options = OPTIONS[number].values
+    numbers = BY_NAME[name].labels == "simple" if name in BY_NAME else False
+    text = real(1, 150, signs=True) if numbers else multiclass(1, K, 300)
+    model = learner(name, **options)
+    model.learn_many(text)
+    model.end_pass()
+    return model
+
+
+def check_sum(score: float | None, shares: tuple[Share, ...]) -> None:
+    """Check that shares sum to a score, as precisely as float32 sums can."""
+    if score is not None:
+        size = math.fsum(abs(share.share) for share in shares)
+        assert math.fsum(share.share for share in shares) == pytest.approx(score, rel=1e-5, abs=1e-5 * size + 1e-6)
+
+
+def check(explained: Explanation) -> None:
+    """Check the sums of an explanation, and that the formula gives the probabilities."""
+    for of_class in explained.classes:
+        check_sum(of_class.score, of_class.shares)
+        assert list(of_class.shares) == sorted(of_class.shares, key=lambda share: -abs(share.share))
+        for turn in of_class.path:
+            check_sum(turn.score, turn.shares)
+        if explained.formula and of_class.score is not None:
+            names = {"exp": math.exp, "min": min, "max": max, "score": of_class.score, **of_class.parts}
+            assert eval(explained.formula, names) == pytest.approx(of_class.probability, rel=1e-4, abs=1e-6)
+
+
+def test_every_reduction_explains_its_predictions():
+    """A new reduction has to say how; see `reductions.core.explanation`."""
+    for record in BY_NAME.values():
+        assert isinstance(record.build, type), record.name
+        assert issubclass(record.build, Explains), record.name
+
+
+@pytest.mark.parametrize("number", range(len(OPTIONS)), ids=[param.id for param in OPTIONS])
+def test_shares_sum_to_the_scores_that_decide(number):
+    name, options = OPTIONS[number].values
+    model = trained(name, number)
+    before = state_of(model)
+
+    @settings(max_examples=12, deadline=None, derandomize=True, database=None)
+    @given(lines)
+    def agrees(line):
+        if name == "scalar":
+            line = line[line.index("|") :]
+        explained = model.explain(line, k=3)
+        assert explained.prediction == pytest.approx(model.predict(line), rel=1e-5, abs=1e-6)
+        check(explained)
+        label = int(line.split("|")[0].strip() or 0)
+        listed = [of_class.label for of_class in explained.classes]
+        if name in PROBABLE:
+            assert label in (0, *listed)
+            if "max_expand" in options:  # the classes that a limited search finds depend on their number
+                return
+            top = model.predict(line, k=3)
+            assert listed[: len(top)] == [label for label, _ in top]
+            probabilities = [of_class.probability for of_class in explained.classes[: len(top)]]
+            assert probabilities == pytest.approx([p for _, p in top], rel=1e-4, abs=1e-6)
+        elif name != "scalar":
+            assert len(listed) == 1
+            assert explained.classes[0].score is None
+            assert explained.classes[0].path
+
+    agrees()
+    assert state_of(model) == before
+
+
+@pytest.mark.parametrize("arity", [2, 4])
+def test_the_probabilities_of_turns_multiply_to_that_of_the_class(arity):
+    model = trained("cpt", next(n for n, p in enumerate(OPTIONS) if p.values == ("cpt", chosen_arity(arity))))
+    for line in multiclass(2, K, 20).splitlines():
+        for of_class in model.explain(line, k=3).classes:
+            turns = [turn.probability for turn in of_class.path if turn.probability is not None]
+            assert math.prod(turns) == pytest.approx(of_class.probability, rel=1e-6)
+
+
+def chosen_arity(arity: int) -> dict:
+    """Return the options of a single tree whose nodes have some branches."""
+    return {} if arity == 2 else {"cpt_arity": arity}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("scalar", {}), ("oaa", {}), ("oaa", {"layout": "vw"}), ("recall_tree", {}), ("recall_tree", {"layout": "vw"}),
+        ("cpt", {"normalize_features": "none"}), ("cpt", {"normalize_features": "none", "layout": "odd"}),
+        ("cpt", {"normalize_features": "none", "cpt_arity": 4}), ("softmax_tree", {"normalize_features": "none"}),
+    ],
+)  # fmt: skip
+def test_a_share_is_what_the_score_loses_without_the_feature(name, options):
+    """Scores are linear if examples are not scaled."""
+    text = real(1, 150, signs=True) if name == "scalar" else multiclass(1, K, 300)
+    compared = 0
+    with learner(name, **options) as model:
+        model.learn_many(text.replace("|w", "|").replace("|a", "|"))
+        model.end_pass()
+        for line in text.splitlines()[:10]:
+            features = {*line.split("|")[1].split()[1:]}
+            whole = scores_of(model.explain(f"| {' '.join(features)}", k=K))
+            for word in features:
+                rest = scores_of(model.explain(f"| {' '.join(features - {word})}", k=K))
+                for key in whole.keys() & rest.keys():
+                    score, shares = whole[key]
+                    (share,) = [share.share for share in shares if share.name == word] or [0.0]
+                    assert score - rest[key][0] == pytest.approx(share, abs=2e-5)
+                    compared += share != 0
+    assert compared > 20
+
+
+def scores_of(explained: Explanation) -> dict[tuple[str, object], tuple[float, tuple[Share, ...]]]:
+    """Return the scores that are sums over features, by class or node, with their shares."""
+    found: dict = {}
+    for of_class in explained.classes:
+        if of_class.score is not None and not of_class.by_path:
+            label = None if isinstance(of_class.label, float) else of_class.label
+            found["class", label, tuple(turn.node for turn in of_class.path)] = of_class.score, of_class.shares
+        found.update({("node", t.node): (t.score, t.shares) for t in of_class.path if t.score is not None})
+    is_limited = {key for key, (_, shares) in found.items() if any(s.name.startswith("limit of") for s in shares)}
+    return {key: value for key, value in found.items() if key not in is_limited}
+
+
+def test_the_label_is_explained_although_it_is_not_among_the_first():
+    model = trained("oaa", next(n for n, p in enumerate(OPTIONS) if p.values == ("oaa", {})))
+    explained = model.explain("|w p0_1 p1_2", k=1, label=7)
+    assert [of_class.label for of_class in explained.classes] in ([7], [explained.prediction, 7])
+    assert (explained.label, len(explained.others)) == (7, K - len(explained.classes))
+    check(explained)
+
+
+def test_a_learner_without_classes_explains_nothing():
+    for name in ("multiclass", "cpt", "softmax_tree", "recall_tree"):
+        with learner(name) as model:
+            explained = model.explain("| word")
+            assert (explained.prediction, explained.considered, explained.classes) in (
+                (None, 0, ()), (explained.prediction, 1, explained.classes),
+            )  # fmt: skip

@@ -1,0 +1,153 @@
+"""--explain: text and JSON, names, files, and that it changes nothing; --audit of learners without weight tables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from command import learn, xclass
+from streams import multiclass
+
+TRAIN = """\
+sport | ball goal team
+cooking | oven flour salt
+sport | team match goal
+cooking | salt pan flour
+music | guitar song |more band
+music |more band |stage song
+"""
+TEST = "music 'b | team goal song\ncooking | salt\n"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A folder with a model of each kind."""
+    folder = tmp_path_factory.mktemp("models")
+    for name in ("multiclass", "oaa 3", "cpt 0", "log_multi 3", "ect 3", "softmax_tree 3"):
+        name, *classes = name.split()
+        learn(f"--{name}", *classes, "--learn_names", "-b", 14, "-f", name, "--quiet", stdin=TRAIN, cwd=folder)
+    return folder
+
+
+def explained(models, name: str, *more) -> list[dict]:
+    out = learn("-i", name, "-t", "--quiet", "--explain", 1, "--explain_format", "json", *more, stdin=TEST, cwd=models)
+    return [json.loads(line) for line in out.lines]
+
+
+@pytest.mark.parametrize("name", ["multiclass", "oaa", "cpt", "softmax_tree"])
+def test_json_has_the_answer_the_label_and_their_shares(models, name):
+    shown = learn("-i", name, "-t", "--quiet", "-p", "stdout", stdin=TEST, cwd=models).lines
+    first, second = explained(models, name)
+    assert [line.split()[0] for line in shown] == [first["prediction"], second["prediction"]]
+    assert (first["line"], first["tag"], first["label"], second["line"], second["tag"]) == (1, "b", "music", 2, "")
+    listed = [entry["class"] for entry in first["classes"]]
+    assert listed == list(dict.fromkeys([first["prediction"], "music"]))
+    for entry in first["classes"]:
+        assert sum(share["share"] for share in entry["shares"]) == pytest.approx(entry["score"], abs=1e-5)
+    names = {share["name"] for entry in first["classes"] for share in entry["shares"]}
+    names |= {share["name"] for entry in first["classes"] for turn in entry["path"] for share in turn.get("shares", ())}
+    assert {"team", "song"} & names
+
+
+def test_text_shows_parts_shares_and_paths(models):
+    out = learn("-i", "multiclass", "-t", "--explain", 1, "--quiet", stdin=TEST, cwd=models).out
+    assert out.startswith("line 1 'b: prediction ")
+    assert ", label music, 3 classes compared\n" in out
+    for text in (
+        "  scorer  team\n",
+        "  index   ",
+        "  trees   mean log probability\n",
+        "    tree 0: probability ",
+        " turn",
+        "  next: ",
+    ):
+        assert text in out
+    assert "  probability = " in out
+
+
+def test_turns_show_their_features_where_a_tree_decides(models):
+    for name in ("log_multi", "ect", "cpt"):
+        out = learn("-i", name, "-t", "--explain", 1, "--quiet", stdin=TEST, cwd=models).out
+        turns = [line for line in out.splitlines() if line.startswith("    ")]
+        assert turns
+        assert any(" team " in line for line in turns)
+        assert all(" left " in line or " right " in line for line in turns)
+
+
+@pytest.mark.parametrize("name", ["multiclass", "log_multi", "cpt", "softmax_tree"])
+def test_shares_beyond_the_limit_are_summed(models, name):
+    whole, short = explained(models, name), explained(models, name, "--explain_features", 2)
+    for long_one, short_one in zip(whole, short, strict=True):
+        for entry, limited in zip(long_one["classes"], short_one["classes"], strict=True):
+            assert limited["shares"][:2] == entry["shares"][:2]
+            assert sum(s["share"] for s in limited["shares"]) == pytest.approx(sum(s["share"] for s in entry["shares"]))
+
+
+def test_the_name_of_the_file_chooses_the_format(models, tmp_path):
+    args = ("-i", "oaa", "-t", "--explain", 2, "--quiet")
+    learn(*args, "--explain_file", tmp_path / "e.jsonl", stdin=TEST, cwd=models)
+    learn(*args, "--explain_file", tmp_path / "e.txt", stdin=TEST, cwd=models)
+    assert [json.loads(line)["line"] for line in (tmp_path / "e.jsonl").read_text().splitlines()] == [1, 2]
+    text = learn(*args, stdin=TEST, cwd=models).out
+    assert (tmp_path / "e.txt").read_text() == text
+    assert learn(*args, "--explain_file", "-", stdin=TEST, cwd=models).out == text
+
+
+def test_features_are_named_although_there_is_a_cache(models, tmp_path):
+    (tmp_path / "data").write_text(TEST)
+    args = ("-i", models / "oaa", "-t", "--explain", 1, "--quiet", "-d", "data", "-c")
+    first, second = learn(*args, cwd=tmp_path), learn(*args, cwd=tmp_path)
+    assert (tmp_path / "data.cache").exists()
+    assert first.out == second.out
+    assert "  team\n" in first.out
+
+
+@pytest.mark.parametrize("words", [("--multiclass",), ("--oaa", 5), ("--recall_tree", 5), ("--log_multi", 5)])
+def test_explanations_change_nothing(tmp_path, words):
+    (tmp_path / "data").write_text(multiclass(4, 5, 80, unlabelled=0.1, tags=True))
+    made = []
+    for more in ((), ("--explain", 2)):
+        done = learn("data", *words, "-b", 10, "-p", "p", "-f", "m", *more, cwd=tmp_path)
+        summary = done.err[done.err.index("finished run") :]
+        made.append(((tmp_path / "p").read_text(), (tmp_path / "m").read_bytes(), summary.split("seconds")[0]))
+    assert made[0][:2] == made[1][:2]
+    assert len(done.out.split("line ")) == 81
+
+
+@pytest.mark.parametrize("name", ["cpt", "log_multi", "softmax_tree"])
+def test_audit_shows_the_shares_of_learners_without_weight_tables(models, name):
+    lines = learn("-i", name, "-t", "--audit", "--quiet", stdin=TEST, cwd=models).lines
+    assert len(lines) > 2
+    for head, shares in zip(lines[::2], lines[1::2], strict=True):
+        score = float(head.split()[0].rsplit(":", 1)[1])
+        values = [float(word.rsplit(":", 1)[1]) for word in shares.split("\t")[1:]]
+        assert sum(values) == pytest.approx(score, rel=1e-4, abs=1e-5)
+    assert any("team:" in line for line in lines)
+    assert any(line.endswith(" b") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--explain", 1, "--audit"), "--explain and --audit cannot be combined: drop one of them"),
+        (("--explain", 1, "--invert_hash", "f"), "--explain and --invert_hash cannot be combined: drop one of them"),
+        (("--explain_features", 3), "--explain_features has no effect: no prediction is explained; give --explain N"),
+        (("--explain", 0), "--explain: 0 is out of range; give a whole number from 1 to 1000"),
+        (
+            ("--explain", 1, "--explain_file", "f", "-p", "f"),
+            "-p and --explain_file both write f; give each its own file",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path, words, message):
+    done = xclass(*words, stdin=TRAIN, cwd=tmp_path)
+    assert (done.status, done.err.replace("--explain_file and -p", "-p and --explain_file")) == (
+        2,
+        f"xclass: {message}\n",
+    )
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path):
+    done = xclass("--explain", 1, "--explain_file", "no/e", "--quiet", stdin=TRAIN, cwd=tmp_path)
+    assert done.status == 1
+    assert "no/e: explanations cannot be written there: there is no folder" in done.err

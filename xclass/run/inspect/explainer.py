@@ -1,0 +1,144 @@
+"""Write explanations of predictions: `--explain`, and `--audit` of learners that have no weight tables of VW's kind.
+
+    --explain N   for each example its prediction, the first N classes and the label with the shares of the features in
+                  their scores, and the paths through trees, as text or as JSON lines (`explain.lines`)
+    --audit       for each example two lines for each score on the paths and of the first AUDITED classes: `node:score`
+                  or `class:score` and the tag; then `TAB name:share` for each share, the largest absolute value first
+
+Cost      Examples are processed one at a time, which takes some milliseconds each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
+
+from ...api.configuration import Config
+from ...errors import DataError
+from ...explain import lines, naming
+from ...explain.records import Explanation, Label, Share
+from ...reductions.core.base import Explains
+from ...reductions.core.contract import BatchTask
+from ...system import output_file, terminal
+from .example_audit import ExampleAudit, tag_of
+from .explain_options import Options
+
+AUDITED = 10  # classes of which --audit shows the scores
+OF_TURN = 3  # most shares that are shown for a turn
+STDOUT = "stdout"
+JSON_ENDS = (".json", ".jsonl", ".ndjson")
+
+
+class Explainer(ExampleAudit):
+    """Write explanations to a file or to standard output.
+
+    Parameters
+    ----------
+    config : options of the run
+    model : the learner
+    names : returns the names of the classes known so far, or None if labels are numbers
+
+    Raises
+    ------
+    DataError
+        if the file cannot be opened.
+    """
+
+    _model: Explains
+
+    def __init__(self, config: Config, model: Explains, names: Callable[[], Sequence[str] | None]) -> None:
+        super().__init__(config, model)
+        self._names = names
+        self._multiclass = config.reduction.labels == "multiclass"
+        self._options: Options = config.explainer
+        path = self._options.explain_file
+        self._path = None if path == STDOUT else path
+        chosen = self._options.explain_format
+        self._json = chosen == "json" if chosen else path is not None and path.endswith(JSON_ENDS)
+        self._file = self._opened()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._path is not None:
+            self._file.close()
+
+    def _opened(self) -> BinaryIO:
+        """Return the file."""
+        if self._path is None:
+            return sys.stdout.buffer
+        try:
+            return open(self._path, "wb")  # `close` closes it
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> DataError:
+        """Return the error for a file that cannot be written."""
+        reason = output_file.write_failure(self._path or STDOUT, error)
+        return DataError(f"{self._path or STDOUT}: explanations cannot be written there: {reason}")
+
+    def _write(self, task: BatchTask) -> None:
+        """Write the lines of an example."""
+        out = terminal.output_of(self._file)
+        try:
+            for line in self._lines(task):
+                out.write(line + b"\n")
+            if self._path is None:
+                out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _lines(self, task: BatchTask) -> Iterator[bytes]:
+        """Yield the lines of an example."""
+        explained = self._explanation(task, self._options.explain).limited(self._options.explain_features, OF_TURN)
+        tag, line = tag_of(task).decode("utf-8", "surrogateescape"), int(task.batch.line[0])
+        if self._json:
+            yield lines.as_json(explained, line, tag).encode()
+            return
+        for text in lines.as_text(explained, line, tag):
+            yield text.encode("utf-8", "surrogateescape")
+
+    def _explanation(self, task: BatchTask, k: int) -> Explanation:
+        """Return the explanation of an example with k classes."""
+        batch = naming.without_unknown_label(task.batch)
+        named = naming.naming_of(self._names(), self._multiclass)
+        return naming.explanation(self._model.explain(batch, k), batch, self._features(task), named)
+
+
+class ShareAudit(ExampleAudit):
+    """Write the shares of every score for `--audit`.
+
+    Parameters
+    ----------
+    config, model, names : as for `Explainer`
+    """
+
+    _model: Explains
+
+    def __init__(self, config: Config, model: Explains, names: Callable[[], Sequence[str] | None]) -> None:
+        super().__init__(config, model)
+        self._names = names
+
+    def _lines(self, task: BatchTask) -> Iterator[bytes]:
+        """Yield the two lines of each score of an example; turns that paths share are written once."""
+        reasons = self._model.explain(naming.without_unknown_label(task.batch), AUDITED)
+        named = naming.naming_of(self._names(), True)
+        explained = naming.explanation(reasons, task.batch, self._features(task), named)
+        tag = tag_of(task)
+        written = set()
+        for of_class in explained.classes:
+            for turn in of_class.path:
+                if turn.score is not None and turn.node not in written:
+                    written.add(turn.node)
+                    yield from _two_lines(turn.node, turn.score, tag, turn.shares)
+        for of_class in explained.classes:
+            if of_class.score is not None:
+                yield from _two_lines(of_class.label, of_class.score, tag, of_class.shares)
+
+
+def _two_lines(name: Label, score: float, tag: bytes, shares: tuple[Share, ...]) -> Iterator[bytes]:
+    """Yield the two lines of a score."""
+    yield f"{name}:{score:g}".encode("utf-8", "surrogateescape") + (b" " + tag if tag else b"")
+    yield "".join(f"\t{share.name}:{share.share:g}" for share in shares).encode("utf-8", "surrogateescape")
