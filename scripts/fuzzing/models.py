@@ -33,6 +33,7 @@ USES = {
     "probabilities": "-t --probabilities -p out/p", "calibration": "-t --calibration out/c --perplexity",
     "print_tree": "-t --no_stdin --print_tree out/t --dot_tree out/d", "readable": "-t --readable_model out/txt",
     "invert": "-t --invert_hash out/txt", "audit": "-t --audit --examples 6", "loud": "-t",
+    "explain": "-t --explain 3 --explain_file out/e.json --examples 6",
     "learn": "-f out/m -p out/p", "learn twice": "-f out/m --passes 2 --holdout_period 4",
     "go on": "-f out/m --preserve_performance_counters", "only predict": "-f out/m --predict_only_model",
     "checkpoint": "-f out/m --checkpoint 20", "first": "-f out/m --resume first", "save_tree": "-t --save_tree out/t",

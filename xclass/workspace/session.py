@@ -185,4 +185,4 @@ class _Log(Console):
 
 def _inspecting(config: Config) -> str:
     """Return the option that shows names of features."""
-    return next(name for name in ("invert_hash", "audit", "readable_model") if name in config.given)
+    return next(name for name in ("invert_hash", "audit", "readable_model", "explain") if name in config.given)

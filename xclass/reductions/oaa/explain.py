@@ -55,6 +55,7 @@ def explain(
 
 def _formula(score: float, p: float, link: bool, least: np.float32) -> str:
     """Return how a probability follows from a score, given those of one class."""
+    p = p if p > 0 else 1.0  # no class has a probability if none of the scores is finite
     if least > 0 and not link:
         low = float(least)
         total = (low + (1 - low) * (0.5 + 0.5 * min(max(score, -1.0), 1.0))) / p

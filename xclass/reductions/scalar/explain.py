@@ -26,7 +26,7 @@ def explain(table: gd.Table, binary: bool, link: bool, batch: Batch) -> Reasons:
     if batch.initial[0]:
         terms += (Term(float(batch.initial[0]), name="initial prediction of the example"),)
     score, terms = clipped(unclipped, table.range, terms)
-    prediction = 1.0 / (1.0 + math.exp(-score)) if link else score
+    prediction = 0.5 * (1.0 + math.tanh(0.5 * score)) if link else score  # the logistic function; it cannot overflow
     if binary:
         prediction = 1.0 if prediction > 0 else -1.0
     return Reasons([Candidate(prediction, score, None, terms)], [], 1)
