@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from spread import Spread, tasks_of
 from streams import multiclass
-from variants import VARIANTS, K, learner, name_of
+from variants import AT_THE_END, VARIANTS, K, learner, name_of
 
 from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
 from xclass.api.learner import Learner
 
 BITS = 12
-SPREAD = ["oaa", "cpt"]
+SPREAD = ["oaa", "cpt", "softmax_tree"]
 ONE_UNIT = [("oaa", {"layout": "vw", "loss_function": "squared", "label_range": "seen"})]
 EVERY = pytest.mark.parametrize(
     ("name", "options"),
@@ -45,13 +45,18 @@ def test_the_model_has_the_bytes_of_one_process(name, options, count):
 @EVERY
 def test_other_parts_go_on_with_the_same_bytes(name, options):
     with learner(name, bits=BITS, **options) as model:
-        spread = Spread(name, K, {"bits": BITS, **options}, units(name, options))
+        spread = Spread(name, K, {"bits": BITS, **options}, min(4, units(name, options)))
         for seed, count in ((1, 1), (2, min(3, units(name, options))), (3, 2)):
             model.learn_many(text(seed))
             spread.learn(text(seed))
+            if name in AT_THE_END:
+                model.end_pass()
+                spread.end_pass()
             spread.redivide(min(count, units(name, options)))
         model.learn_many(text(4))
         spread.learn(text(4))
+        model.end_pass()
+        spread.end_pass()
         assert spread.model() == model_contents.to_bytes(model.contents())
 
 

@@ -91,7 +91,8 @@ class Spreadable(ABC):
 
         Yields
         ------
-        What all parts need to go on. The generator is sent what every part has yielded, in their order.
+        What all parts need to go on. The generator is sent what every part has yielded, in their order. All parts
+        yield equally often.
         """
         self.end_pass()
         return
@@ -100,6 +101,16 @@ class Spreadable(ABC):
     @abstractmethod
     def end_pass(self) -> None:
         """End a pass, see `Learner`."""
+
+
+def run_alone(rounds: Generator[Any, list[Any], None]) -> None:
+    """Execute the rounds at the end of a pass of a learner that is the only part."""
+    try:
+        message = next(rounds)
+        while True:
+            message = rounds.send([message])
+    except StopIteration:
+        return
 
 
 def without_features(task: BatchTask) -> BatchTask:

@@ -20,7 +20,7 @@ Differs   from the paper: see `tao` and `initialise`. docs/defaults.md has the m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from ..core import probabilities
 from ..core.base import Console, Explains, Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
+from ..core.parts import Message, Round, Spreadable, State, run_alone
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
@@ -48,7 +49,7 @@ SHARE = 256  # least examples per thread
 DEFAULT_EPS = 1e-6  # eps if nothing was held out
 
 
-class SoftmaxTree(Learner, LearnsAtEnd, Explains):
+class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
     """A learner that stores its examples and trains a softmax tree at the end of the data (`--softmax_tree`).
 
     Attributes
@@ -72,7 +73,8 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains):
         self.scales = feature_scaling.from_option(self.options.normalize_features, math.inf)
         self.new_scales = None if self.scales is None else self.scales.copy()
         self.seed = spec.seed
-        self.store = None if spec.testing else row_store.Store()
+        self.part = spec.part or tao.WHOLE
+        self.store = None if spec.testing or self.part.number is None else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else DEFAULT_EPS
         self._use(inference.empty_tree())
         self.want(spec.wanted)
@@ -123,18 +125,18 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains):
 
     def _predict(self, task: BatchTask) -> None:
         """Predict the examples of a task, as the first stage."""
+        self._set_results(task, self._walk(task))
+
+    def _walk(self, task: BatchTask) -> inference.WalkResult | None:
+        """Send the examples of a task down the tree; return None if there is no tree yet."""
+        if not len(self.tree_arrays.label):
+            return None
         batch = task.batch
         n = batch.n
-        labelled = ~np.isnan(batch.label)
-        label = np.where(labelled, batch.label, 0.0).astype(np.int64)
-        if not len(self.tree_arrays.label):
-            task.prediction = np.zeros(n)
-            if self.listing_options.lists_classes or self.makes_lists:
-                self._list(task, np.zeros((n, 1), np.int64), np.zeros((n, 1)), np.zeros(n, np.int64))
-            return
         most = max(5, self.listing_options.top_k or 0)
         if self.listing_options.probabilities:
             most = self.largest_leaf
+        label = np.where(np.isnan(batch.label), 0.0, batch.label).astype(np.int64)
         results = inference.new_walk_result(n, most)
         scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(n, bool))
         value = row_store.values(scaled, self.unit)
@@ -147,6 +149,20 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains):
             inference.walk(self.prepared, start, index, value, label, node, low, high, scratch, results)
 
         self.share(job, self.thread_ranges(n, SHARE))
+        return results
+
+    def _set_results(self, task: BatchTask, results: inference.WalkResult | None) -> None:
+        """Set the results of a task from what `_walk` has returned."""
+        batch = task.batch
+        n = batch.n
+        labelled = ~np.isnan(batch.label)
+        label = np.where(labelled, batch.label, 0.0).astype(np.int64)
+        if results is None:
+            task.prediction = np.zeros(n)
+            if self.listing_options.lists_classes or self.makes_lists:
+                self._list(task, np.zeros((n, 1), np.int64), np.zeros((n, 1)), np.zeros(n, np.int64))
+            return
+        most = results.top.shape[1]
         task.prediction = results.predicted.astype(np.float64)
         weight = batch.weight.astype(np.float64)
         right = results.predicted == label
@@ -273,6 +289,10 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains):
 
     def end_pass(self) -> None:
         """Learn from the stored examples at the end of the data."""
+        run_alone(self.pass_rounds())
+
+    def pass_rounds(self) -> Generator[tao.Fitted, Sequence[tao.Fitted], None]:
+        """Learn from the stored examples; a round is a level of an iteration, see `tao.Trainer.rounds`."""
         if self.store is None or not self.store.rows:
             return
         rows, hashes = self.store.finish(self.unit, None if self.new_scales is None else self.new_scales.divide)
@@ -314,8 +334,10 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains):
         )
         self.info("iteration     objective  train error  in leaf     weights  unchanged  seconds")
         self.start_steps(settings.iterations * len(tree.left), "node")
-        trainer = tao.Trainer(rows, len(hashes), tree, settings, self.share, lambda: self.stop_requested, self.step)
-        trainer.run(initial_leaf, self._report_iteration)
+        trainer = tao.Trainer(
+            rows, len(hashes), tree, settings, self.share, lambda: self.stop_requested, self.step, self.part
+        )
+        yield from trainer.rounds(initial_leaf, self._report_iteration)
         self._finish(tree, rows, trainer.results, held_out, hashes)
         if len(self.tree_arrays.label):  # empty if the user stopped training before the first node
             self.scales = None if self.new_scales is None else self.new_scales.copy()
@@ -383,6 +405,45 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains):
                 f"error on every {HELD_OUT_EVERY}th example, which was held out to choose --smooth {self.eps:.3g}, = "
                 f"{error:.6f}"
             )
+
+    # parts
+
+    @property
+    def units(self) -> int:
+        """Return the largest number of nodes of a level, as far as it is known before the data are."""
+        depth = softmax_options.MOST_DEPTH if self.options.depth is None else self.options.depth
+        return int(1 << depth)
+
+    @property
+    def rounds(self) -> list[Round]:
+        return [self._store_examples]
+
+    def _store_examples(self, task: BatchTask, received: Sequence[Any]) -> Message:
+        """Store the examples of a task; the first part predicts them before."""
+        results = self._walk(task) if self.part.number == 0 else None
+        self._collect(task)
+        return Message(None, (results, self.eps))
+
+    def combine(self, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
+        walked, self.eps = results[0][0]
+        self._set_results(task, walked)
+
+    def part_state(self) -> State:
+        return {
+            **{name: np.asarray(array) for name, array in self.arrays().items()},
+            **self.facts(),
+            "training_lines": self.training_lines,
+        }
+
+    def restore_part(self, states: Sequence[State]) -> None:
+        state = dict(states[0])
+        self.training_lines = state.pop("training_lines")
+        if self.scales is not None:
+            self.scales = feature_scaling.from_option(self.options.normalize_features, math.inf)
+        self.restore(state, {"smooth": state.pop("smooth")})
+
+    def join(self, states: Sequence[State]) -> None:
+        self.restore_part(states)
 
     # model
 

@@ -21,18 +21,26 @@ Differs   from the paper: intercepts have no penalty.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ..clusters.two_means import Share
+from ..core.parts import run_alone
+from ..core.spec import Part
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
 LEAST_DECREASE = 1e-3  # share of the objective by which an iteration has to lower it for another one to follow
 FIRST_TOLERANCE, LATER_TOLERANCE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
+
+
+# the nodes of a level that a part has fitted, with their new contents, None if the old ones are better
+Fitted = list[tuple[int, "softmax_nodes.Router | softmax_nodes.Leaf | None"]]
+WHOLE = Part(0, 1)  # the part that fits all nodes
 
 
 class Settings(NamedTuple):
@@ -73,6 +81,7 @@ class Trainer:
     share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
     stopped : called before every level and every node; True ends the training
     node_done : called after every node
+    part : which nodes of a level are fitted here
 
     Attributes
     ----------
@@ -82,8 +91,9 @@ class Trainer:
 
     def __init__(
         self, rows: row_store.Rows, features: int, tree: softmax_nodes.Tree, settings: Settings, share: Share,
-        stopped: Callable[[], bool] = lambda: False, node_done: Callable[[], None] = lambda: None,
+        stopped: Callable[[], bool] = lambda: False, node_done: Callable[[], None] = lambda: None, part: Part = WHOLE,
     ) -> None:  # fmt: skip
+        self._part = part
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
         self._share, self._stopped, self._node_done = share, stopped, node_done
         self.total = float(rows.weight.sum())
@@ -114,7 +124,13 @@ class Trainer:
     # training
 
     def run(self, leaf_of: Int32s | None, report: Callable[[Report], None]) -> None:
-        """Run all iterations.
+        """Run all iterations; the parameters are those of `rounds`."""
+        run_alone(self.rounds(leaf_of, report))
+
+    def rounds(
+        self, leaf_of: Int32s | None, report: Callable[[Report], None]
+    ) -> Generator[Fitted, Sequence[Fitted], None]:
+        """Run all iterations; yield the nodes of each level that are fitted here, and receive those of all parts.
 
         Parameters
         ----------
@@ -133,7 +149,7 @@ class Trainer:
                 output = self.results or softmax_nodes.walk(self.tree, self.rows, self._share)
                 leaf_of = np.array(numbers, np.int32)[output.leaf]
             assert leaf_of is not None
-            unchanged = self._iterate(leaf_of, output, first)
+            unchanged = yield from self._iterate(leaf_of, output, first)
             output = self.results = softmax_nodes.walk(self.tree, self.rows, self._share)
             objective = self.objective(output)
             weight = self.rows.weight
@@ -147,7 +163,9 @@ class Trainer:
                 return  # a tree of one leaf is a softmax, a convex problem, which one iteration has solved
             last_objective, first = objective, False
 
-    def _iterate(self, leaf_of: Int32s, results: inference.WalkResult | None, first: bool) -> int:
+    def _iterate(
+        self, leaf_of: Int32s, results: inference.WalkResult | None, first: bool
+    ) -> Generator[Fitted, Sequence[Fitted], int]:
         """Update every node once; return the number of nodes that kept their weights."""
         tree = self.tree
         node_rows = self._rows_of_nodes(leaf_of)
@@ -159,7 +177,7 @@ class Trainer:
                 break
             routers = [i for i in level if tree.left[i] >= 0]
             left, right = self._both_sides(routers, node_rows, left, right) if routers else (None, None)
-            worse = np.zeros(len(tree.left), bool)
+            fitted: Fitted = []
 
             only = len(level) == 1
 
@@ -167,7 +185,7 @@ class Trainer:
                 i: int,
                 left: Float64s | None = left,
                 right: Float64s | None = right,
-                worse: Bools = worse,
+                fitted: Fitted = fitted,
                 only: bool = only,
             ) -> None:
                 if self._stopped():
@@ -178,15 +196,17 @@ class Trainer:
                     new = self._router(i, node_rows[i], left, right, first)
                 else:
                     new = self._leaf(i, node_rows[i], None if first else old_loss, first, only)
-                if new is None:
-                    worse[i] = True
-                else:
-                    tree.contents[i] = new
+                fitted.append((i, new))
                 self._node_done()
 
             # Large nodes come first, so that the threads end together.
-            self._share(job, sorted(((i,) for i in level), key=lambda item: -len(node_rows[item[0]])))
-            unchanged += int(worse.sum())
+            nodes = sorted(level, key=lambda i: -len(node_rows[i]))
+            self._share(job, [(i,) for i in nodes[self._part.number :: self._part.of]])
+            for i, new in itertools.chain(*(yield fitted)):
+                if new is None:
+                    unchanged += 1
+                else:
+                    tree.contents[i] = new
         return unchanged
 
     def _both_sides(
