@@ -5,6 +5,7 @@ The model is saved first; failures to write other files are reported afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ class RunParts(NamedTuple):
     inspector: RunInspector | None
     tree_dump: TreeDump
     recorder: Recorder
+    costs: Sequence[str] = ()  # lines about what the workers of a cluster have spent
 
 
 def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
@@ -159,5 +161,6 @@ def _summary(run: RunParts, seconds: float) -> list[str]:
         *run.skipped_steps.lines(),
         *([] if run.config.run.vw_exact else run.labels.summary()),
         *([run.stopwatch.line(run.reader.parsing_seconds)] if run.config.timing.timing else []),
+        *run.costs,
         console.cost(seconds, run.progress.examples),
     ]

@@ -11,7 +11,6 @@ complete run.
 from __future__ import annotations
 
 import contextlib
-import io
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,16 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..api import model_contents, progress_table
-from ..api.configuration import Config, LearnerUse, chosen_name, exact_option, feature_bits, seed_option
+from ..api.configuration import Config, LearnerUse, chosen_name, exact_option, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
 from ..api.skipped_steps import SkippedSteps
-from ..cache import cache_key
 from ..cache.source import Source
 from ..data.batch import Batch
 from ..errors import DataError, UsageError
-from ..formats import detect
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
@@ -37,8 +34,7 @@ from ..reductions.core.base import Explains, ExplainsProposals, HasWords, Inspec
 from ..reductions.core.contract import BatchTask
 from ..system import address_space, compiler_memory
 from ..system.pipeline import Pipeline
-from ..text.reader import Reader
-from . import file_conflicts, learner_use, passes, timing, warm_up
+from . import data_source, file_conflicts, learner_use, passes, timing, warm_up
 from . import finish as ending
 from .checkpoints import Saver
 from .inspect.inspector import RunInspector
@@ -163,7 +159,7 @@ class Run:
             if isinstance(self.model.reduction, LearnsAtEnd):
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
             address_space.check_threads()
-            warm_up.prepare(self.config, self._use(), self.model.reduction, self.reader.parsing)
+            self._compile()
             try:
                 with self.signals:
                     error = self._run_passes()
@@ -202,7 +198,7 @@ class Run:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""
         c, o = self.config, self.options
         with model_contents.naming(o.initial_regressor):
-            self.model = Learner.from_config(c, self._use(), contents)
+            self.model = self._learner(contents)
         closing.callback(self.model.close)
         holdout = passes.HeldOutLines(c.passes)
         self.progress = self.model.progress = Progress(
@@ -228,6 +224,14 @@ class Run:
         self.labels = LabelNotes(c.reduction.labels == "multiclass", self.model.names.class_list is not None)
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
 
+    def _learner(self, contents: Contents | None) -> Learner:
+        """Return the learner of the run; `contents` are those of the model of -i."""
+        return Learner.from_config(self.config, self._use(), contents)
+
+    def _compile(self) -> None:
+        """Compile the kernels that the run needs."""
+        warm_up.prepare(self.config, self._use(), self.model.reduction, self.reader.parsing)
+
     def _use(self) -> LearnerUse:
         """Return how the run uses its learner."""
         return learner_use.of_run(self.config)
@@ -241,22 +245,7 @@ class Run:
 
     def _source(self) -> Source:
         """Return the source of the batches of every pass, from text or a cache."""
-        c, o = self.config, self.options
-        labels = self.model.label_range
-        multiclass = c.reduction.labels == "multiclass"
-        empty = io.BytesIO() if o.no_stdin and not c.reader.data else None
-        text = Reader(
-            c.reader, c.parser, feature_bits(c), multiclass, *labels, stream=empty, names=self.model.names,
-            peeked=self.peeked, choose=detect.chooser(c.reader),
-        )  # fmt: skip
-        text.preview(self.peeked)
-        limit = passes.source_limit(c.passes)
-        key = cache_key.make_key(c.parser, feature_bits(c), multiclass, labels.lowest, labels.highest, limit)
-        key.update({"format": c.reader.format, "label_column": c.reader.label_column})
-        if c.parser.learn_names and not self.learning:
-            key["names"] = "those of the model"
-        readings = c.passes.passes + (self.model.preview_size == 0)
-        return Source(text, c.cache, key, not c.parser.noconstant, readings, self._needs_lines())
+        return data_source.opened(self.config, self.model, self._needs_lines(), self.peeked)
 
     def _needs_lines(self) -> bool:
         """Return whether the lines that examples are read from are needed, so that every pass parses the text."""
@@ -415,11 +404,15 @@ class Run:
                 self._count(task)
             if self.signals.stopped or segment.save_point is None:
                 return
-            refusal = self.saver.save_at(segment.save_point)
+            refusal = self._save_at(segment.save_point)
             if refusal:
                 self.console.warn(f"{segment.save_point.message}: the model was not saved: {refusal}")
             else:
                 self.console.info(segment.save_point.message)
+
+    def _save_at(self, point: SavePoint) -> str:
+        """Save the model at a save point; return the reason if it was not saved, or an empty string."""
+        return self.saver.save_at(point)
 
     def _end_pass(self) -> bool:
         """End a pass; return whether it was the last one."""

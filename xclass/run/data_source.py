@@ -1,0 +1,45 @@
+"""Open the data of a run."""
+
+from __future__ import annotations
+
+import io
+
+from ..api.configuration import Config, feature_bits
+from ..api.learner import Learner
+from ..cache import cache_key
+from ..cache.source import Source
+from ..formats import detect
+from ..text.reader import Reader
+from . import passes
+
+
+def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = b"") -> Source:
+    """Return the source of the batches of every pass, from text or a cache.
+
+    Parameters
+    ----------
+    config : options of the run
+    learner : the learner of the run
+    needs_lines : whether the lines that examples are read from are needed, so that every pass parses the text
+    peeked : bytes already read from standard input
+
+    Raises
+    ------
+    DataError
+        if a file cannot be read, or is of another format.
+    """
+    labels = learner.label_range
+    multiclass = config.reduction.labels == "multiclass"
+    empty = io.BytesIO() if config.run.no_stdin and not config.reader.data else None
+    text = Reader(
+        config.reader, config.parser, feature_bits(config), multiclass, *labels, stream=empty, names=learner.names,
+        peeked=peeked, choose=detect.chooser(config.reader),
+    )  # fmt: skip
+    text.preview(peeked)
+    limit = passes.source_limit(config.passes)
+    key = cache_key.make_key(config.parser, feature_bits(config), multiclass, labels.lowest, labels.highest, limit)
+    key.update({"format": config.reader.format, "label_column": config.reader.label_column})
+    if config.parser.learn_names and config.run.testonly:
+        key["names"] = "those of the model"
+    readings = config.passes.passes + (learner.preview_size == 0)
+    return Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines)
