@@ -93,6 +93,9 @@ if TYPE_CHECKING:
     from ..core.explanation import Reasons
 
 
+MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may lack the first tree
+
+
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Return the lowest and highest label, and the option that sets the range."""
     return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
@@ -158,6 +161,7 @@ class ProbabilityTree(
     def __init__(self, spec: LearnerSpec) -> None:
         o = self.options = spec.options
         self.own_trees, self.owns_scorers = self.own_units(spec.part)
+        self.is_part = spec.part is not None
         bits = self._bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
@@ -240,6 +244,8 @@ class ProbabilityTree(
     def most_rows(self) -> int | None:
         """Return the most examples of a batch, fewer if all labels are listed, or None for no limit."""
         classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
+        if self.is_part:  # all parts get the same batches
+            classes = max(self.options.cpt, MANY_CLASSES)
         return max(1, probabilities.MOST_PAIRS // classes) if self.listing_options.probabilities else None
 
     # the initial tree

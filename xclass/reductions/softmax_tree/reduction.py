@@ -73,6 +73,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         self.scales = feature_scaling.from_option(self.options.normalize_features, math.inf)
         self.new_scales = None if self.scales is None else self.scales.copy()
         self.seed = spec.seed
+        self.testing = spec.testing
         self.part = spec.part or tao.WHOLE
         self.store = None if spec.testing or self.part.number is None else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else DEFAULT_EPS
@@ -450,7 +451,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
     def banner(self) -> list[str]:
         """Return the lines about this reduction for the start of a run."""
         lines = [f"softmax_tree: zero_loss = {self.options.zero_loss}"]
-        if self.store is not None:
+        if not self.testing:
             lines.append(
                 "learns at the end of the data; until then predictions come from the model given by -i, or are 0"
             )
