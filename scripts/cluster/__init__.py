@@ -1,0 +1,1 @@
+"""Measure runs on a Ray cluster."""
