@@ -37,6 +37,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     """Return the `Options` dataclasses by the names of their groups, and the `Reduction` records."""
     from ..api import configuration
     from ..cache import source as cache
+    from ..cluster import options as cluster
     from ..reductions import presets, registry
     from ..run import passes, shuffle, timing
     from ..run.inspect import explain_options, readable_model, tree_dump
@@ -55,6 +56,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
         "explainer": explain_options.Options,
         "tree_dump": tree_dump.Options,
         "timing": timing.Options,
+        "cluster": cluster.Options,
         "results": results.Options,
     }
     groups.update({group: options for group, options in configuration.option_groups().items() if group not in groups})
@@ -100,6 +102,7 @@ def run(argv: Sequence[str]) -> int:
             )
 
     from ..api import model_contents
+    from ..cluster import options as cluster
     from ..reductions.presets import PRESETS
     from ..run import learner_use
     from ..run.run import run as execute_run
@@ -119,6 +122,11 @@ def run(argv: Sequence[str]) -> int:
         presets=PRESETS,
         resolve_defaults=learner_use.with_defaults,
     )
+    cluster.check_given(config.given)
+    if config.cluster.workers is not None:
+        from ..cluster import dispatch
+
+        return dispatch.execute(config, contents, notes)
     return execute_run(config, notes, contents, bytes(peeked))
 
 

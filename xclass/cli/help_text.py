@@ -41,6 +41,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Output and progress", ("run", "timing", "readable", "explainer", "tree_dump"), ()),
     ("Results as files", ("results",), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
+    ("Ray cluster", ("cluster",), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     (LEARNER, ("learner",), ()),
     (PROBABILITIES, ("listing_options",), ()),

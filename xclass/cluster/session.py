@@ -33,6 +33,10 @@ NOTICE_SECONDS = 5.0  # time until the user is told what the run waits for
 LOCAL_STORE = 512 << 20  # least bytes of the object store of a Ray on this machine
 
 
+class LostResultError(ClusterError):
+    """Report that the only copy of a result was lost with a node."""
+
+
 def imported() -> Any:
     """Return the module `ray`; raise UsageError if it is not installed."""
     try:
@@ -219,7 +223,9 @@ class Session:
             return ClusterError(f"a worker was ended because its node has too little memory: {_short(error)}")
         if isinstance(cause, MemoryError):
             return ClusterError(f"a worker has not enough memory ({cause}); try a smaller -b")
-        if isinstance(error, exceptions.RaySystemError | exceptions.RayActorError | exceptions.ObjectLostError):
+        if isinstance(error, exceptions.ObjectLostError):
+            return LostResultError(f"a node has died with results that others need: {_short(error)}")
+        if isinstance(error, exceptions.RaySystemError | exceptions.RayActorError):
             return ClusterError(f"the cluster has failed: {_short(error)}")
         return error
 

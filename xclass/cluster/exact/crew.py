@@ -1,0 +1,330 @@
+"""Let the workers of a spread run learn step by step, and repeat what was lost when one of them died.
+
+Idea      A step is a call of every worker, and one more for each further round, with references to what the others have
+          returned. Some steps are called ahead, so that the workers do not wait. Steps are functions of the data and of
+          the steps before. So a worker that was restarted begins with the last `Snapshot` and is called again for the
+          steps since then; what it returns is the same as before.
+          Ray restarts the process. All that is known here is the list of calls since the snapshot.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import ClusterError
+from ..session import LostResultError, Session
+from .worker import AdvanceResult, Cost, Facts, Place, StepResult, Worker
+
+AHEAD = 4  # steps that are called before their results are needed
+SNAPSHOT_SECONDS = 60.0  # time between two snapshots, and at least so many times the time that one takes:
+SNAPSHOT_SHARE = 20.0
+
+
+class Snapshot(NamedTuple):
+    """Hold the states of all parts before a step."""
+
+    step: int
+    place: Place
+    states: Sequence[Any]  # references to bytes
+
+
+class Call:
+    """Hold a step that was called.
+
+    Attributes
+    ----------
+    released : argument of `learn`, None for `advance`
+    stopped : of `advance`
+    refs : for each round and worker, the references to what goes on and to the result; None if it takes no part
+    """
+
+    def __init__(self, released: int | None, stopped: bool, rounds: int, count: int) -> None:
+        self.released, self.stopped = released, stopped
+        self._size = rounds, count
+        self.refs: list[list[tuple[Any, Any] | None]] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of all references."""
+        rounds, count = self._size
+        self.refs = [[None] * count for _ in range(rounds)]
+
+
+class Crew:
+    """The workers of a spread run.
+
+    Parameters
+    ----------
+    session : of the cluster
+    takes_part : takes_part(round, worker) returns whether the worker, from 0, has something to do in a round
+    count : number of workers
+    say : called with lines for the user
+    arguments : of `Worker`, after its number
+
+    Attributes
+    ----------
+    costs : what each worker has spent, restarts included
+    restarts : number of times that a worker was lost
+    next_step : step to call next
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        takes_part: Callable[[int, int], bool],
+        count: int,
+        say: Callable[[str], None],
+        *arguments: Any,
+    ) -> None:
+        self._session, self._takes_part, self._say = session, takes_part, say
+        self._workers = session.actors(Worker, count, *arguments)
+        self._count = count
+        self._epochs = [0] * count
+        self._calls: list[Call] = []  # by step; those before the snapshot have no references
+        self.next_step = 0  # step to call next
+        self._consumed = 0  # step whose results are to be read next
+        self._complete = 0  # step whose further rounds are to be called next
+        self._released = 0
+        self._stopping = False
+        self._first = self._snapshot = Snapshot(0, Place(), ())
+        self._snapshot_time = time.monotonic()
+        self.snapshot_seconds = SNAPSHOT_SECONDS
+        self.costs = [Cost(0, 0.0, 0, 0, 0.0)] * count
+        self._lost_costs = [Cost(0, 0.0, 0, 0, 0.0)] * count
+        self.restarts = 0
+        self._clock = 0.0
+        self._rounds = 1
+
+    @property
+    def workers(self) -> Sequence[Any]:
+        """Return the actors."""
+        return self._workers
+
+    def begin(self, clock: float, place: Place, states: Sequence[Any]) -> Facts:
+        """Start all workers at a place; return what is known about the data.
+
+        Parameters
+        ----------
+        clock : weight of the labelled examples before the run
+        states : references to the states of all parts there, none for new learners
+        """
+        self._clock = clock
+        self._first = self._snapshot = Snapshot(0, place, states)
+        self._released = place.stops
+        facts: Facts = pickle.loads(self._begin(range(self._count))[0])
+        self._rounds = facts.rounds
+        return facts
+
+    def _begin(self, numbers: Sequence[int]) -> list[bytes]:
+        """Let some workers begin at the snapshot; return what they return."""
+        step, place, states = self._snapshot
+        refs = []
+        for i in numbers:
+            self._epochs[i] += 1
+            refs.append(self._workers[i].begin.remote(self._epochs[i], step, self._clock, place, *states))
+        return [result for _, result in self._session.results(refs, [self._workers[i] for i in numbers])]
+
+    # steps
+
+    def steps(self) -> Iterator[list[list[StepResult]]]:
+        """Yield the results of each step by round and worker, up to the next stop; `release` lets the workers go on."""
+        while True:
+            if not self._stopping:
+                due = time.monotonic() - self._snapshot_time >= self.snapshot_seconds
+                if due and self._consumed == self.next_step:
+                    self._take_snapshot()
+                while (not due or self._consumed == self.next_step) and self.next_step < self._consumed + AHEAD:
+                    self._call(Call(self._released, False, self._rounds, self._count))
+            if self._consumed == self.next_step:
+                return
+            results = self._results(self._consumed)
+            self._consumed += 1
+            stops = results[0][0].stops
+            if stops:  # steps that were called ahead have done nothing
+                while self._consumed < self.next_step:
+                    self._results(self._consumed)
+                    self._consumed += 1
+            yield results
+            if stops:
+                return
+
+    def stop(self) -> None:
+        """Call no further steps; `steps` ends with the last one that was called."""
+        self._stopping = True
+
+    def release(self) -> None:
+        """Let the workers go on after a stop."""
+        self._released += 1
+
+    def end_pass(self, stopped: bool) -> tuple[list[str], bool]:
+        """End a pass in all workers; return lines for the user, and whether another pass follows."""
+        lines: list[str] = []
+        while True:
+            step = self.next_step
+            self._call(Call(None, stopped, 1, self._count))
+            results: list[AdvanceResult] = self._results(step)[0]
+            self._consumed = self.next_step
+            lines += results[0].lines
+            if results[0].done:
+                return lines, results[0].more
+
+    def _call(self, call: Call) -> None:
+        """Call the next step, and the further rounds of the step before it."""
+        self._calls.append(call)
+        self.next_step += 1
+        self._call_first(self.next_step - 1, range(self._count))
+        while self._complete < self.next_step - 1:
+            self._call_others(self._complete, range(self._count))
+            self._complete += 1
+
+    def _call_first(self, step: int, numbers: Sequence[int]) -> None:
+        """Call the first round of a step in some workers."""
+        call = self._calls[step]
+        received = []
+        if call.released is None and self._calls[step - 1].released is None:
+            received = [refs[0] for refs in self._calls[step - 1].refs[0] if refs is not None]
+        for i in numbers:
+            if call.released is None:
+                method, arguments = self._workers[i].advance, [call.stopped, *received]
+            else:
+                method, arguments = self._workers[i].learn, [call.released]
+            call.refs[0][i] = tuple(method.options(num_returns=2).remote(self._epochs[i], step, *arguments))
+
+    def _call_others(self, step: int, numbers: Sequence[int]) -> None:
+        """Call the further rounds of a step in some workers."""
+        call = self._calls[step]
+        if call.released is None:
+            return
+        for number in range(1, self._rounds):
+            received = [refs[0] for refs in call.refs[number - 1] if refs is not None]
+            for i in numbers:
+                if self._takes_part(number, i):
+                    method = self._workers[i].go_on.options(num_returns=2)
+                    call.refs[number][i] = tuple(method.remote(self._epochs[i], step, number, *received))
+
+    def _complete_calls(self) -> None:
+        """Call the further rounds of all steps that were called."""
+        while self._complete < self.next_step:
+            self._call_others(self._complete, range(self._count))
+            self._complete += 1
+
+    def _results(self, step: int) -> list[list[Any]]:
+        """Wait for the results of a step, by round and worker."""
+        if step == self._complete:
+            self._complete_calls()
+        while True:
+            try:
+                results = self._messages(step)
+            except LostResultError:  # with a node
+                self._begin_anew()
+                continue
+            if results is not None:
+                return self._read(results)
+            self._repair()
+
+    def _messages(self, step: int) -> list[list[tuple[int, bytes]]] | None:
+        """Wait for the results of a step, by round, with the numbers of the workers; return None if one is missing."""
+        messages = []
+        for row in self._calls[step].refs:
+            present = [(i, refs) for i, refs in enumerate(row) if refs is not None]
+            got = self._session.results([refs[1] for _, refs in present], [self._workers[i] for i, _ in present])
+            messages.append([(i, message) for (i, _), (_, message) in zip(present, got, strict=True)])
+            if any(message is None for _, message in messages[-1]):
+                return None
+        return messages
+
+    def _read(self, results: list[list[tuple[int, bytes]]]) -> list[list[Any]]:
+        """Return results from their bytes, and note the costs."""
+        read = []
+        for row in results:
+            read.append([pickle.loads(message) for _, message in row])
+            for (i, _), result in zip(row, read[-1], strict=True):
+                self.costs[i] = _sum(self._lost_costs[i], result.cost)
+        digests = [result.digests for result in read[0] if isinstance(result, StepResult)]
+        for i, other in enumerate(digests):
+            if other != digests[0]:
+                raise ClusterError(
+                    f"worker {i + 1} reads other examples than worker 1: the data must be the same on all nodes; give "
+                    "files that all nodes share, or URLs"
+                )
+        return read
+
+    # what is lost
+
+    def _repair(self) -> None:
+        """Let workers that were restarted begin again, and call all steps that a worker has not executed."""
+        asked = [worker.expected.remote() for worker in self._workers]
+        expected = [answer for _, answer in self._session.results(asked, self._workers)]
+        lost = [i for i in range(self._count) if expected[i][0] != self._epochs[i]]
+        for i in lost:
+            self._lost_costs[i] = self.costs[i]
+            self._say(f"worker {i + 1} was lost; it learns again from step {self._snapshot.step} on")
+        self.restarts += len(lost)
+        if lost:
+            try:
+                self._begin(lost)
+            except LostResultError:
+                self._begin_anew()
+                return
+        for i in lost:
+            expected[i] = (self._epochs[i], self._snapshot.step, [])
+        self._call_again([(next_step, held) for _, next_step, held in expected])
+
+    def _begin_anew(self) -> None:
+        """Let all workers begin at the beginning, because results or states were lost with a node."""
+        self._say("a node was lost with results that others need; all workers learn again from the beginning")
+        self._snapshot = self._first
+        self._lost_costs = list(self.costs)
+        self._begin(range(self._count))
+        self._call_again([(0, [])] * self._count)
+
+    def _call_again(self, expected: Sequence[tuple[int, Sequence[int]]]) -> None:
+        """Call what workers have not executed, given the next step of each, and its steps with further rounds."""
+        for step in range(self._snapshot.step, self.next_step):
+            self._call_first(step, [i for i in range(self._count) if step >= expected[i][0]])
+            if step < self._complete:
+                others = [i for i in range(self._count) if step >= expected[i][0] or step in expected[i][1]]
+                self._call_others(step, others)
+
+    # snapshots
+
+    def _take_snapshot(self) -> None:
+        """Take a snapshot, and decide when the next one is due."""
+        begin = time.monotonic()
+        self.states()
+        self.snapshot_seconds = max(self.snapshot_seconds, SNAPSHOT_SHARE * (time.monotonic() - begin))
+
+    def all_states(self) -> tuple[Place, list[bytes]]:
+        """Return the place after the steps that were called, and the states of all parts there."""
+        place, states = self.states()
+        return place, [self._session.get(state) for state in states]
+
+    def states(self) -> tuple[Place, list[Any]]:
+        """Return the place after the steps that were called, and references to the states there; keep a snapshot."""
+        self._complete_calls()
+        while True:
+            step = self.next_step
+            refs = [
+                worker.state.options(num_returns=2).remote(epoch, step)
+                for worker, epoch in zip(self._workers, self._epochs, strict=True)
+            ]
+            answers = [answer for _, answer in self._session.results([ref[0] for ref in refs], self._workers)]
+            if None not in answers:
+                break
+            self._repair()
+        states = [ref[1] for ref in refs]
+        place, complete = answers[0]
+        if complete and self._consumed == self.next_step:
+            for call in self._calls[self._snapshot.step :]:
+                call.forget()
+            self._snapshot = Snapshot(step, place, states)
+        self._snapshot_time = time.monotonic()
+        return place, states
+
+
+def _sum(first: Cost, second: Cost) -> Cost:
+    """Return what two processes have spent."""
+    return Cost._make(a + b for a, b in zip(first, second, strict=True))

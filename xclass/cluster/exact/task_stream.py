@@ -1,0 +1,125 @@
+"""Deliver all tasks of a run in a worker, as one process would learn them.
+
+Idea      What is delivered depends only on the data and the options. A worker that takes the place of another one goes
+          through the same items up to its `Cursor`, because names of classes, shuffling and interactions depend on
+          earlier examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...api.configuration import Config
+from ...api.learner import Learner
+from ...cache.source import Source
+from ...reductions.core.base import Previews
+from ...reductions.core.contract import BatchTask
+from ...run import data_source, passes
+from ...run.passes import SavePoint
+from ...run.shuffle import Shuffler
+from ...system.pipeline import Pipeline
+
+Item = BatchTask | SavePoint
+
+
+class Cursor(NamedTuple):
+    """Say where in a run a worker is."""
+
+    passes: int = 0  # passes that have ended
+    items: int = 0  # items of this pass that were delivered
+
+
+class TaskStream:
+    """Iterate over the tasks of the passes of a run.
+
+    Parameters
+    ----------
+    config : options of the run; its data are files or URLs
+    learner : the learner of the tasks
+    clock : weight of the labelled examples before the run
+
+    Attributes
+    ----------
+    source : source of the batches
+    cursor : the place after the last item that was delivered
+    """
+
+    def __init__(self, config: Config, learner: Learner, clock: float) -> None:
+        self._learner = learner
+        self.source: Source = data_source.opened(config, learner, needs_lines=False)
+        size = config.shuffle.shuffle
+        shuffler = None if size is None else Shuffler(size, config.run.random_seed)
+        holdout = passes.HeldOutLines(config.passes)
+        self._stream = passes.Stream(self.source, config.passes, holdout, shuffler, config.run.final_regressor)
+        self._clock = clock
+        self.cursor = Cursor()
+        self._pipeline: Pipeline[Item] | None = None
+        self._items: Iterator[Item] | None = None
+
+    def __next__(self) -> Item:
+        """Return the next item; the end of a pass raises StopIteration."""
+        if self._items is None:
+            self._begin_pass()
+        assert self._items is not None  # it was just made
+        item = next(self._items)
+        self.cursor = self.cursor._replace(items=self.cursor.items + 1)
+        return item
+
+    def _begin_pass(self) -> None:
+        """Start to read a pass, on a thread, ahead of the learner."""
+        if self._learner.preview_size == 0:
+            self._preview_all()
+        items = self._tasks(self._stream)
+        reduction = self._learner.reduction
+        if self._learner.preview_size is not None and isinstance(reduction, Previews):
+            items = passes.previewed(items, reduction)
+        self._pipeline = Pipeline(items, [])
+        self._items = iter(self._pipeline)
+
+    def _tasks(self, stream) -> Iterator[Item]:  # type: ignore[no-untyped-def]  # pairs of batches and masks, or points
+        """Yield the tasks of one pass, and the save points between them."""
+        for item in stream:
+            if isinstance(item, SavePoint):
+                yield item
+                continue
+            batch, held_out = item
+            for task in self._learner.tasks(batch, True, self._clock, held_out):
+                self._clock = float(task.clock[-1]) if task.batch.n else self._clock
+                yield task
+
+    def _preview_all(self) -> None:
+        """Show the learner all of the data, before it learns."""
+        reduction = self._learner.reduction
+        assert isinstance(reduction, Previews)
+        for task in self._tasks(self._stream.unshuffled()):
+            if isinstance(task, BatchTask):
+                reduction.preview(task)
+        reduction.end_preview()
+        self._learner.preparation.forget_namespaces()
+        self._clock = self._learner.clock
+
+    def end_pass(self) -> bool:
+        """Count a pass that has ended, and return whether another one follows."""
+        self.cursor = Cursor(self.cursor.passes + 1)
+        self._items = self._pipeline = None
+        return self._stream.count_pass()
+
+    def move_to(self, cursor: Cursor) -> None:
+        """Go through all items up to a cursor, from the beginning."""
+        while self.cursor.passes < cursor.passes:
+            for _ in iter(self._next_or_none, None):
+                pass
+            self.end_pass()
+        while self.cursor.items < cursor.items:
+            next(self)
+
+    def _next_or_none(self) -> Item | None:
+        """Return the next item, or None at the end of the pass."""
+        return next(self, None)
+
+    def close(self) -> None:
+        """Stop reading, and remove temporary files."""
+        if self._pipeline is not None:
+            self._pipeline.stop()
+        self.source.close()

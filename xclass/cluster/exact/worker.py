@@ -1,0 +1,321 @@
+"""Hold and learn the part of one worker.
+
+    begin -> (learn, go_on ...) for step 0, 1, 2, ... -> advance ... at the end of a pass -> learn ...
+
+A step is some items of the stream; it ends early at a save point and at the end of a pass, where the worker waits until
+it is released. All arguments and results are bytes. A method whose step is not the next one, because the worker was
+restarted or has missed a message, changes nothing and returns None; `crew` then repeats what is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+import zlib
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from ...api.configuration import Config, LearnerUse
+from ...api.learner import Learner
+from ...errors import DataError, XclassError
+from ...kernels import jit
+from ...reductions.core.base import LearnsAtEnd
+from ...reductions.core.contract import BatchTask
+from ...reductions.core.parts import Spreadable, without_features
+from ...reductions.core.spec import Part
+from ...run.passes import SavePoint
+from .task_stream import Cursor, Item, TaskStream
+
+STEP_EXAMPLES, STEP_TASKS = 4096, 16  # a step ends when it has as many of either
+
+
+class Facts(NamedTuple):
+    """Hold what the whole shows about the data before they are read."""
+
+    banner: list[str]
+    name: str
+    size: int | None
+    rounds: int
+
+
+class Place(NamedTuple):
+    """Say where a worker is."""
+
+    cursor: Cursor = Cursor()
+    stops: int = 0  # save points and ends of passes that it has met
+
+
+class Cost(NamedTuple):
+    """Hold what a process has spent so far."""
+
+    examples: int
+    cpu: float  # seconds
+    sent: int  # bytes
+    received: int
+    waiting: float  # seconds without anything to do
+
+
+class News(NamedTuple):
+    """Hold what the first part tells about the data of a step."""
+
+    items: list[Item]
+    notes: list[str]
+    about: list[str]
+    first_name: int  # position of the first of `names` among all names of classes
+    names: list[str]  # those that were not sent before
+    highest_placed: int
+    name: str  # of the file
+    position: int
+    parsing: bool
+    report: list[str]  # lines for the end of the run
+
+
+class StepResult(NamedTuple):
+    """Hold the results of a part for a step."""
+
+    results: list[Any]  # for each task
+    digests: list[int]  # of the labels of each task
+    news: News | None
+    ended: bool  # whether the pass has ended
+    stops: bool  # whether the worker waits to be released: at the end of a pass, a save point or an error
+    error: Exception | None  # with which the data end
+    cost: Cost
+
+
+class AdvanceResult(NamedTuple):
+    """Hold the results of a part for a round at the end of a pass."""
+
+    lines: list[str]  # for the user
+    done: bool
+    more: bool  # whether another pass follows
+    cost: Cost
+
+
+def enter(folder: str) -> None:
+    """Change to a folder, in which relative names of files are, if this node has it."""
+    if os.path.isdir(folder):
+        os.chdir(folder)
+
+
+class Worker:
+    """Learn a part of the model of a run; an actor.
+
+    Parameters
+    ----------
+    number : of the worker, from 1
+    folder : in which the names of files in `config` are, if this node has it
+    config, use : options of the run, and how it uses its learner
+    count : number of workers
+    """
+
+    _stream: TaskStream
+
+    def __init__(self, number: int, folder: str, config: Config, use: LearnerUse, count: int) -> None:
+        enter(folder)
+        self._number = number
+        self._part = Part(number - 1, count)
+        self._config, self._use = config, use._replace(part=self._part)
+        self._epoch = -1
+        self._examples = self._sent = self._received = 0
+        self._waiting, self._idle_since = 0.0, time.perf_counter()
+        self._learner: Learner | None = None
+        jit.activate()
+
+    def ping(self) -> None:
+        """Show that the worker runs."""
+
+    # a start
+
+    def begin(self, epoch: int, step: int, clock: float, place: Place, *states: bytes) -> bytes:
+        """Start with the states of all parts at a place, with none at the beginning; step `step` follows.
+
+        Parameters
+        ----------
+        clock : weight of the labelled examples before the run
+        """
+        self._wake(states)
+        if self._learner is not None:
+            self._stream.close()
+            self._learner.close()
+        self._learner = Learner.from_config(self._config, self._use)
+        reduction = self._learner.reduction
+        assert isinstance(reduction, Spreadable)  # else the run has another mode
+        self._reduction = reduction
+        self._learner.reduction.workers = 1
+        self._lines: list[str] = []
+        if isinstance(self._learner.reduction, LearnsAtEnd):
+            self._learner.reduction.report_to(self, lambda: None)
+        self._learner.clock = clock
+        try:
+            self._stream = TaskStream(self._config, self._learner, clock)
+        except DataError as error:
+            raise DataError(f"{error} (worker {self._number})") from None
+        self._stream.move_to(place.cursor)
+        self._names_sent = 0
+        if states:
+            reduction.restore_part([pickle.loads(state) for state in states])
+        self._epoch, self._step = epoch, step
+        self._held: dict[int, list[BatchTask]] = {}  # tasks of steps whose rounds are not complete
+        self._stops = place.stops
+        self._ends: Generator[Any, list[Any], None] | None = None
+        source = self._stream.source
+        return self._sleep(pickle.dumps(Facts(source.banner(), source.name, source.size, len(reduction.rounds))))
+
+    # a step
+
+    def learn(self, epoch: int, step: int, released: int) -> tuple[bytes | None, bytes | None]:
+        """Execute the first round of a step.
+
+        Parameters
+        ----------
+        released : how many stops are behind the run
+
+        Returns
+        -------
+        what goes on to the next round, and a `StepResult`
+        """
+        if epoch != self._epoch or step != self._step:
+            return None, None
+        self._wake()
+        assert self._learner is not None  # else the epoch is wrong
+        self._step += 1
+        blocked = released < self._stops
+        items: list[Item] = []
+        error: Exception | None = None
+        ended = stops = False
+        examples = tasks = 0
+        while released >= self._stops and examples < STEP_EXAMPLES and tasks < STEP_TASKS:
+            try:
+                item = next(self._stream)
+            except StopIteration:
+                ended = stops = True
+            except XclassError as caught:
+                error, stops = caught, True
+            else:
+                items.append(item)
+                stops = isinstance(item, SavePoint)
+                if isinstance(item, BatchTask):
+                    tasks += 1
+                    examples += item.batch.n
+            self._stops += stops
+        kept = [item for item in items if isinstance(item, BatchTask)]
+        news = self._news(items, stops) if self._part.number == 0 and not blocked else None
+        digests = [zlib.crc32(task.batch.label.tobytes()) for task in kept]
+        messages = [self._reduction.rounds[0](task, []) for task in kept]
+        if len(self._reduction.rounds) > 1 and self._reduction.takes_part(1, self._part):
+            self._held[step] = kept
+        self._examples += examples
+        onward = [message.onward for message in messages]
+        result = StepResult([m.result for m in messages], digests, news, ended, stops, error, self._cost())
+        return self._sleep(pickle.dumps(onward)), self._sleep(pickle.dumps(result))
+
+    def go_on(self, epoch: int, step: int, number: int, *received: bytes | None) -> tuple[bytes | None, bytes | None]:
+        """Execute round `number` of a step, with what went on from all parts; the results are as those of `learn`."""
+        if epoch != self._epoch or step != min(self._held, default=-1) or None in received:
+            return None, None
+        self._wake(received)
+        by_part = [pickle.loads(message) for message in received if message is not None]
+        tasks = self._held.pop(step)
+        run_round = self._reduction.rounds[number]
+        messages = [run_round(task, [onward[i] for onward in by_part]) for i, task in enumerate(tasks)]
+        result = StepResult([m.result for m in messages], [], None, False, False, None, self._cost())
+        return self._sleep(pickle.dumps([m.onward for m in messages])), self._sleep(pickle.dumps(result))
+
+    def _news(self, items: Sequence[Item], stops: bool) -> News:
+        """Return what the whole has to know about the data of a step, before they are learned."""
+        source = self._stream.source
+        notes, source.notes[:] = list(source.notes), []
+        assert self._learner is not None
+        names = list(self._learner.names.names)
+        first, self._names_sent = self._names_sent, len(names)
+        return News(
+            [without_features(item) if isinstance(item, BatchTask) else item for item in items], notes, source.about(),
+            first, names[first:], self._learner.reduction.highest_placed, source.name, source.position(),
+            source.parsing, source.report() if stops else [],
+        )  # fmt: skip
+
+    # the end of a pass
+
+    def advance(
+        self, epoch: int, step: int, stopped: bool, *received: bytes | None
+    ) -> tuple[bytes | None, bytes | None]:
+        """Execute a round of the end of a pass, as a step; return what goes on, and an `AdvanceResult`.
+
+        Parameters
+        ----------
+        stopped : whether the user wants the run to end
+        received : what went on from all parts in the round before, nothing in the first one
+        """
+        if epoch != self._epoch or step != self._step or None in received:
+            return None, None
+        self._wake(received)
+        assert self._learner is not None
+        self._step += 1
+        if stopped and isinstance(self._learner.reduction, LearnsAtEnd):
+            self._learner.reduction.stop()
+        more, done, onward = False, False, None
+        try:
+            if self._ends is None:
+                self._ends = self._reduction.pass_rounds()
+                onward = next(self._ends)
+            else:
+                onward = self._ends.send([pickle.loads(message) for message in received if message is not None])
+        except StopIteration:
+            self._ends, done = None, True
+            more = self._stream.end_pass()
+        lines, self._lines = self._lines, []
+        result = AdvanceResult(lines, done, more, self._cost())
+        return self._sleep(pickle.dumps(onward)), self._sleep(pickle.dumps(result))
+
+    # the messages of a learner that learns at the end
+
+    def info(self, text: str) -> None:
+        """Keep a line for the user."""
+        self._lines.append(text)
+
+    def start_steps(self, count: int, unit: str) -> None:
+        """Show no bar."""
+
+    def step(self) -> None:
+        """Show no bar."""
+
+    # states
+
+    def state(self, epoch: int, step: int) -> tuple[tuple[Place, bool] | None, bytes | None]:
+        """Return the place of the worker before a step, whether it can begin there, and what its part has learned.
+
+        It cannot, and the state is empty, while the learner holds examples that it learns from at the end of the data.
+        """
+        if epoch != self._epoch or step != self._step or self._held or self._ends is not None:
+            return None, None
+        assert self._learner is not None
+        if self._learner.unlearned:
+            return (self._place, False), b""
+        self._wake()
+        return (self._place, True), self._sleep(pickle.dumps(self._reduction.part_state()))
+
+    @property
+    def _place(self) -> Place:
+        return Place(self._stream.cursor, self._stops)
+
+    def expected(self) -> tuple[int, int, list[int]]:
+        """Return the epoch, -1 if the worker was restarted, the next step, and the steps with further rounds."""
+        return self._epoch, getattr(self, "_step", 0), sorted(getattr(self, "_held", ()))
+
+    # costs
+
+    def _wake(self, received: Sequence[bytes | None] = ()) -> None:
+        """Count the messages that a method has received, and the time since the last method."""
+        self._waiting += time.perf_counter() - self._idle_since
+        self._received += sum(len(message) for message in received if message is not None)
+
+    def _sleep(self, message: bytes) -> bytes:
+        """Count a message that is sent, and return it."""
+        self._sent += len(message)
+        self._idle_since = time.perf_counter()
+        return message
+
+    def _cost(self) -> Cost:
+        """Return what the process has spent so far."""
+        return Cost(self._examples, time.process_time(), self._sent, self._received, self._waiting)
