@@ -117,7 +117,8 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> bool:
     print(f"{name} {' '.join(words)}: one process, {one.cpu:.1f} CPU s, {one.seconds:.1f} s", flush=True)
     equal = True
     for count in options.workers:
-        many = learn("many", [*words, "--workers", str(count)], data, folder)
+        cluster = ["--workers", str(count), *(["--ray", options.ray] if options.ray else [])]
+        many = learn("many", [*words, *cluster], data, folder)
         equal &= same(one, many)
         print(
             f"  {count} workers: {'equal' if same(one, many) else 'DIFFERENT'}, {many.cpu:.1f} CPU s "
@@ -145,6 +146,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--kills", type=int, default=0, help="number of runs in which a worker has to be killed")
     parser.add_argument("--start_seconds", type=float, default=4.0, help="time before and after the learning of a run")
+    parser.add_argument("--ray", help="address of a cluster that is running, without which each run starts its own")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--more", nargs=argparse.REMAINDER, default=[], help="further options of the command")
     options = parser.parse_args(words)

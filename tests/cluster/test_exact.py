@@ -13,7 +13,7 @@ from xclass.cluster.exact import crew, run
 
 CASES = {
     "oaa": ["--oaa", 30, "-b", 14],
-    "multiclass": ["--multiclass", 30, "-b", 14, "--learn_names", "--passes", 2, "--shuffle", 50, "-q", "wn"],
+    "multiclass": ["--multiclass", 30, "-b", 14, "--learn_names", "--passes", 2, "--shuffle", 120, "-q", "wn"],
     "softmax_tree": ["--softmax_tree", 30, "--depth", 2],
 }
 EVERY = pytest.mark.parametrize("case", CASES)
@@ -67,8 +67,8 @@ def test_the_bytes_are_those_of_one_process(small_steps, data, case):
     ("case", "deaths", "seconds"),
     [
         ("oaa", ["die-1-2", "die-2-3"], 0.0),  # with a snapshot before every step
-        ("multiclass", ["die-1-2.5", "die-2-4"], 60.0),
-        ("multiclass", ["die-1-12.5", "die-2-13"], 0.0),  # in the second pass
+        ("multiclass", ["die-1-1.5", "die-2-2"], 60.0),
+        ("multiclass", ["die-1-5.5", "die-2-6"], 0.0),  # in the second pass
         ("softmax_tree", ["die-2-8", "die-1-10"], 60.0),  # at the end of the pass
     ],
 )

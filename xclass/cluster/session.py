@@ -34,7 +34,7 @@ LOCAL_STORE = 512 << 20  # least bytes of the object store of a Ray on this mach
 
 
 class LostResultError(ClusterError):
-    """Report that the only copy of a result was lost with a node."""
+    """Report that a result was lost with a worker or a node, and that Ray does not compute it again."""
 
 
 def imported() -> Any:
@@ -223,9 +223,10 @@ class Session:
             return ClusterError(f"a worker was ended because its node has too little memory: {_short(error)}")
         if isinstance(cause, MemoryError):
             return ClusterError(f"a worker has not enough memory ({cause}); try a smaller -b")
-        if isinstance(error, exceptions.ObjectLostError):
-            return LostResultError(f"a node has died with results that others need: {_short(error)}")
-        if isinstance(error, exceptions.RaySystemError | exceptions.RayActorError):
+        gone = exceptions.ObjectLostError, exceptions.RayActorError
+        if isinstance(error, gone) or isinstance(cause, gone):
+            return LostResultError(f"the cluster has failed: {_short(error)}")
+        if isinstance(error, exceptions.RaySystemError):
             return ClusterError(f"the cluster has failed: {_short(error)}")
         return error
 

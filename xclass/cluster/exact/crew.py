@@ -4,7 +4,8 @@ Idea      A step is a call of every worker, and one more for each further round,
           returned. Some steps are called ahead, so that the workers do not wait. Steps are functions of the data and of
           the steps before. So a worker that was restarted begins with the last `Snapshot` and is called again for the
           steps since then; what it returns is the same as before.
-          Ray restarts the process. All that is known here is the list of calls since the snapshot.
+          Ray restarts the process. It does not repeat the calls that were lost, because the worker has to begin first.
+          All that is known here is the list of calls since the snapshot.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Crew:
         self._complete = 0  # step whose further rounds are to be called next
         self._released = 0
         self._stopping = False
-        self._first = self._snapshot = Snapshot(0, Place(), ())
+        self._snapshot = Snapshot(0, Place(), ())
         self._snapshot_time = time.monotonic()
         self.snapshot_seconds = SNAPSHOT_SECONDS
         self.costs = [Cost(0, 0.0, 0, 0, 0.0)] * count
@@ -112,7 +113,7 @@ class Crew:
         states : references to the states of all parts there, none for new learners
         """
         self._clock = clock
-        self._first = self._snapshot = Snapshot(0, place, states)
+        self._snapshot = Snapshot(0, place, states)
         self._released = place.stops
         facts: Facts = pickle.loads(self._begin(range(self._count))[0])
         self._rounds = facts.rounds
@@ -191,7 +192,9 @@ class Crew:
                 method, arguments = self._workers[i].advance, [call.stopped, *received]
             else:
                 method, arguments = self._workers[i].learn, [call.released]
-            call.refs[0][i] = tuple(method.options(num_returns=2).remote(self._epochs[i], step, *arguments))
+            call.refs[0][i] = tuple(
+                method.options(num_returns=2, max_task_retries=0).remote(self._epochs[i], step, *arguments)
+            )
 
     def _call_others(self, step: int, numbers: Sequence[int]) -> None:
         """Call the further rounds of a step in some workers."""
@@ -202,7 +205,7 @@ class Crew:
             received = [refs[0] for refs in call.refs[number - 1] if refs is not None]
             for i in numbers:
                 if self._takes_part(number, i):
-                    method = self._workers[i].go_on.options(num_returns=2)
+                    method = self._workers[i].go_on.options(num_returns=2, max_task_retries=0)
                     call.refs[number][i] = tuple(method.remote(self._epochs[i], step, number, *received))
 
     def _complete_calls(self) -> None:
@@ -215,26 +218,27 @@ class Crew:
         """Wait for the results of a step, by round and worker."""
         if step == self._complete:
             self._complete_calls()
-        while True:
-            try:
-                results = self._messages(step)
-            except LostResultError:  # with a node
-                self._begin_anew()
-                continue
-            if results is not None:
-                return self._read(results)
+        while (messages := self._messages(step)) is None:
             self._repair()
+        return self._read(messages)
 
     def _messages(self, step: int) -> list[list[tuple[int, bytes]]] | None:
         """Wait for the results of a step, by round, with the numbers of the workers; return None if one is missing."""
         messages = []
         for row in self._calls[step].refs:
-            present = [(i, refs) for i, refs in enumerate(row) if refs is not None]
-            got = self._session.results([refs[1] for _, refs in present], [self._workers[i] for i, _ in present])
-            messages.append([(i, message) for (i, _), (_, message) in zip(present, got, strict=True)])
+            present = [(i, refs[1]) for i, refs in enumerate(row) if refs is not None]
+            messages.append([(i, self._value(i, ref)) for i, ref in present])
             if any(message is None for _, message in messages[-1]):
                 return None
         return messages
+
+    def _value(self, i: int, ref: Any) -> Any:
+        """Wait for what a worker returns; return None if it is lost."""
+        try:
+            ((_, value),) = self._session.results([ref], [self._workers[i]])
+        except LostResultError:
+            return None
+        return value
 
     def _read(self, results: list[list[tuple[int, bytes]]]) -> list[list[Any]]:
         """Return results from their bytes, and note the costs."""
@@ -259,35 +263,36 @@ class Crew:
         asked = [worker.expected.remote() for worker in self._workers]
         expected = [answer for _, answer in self._session.results(asked, self._workers)]
         lost = [i for i in range(self._count) if expected[i][0] != self._epochs[i]]
+        if not self._restart(lost, expected):  # all have executed all steps, so a result was lost with a node
+            self._restart(range(self._count), expected)
+
+    def _restart(self, lost: Sequence[int], expected: list[tuple[int, int, list[int]]]) -> bool:
+        """Let some workers begin at the snapshot, and call all steps that a worker has not executed.
+
+        Parameters
+        ----------
+        lost : numbers of these workers, from 0
+        expected : what `Worker.expected` returned in each; written
+
+        Returns
+        -------
+        Whether anything was called.
+        """
         for i in lost:
             self._lost_costs[i] = self.costs[i]
             self._say(f"worker {i + 1} was lost; it learns again from step {self._snapshot.step} on")
-        self.restarts += len(lost)
-        if lost:
-            try:
-                self._begin(lost)
-            except LostResultError:
-                self._begin_anew()
-                return
-        for i in lost:
             expected[i] = (self._epochs[i], self._snapshot.step, [])
-        self._call_again([(next_step, held) for _, next_step, held in expected])
-
-    def _begin_anew(self) -> None:
-        """Let all workers begin at the beginning, because results or states were lost with a node."""
-        self._say("a node was lost with results that others need; all workers learn again from the beginning")
-        self._snapshot = self._first
-        self._lost_costs = list(self.costs)
-        self._begin(range(self._count))
-        self._call_again([(0, [])] * self._count)
-
-    def _call_again(self, expected: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """Call what workers have not executed, given the next step of each, and its steps with further rounds."""
+        self.restarts += len(lost)
+        self._begin(lost)
+        any_called = False
         for step in range(self._snapshot.step, self.next_step):
-            self._call_first(step, [i for i in range(self._count) if step >= expected[i][0]])
+            first = [i for i in range(self._count) if step >= expected[i][1]]
+            self._call_first(step, first)
+            others = [i for i in range(self._count) if i in first or step in expected[i][2]]
             if step < self._complete:
-                others = [i for i in range(self._count) if step >= expected[i][0] or step in expected[i][1]]
                 self._call_others(step, others)
+            any_called |= bool(first or others)
+        return any_called
 
     # snapshots
 
@@ -297,30 +302,28 @@ class Crew:
         self.states()
         self.snapshot_seconds = max(self.snapshot_seconds, SNAPSHOT_SHARE * (time.monotonic() - begin))
 
-    def all_states(self) -> tuple[Place, list[bytes]]:
-        """Return the place after the steps that were called, and the states of all parts there."""
-        place, states = self.states()
-        return place, [self._session.get(state) for state in states]
+    def states(self) -> tuple[Place, list[bytes]]:
+        """Return the place after the steps that were called, and the states of all parts there; keep a snapshot.
 
-    def states(self) -> tuple[Place, list[Any]]:
-        """Return the place after the steps that were called, and references to the states there; keep a snapshot."""
+        The snapshot is in this process's part of the object store, so it is not lost with other nodes.
+        """
         self._complete_calls()
         while True:
             step = self.next_step
             refs = [
-                worker.state.options(num_returns=2).remote(epoch, step)
+                worker.state.options(num_returns=2, max_task_retries=0).remote(epoch, step)
                 for worker, epoch in zip(self._workers, self._epochs, strict=True)
             ]
-            answers = [answer for _, answer in self._session.results([ref[0] for ref in refs], self._workers)]
-            if None not in answers:
+            answers = [self._value(i, ref) for i, (ref, _) in enumerate(refs)]
+            states = [self._value(i, ref) for i, (_, ref) in enumerate(refs)]
+            if None not in answers and None not in states:
                 break
             self._repair()
-        states = [ref[1] for ref in refs]
         place, complete = answers[0]
         if complete and self._consumed == self.next_step:
             for call in self._calls[self._snapshot.step :]:
                 call.forget()
-            self._snapshot = Snapshot(step, place, states)
+            self._snapshot = Snapshot(step, place, [self._session.put(state) for state in states])
         self._snapshot_time = time.monotonic()
         return place, states
 

@@ -60,7 +60,7 @@ class WholeLearner(Learner):
             return
         reduction = self.reduction
         assert isinstance(reduction, Spreadable)  # else the run has another mode
-        self.place, states = self.crew.all_states()
+        self.place, states = self.crew.states()
         self.states = [pickle.loads(state) for state in states if state]
         self._holds = not self.states
         if self.states:
