@@ -101,7 +101,7 @@ class LearnerUse(NamedTuple):
     Attributes
     ----------
     scores, exact_prediction, weights_only, example_probabilities : see `Wanted`
-    passes, loaded, testing, part : see `LearnerSpec`
+    passes, loaded, testing, part, averaged : see `LearnerSpec`
     """
 
     scores: bool = False
@@ -112,6 +112,7 @@ class LearnerUse(NamedTuple):
     loaded: bool = False
     testing: bool = False
     part: Part | None = None
+    averaged: bool = False
 
 
 NEW_LEARNER = LearnerUse()
@@ -161,6 +162,7 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         loaded=use.loaded,
         testing=use.testing,
         part=use.part,
+        averaged=use.averaged,
     )
 
 

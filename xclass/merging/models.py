@@ -119,6 +119,24 @@ def merged(
     return _merged(_changed(every, start), start, chosen, _is_identity(models if base is None else [*models, base]))
 
 
+def merged_contents(models: Sequence[Contents], base: Contents) -> tuple[Learner, list[str]]:
+    """Return a learner merged from models that one process has continued from a base, and notes for the user.
+
+    Parameters
+    ----------
+    models : contents of models with the options of the base, each of which has learned something; at least one.
+        Two may be equal, and then count twice.
+    base : contents of the model from which all have continued
+    """
+
+    def model(number: int, contents: Contents) -> _Model:
+        names = class_names.separated(contents.options.get(options.NAMES) or "")
+        return _Model(f"part {number}", contents, names, number.to_bytes(8, "big"))
+
+    every = [model(number, contents) for number, contents in enumerate(models, 1)]
+    return _merged(every, model(0, base), base.options, identity=False)
+
+
 def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
     """Return a model, which has no name if it is a learner, after the checks of its file."""
     if isinstance(model, Learner):

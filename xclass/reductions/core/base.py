@@ -146,6 +146,19 @@ class Learner(ABC):
     def end_pass(self) -> None:  # noqa: B027 (most learners do nothing then)
         """Finish a pass; called while no stage runs."""
 
+    def can_learn(self, label: Int64s) -> Bools:
+        """Return whether the learner, as large as it is now, can learn each label; otherwise learning adds a class.
+
+        Parameters
+        ----------
+        label : int64[n], in the range of labels
+
+        Returns
+        -------
+        bool[n]
+        """
+        return np.ones(len(label), bool)
+
     def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
         """Return functions that each compile some of the kernels of the stages, in different processes if need be.
 

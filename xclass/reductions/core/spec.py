@@ -63,6 +63,7 @@ class LearnerSpec:
     loaded : whether a model will be restored
     testing : whether the learner only predicts
     part : which part of the learner is built; None for all of it
+    averaged : whether it is averaged with others now and then, and sees only a part of the data meanwhile
     """
 
     name: str
@@ -80,6 +81,7 @@ class LearnerSpec:
     loaded: bool = False
     testing: bool = False
     part: Part | None = None
+    averaged: bool = False
 
     @property
     def classes(self) -> int | None:

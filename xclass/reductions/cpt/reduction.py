@@ -222,7 +222,8 @@ class ProbabilityTree(
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.examples = 0
         self.passes, self.passes_ended = spec.passes, 0
-        decides = o.rerank and o.index_slots is not None and spec.passes > 1 and not spec.testing
+        # an averaged learner cannot decide, because it does not keep the scorers of the first pass
+        decides = o.rerank and o.index_slots is not None and spec.passes > 1 and not spec.testing and not spec.averaged
         self.further = FurtherPasses() if decides else None
         self.scorers_copy: reranking.Scorers | None = None  # from the end of the first pass, during the second one
         self._rank_kernel = DirectCall(reranking, "rank")
@@ -625,6 +626,15 @@ class ProbabilityTree(
     def classes_seen(self) -> int:
         """Return the number of classes in the first tree."""
         return int(np.count_nonzero(self.members[0].tree.key))
+
+    def can_learn(self, label: Int64s) -> Bools:
+        """Return whether every tree has a leaf of each label."""
+        known = np.ones(len(label), bool)
+        leaf = np.empty(len(label), np.int64)
+        for member in self.members:
+            label_tree.find_all(member.tree, label, leaf)
+            known &= leaf >= 0
+        return known
 
     def end_pass(self) -> None:
         """Note that a pass has ended; after all of them, the first pass over other data begins."""

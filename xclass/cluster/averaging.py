@@ -1,0 +1,165 @@
+"""Average what workers learn from their parts of the data, round by round, in the driver.
+
+Source    Agarwal, Chapelle, Dudik, Langford, "A Reliable Effective Terascale Linear Learning System", JMLR 15 (2014)
+          1111-1133; `binary.merging` has the rule.
+Idea      In a round, every part is learned from the same model, and the models that result are merged with this one as
+          their base. Then the classes that were new are added: the driver learns the first example of each, in the
+          order of the parts and of the lines in them. The other examples of these classes are learned first in the next
+          round. The result is a function of the files, the options and the number of parts: it does not depend on which
+          worker learns a part, or on how often one dies.
+          In the first rounds only the first part is learned, as in one process, because averages help little
+          before the model knows most classes, and its tree has to grow (`START`).
+Cost      A round moves the model to every node, and the touched slots of every part to the driver, which merges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..api import configuration, model_contents
+from ..api.configuration import Config, LearnerUse
+from ..api.learner import Learner
+from ..api.model_contents import Contents
+from ..array_types import UInt8s
+from ..errors import DataError
+from ..merging import models as merging
+from ..reductions.core.contract import BatchTask
+from . import delta
+from .part_learner import Fresh, Learned, Work
+from .part_stream import Cursor
+from .shards import Part
+
+Execute = Callable[[UInt8s | None, Sequence[Work]], Iterator[Learned]]  # results in the order of the work
+
+
+class Round(NamedTuple):
+    """Hold what happened in a round."""
+
+    works: list[Work]
+    learned: list[Learned]
+    added: list[BatchTask]  # tasks of the examples by which classes were added
+    notes: list[str]
+
+
+class Averaging:
+    """Learn parts in rounds.
+
+    Parameters
+    ----------
+    config : options of the run
+    parts : the parts
+    execute : lets workers learn
+    contents : contents of the model to continue from; None for a new one
+
+    Attributes
+    ----------
+    model : bytes of the model after the last round; None before the first one
+    cursors : for each part, what is still to be learned in this pass
+    passes_ended : number of passes that have ended
+    rounds : number of rounds that have ended
+    """
+
+    def __init__(self, config: Config, parts: Sequence[Part], execute: Execute, contents: Contents | None) -> None:
+        self._config, self._parts, self._execute = config, parts, execute
+        self.model: UInt8s | None = None if contents is None else as_bytes(contents)
+        self.cursors = [Cursor() for _ in parts]
+        self.passes_ended = self.rounds = 0
+        self.start = config.cluster.sync_every  # number of examples that the first part learns alone
+
+    def rounds_of_pass(self) -> Iterator[Round]:
+        """Learn the rest of a pass; yield each round when it has ended."""
+        while works := self._works():
+            yield self._round(works)
+
+    def end_pass(self) -> None:
+        """End a pass."""
+        self.passes_ended += 1
+        self.cursors = [Cursor() for _ in self._parts]
+
+    def _works(self) -> list[Work]:
+        """Return what is to be learned in the next round, nothing at the end of the pass."""
+        examples = self._config.cluster.sync_every
+        left = [(part, cursor) for part, cursor in zip(self._parts, self.cursors, strict=True) if not cursor.done]
+        if self.model is None:
+            left, examples = left[:1], self.start
+        return [Work(part, cursor, examples, self.passes_ended, len(left) == 1) for part, cursor in left]
+
+    def _round(self, works: list[Work]) -> Round:
+        """Learn a round and merge the results."""
+        base = None if self.model is None else from_bytes(self.model)
+        learned, models = [], []
+        for work, one in zip(works, self._execute(self.model, works), strict=True):
+            learned.append(one)
+            if one.contents is not None and one.arrays is not None:
+                arrays = delta.decode(one.arrays, {} if base is None else base.arrays)  # type: ignore[arg-type]
+                models.append(one.contents._replace(arrays=arrays))
+            self.cursors[work.part.number - 1] = one.cursor
+        fresh = _first_of_each([(work.part, one.fresh) for work, one in zip(works, learned, strict=True)])
+        added: list[BatchTask] = []
+        notes: list[str] = []
+        if len(models) == 1 and not fresh:
+            self.model = as_bytes(models[0])
+        elif models or fresh:
+            assert base is not None  # else one part is learned, which adds its classes itself
+            learner, notes = merging.merged_contents(models, base) if models else (_restored(base), [])
+            with learner:
+                learner.reduction.workers = None
+                for _ in range(self.passes_ended):
+                    learner.reduction.end_pass()
+                added = self._add_classes(learner, fresh)
+                self.model = as_bytes(learner.contents())
+        self.rounds += 1
+        return Round(works, learned, added, notes)
+
+    def _add_classes(self, learner: Learner, fresh: Sequence[tuple[Part, Fresh]]) -> list[BatchTask]:
+        """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
+        tasks = []
+        for part, one in fresh:
+            label = one.batch.label
+            if one.name is not None:
+                if one.name not in learner.names.names:
+                    self._check_number(part, one, len(learner.names.names))
+                    learner.names.append([one.name])
+                label = np.array([learner.names.names.index(one.name) + 1.0])
+            tasks += learner._learn_batches([one.batch._replace(label=label)])
+            cursor = self.cursors[part.number - 1]
+            waiting = tuple(position for position in cursor.waiting if position != one.position)
+            self.cursors[part.number - 1] = cursor._replace(waiting=waiting)
+        return tasks
+
+    def _check_number(self, part: Part, one: Fresh, known: int) -> None:
+        """Raise DataError if there is no space for another name."""
+        limit = configuration.label_range(self._config, configuration.spec_of(self._config, LearnerUse(loaded=True)))
+        if limit.highest is not None and known >= limit.highest:
+            raise DataError(
+                f"{part.paths[0]}: {one.name!r} is class number {known + 1} of the data, and {limit.set_by} allows "
+                f"{limit.highest}; give the number of classes in all files"
+            )
+
+
+def _first_of_each(fresh: Sequence[tuple[Part, Sequence[Fresh]]]) -> list[tuple[Part, Fresh]]:
+    """Return the first example of each class, in the order of parts and positions."""
+    found: dict[Any, tuple[Part, Fresh]] = {}
+    for part, several in fresh:
+        for one in several:
+            found.setdefault(one.name if one.name is not None else float(one.batch.label[0]), (part, one))
+    return list(found.values())
+
+
+def _restored(contents: Contents) -> Learner:
+    """Return the learner of a model."""
+    config = configuration.of_model("the model in memory", contents.options)
+    return Learner.from_config(config, LearnerUse(loaded=True), contents._replace(arrays=dict(contents.arrays)))
+
+
+def as_bytes(contents: Contents) -> UInt8s:
+    """Return the bytes of the file of a model as an array, which workers on the same node share."""
+    return np.frombuffer(model_contents.to_bytes(contents), np.uint8)
+
+
+def from_bytes(model: UInt8s) -> Contents:
+    """Return the contents of a model from the bytes of its file."""
+    return model_contents.from_bytes(model.data)  # type: ignore[arg-type]
