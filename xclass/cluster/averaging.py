@@ -7,8 +7,8 @@ Idea      In a round, every part is learned from the same model, and the models 
           order of the parts and of the lines in them. The other examples of these classes are learned first in the next
           round. The result is a function of the files, the options and the number of parts: it does not depend on which
           worker learns a part, or on how often one dies.
-          In the first rounds only the first part is learned, as in one process, because averages help little
-          before the model knows most classes, and its tree has to grow (`START`).
+          In the first round only the first part is learned, as in one process, because averages help little
+          before the model knows most classes and its tree has grown.
 Cost      A round moves the model to every node, and the touched slots of every part to the driver, which merges them.
 """
 
@@ -68,6 +68,7 @@ class Averaging:
         self.cursors = [Cursor() for _ in parts]
         self.passes_ended = self.rounds = 0
         self.start = config.cluster.sync_every  # number of examples that the first part learns alone
+        self._empty = contents is None or contents.examples == 0  # whether the first part begins alone
 
     def rounds_of_pass(self) -> Iterator[Round]:
         """Learn the rest of a pass; yield each round when it has ended."""
@@ -83,7 +84,7 @@ class Averaging:
         """Return what is to be learned in the next round, nothing at the end of the pass."""
         examples = self._config.cluster.sync_every
         left = [(part, cursor) for part, cursor in zip(self._parts, self.cursors, strict=True) if not cursor.done]
-        if self.model is None:
+        if self._empty and self.rounds == 0:
             left, examples = left[:1], self.start
         return [Work(part, cursor, examples, self.passes_ended, len(left) == 1) for part, cursor in left]
 
@@ -116,7 +117,7 @@ class Averaging:
 
     def _add_classes(self, learner: Learner, fresh: Sequence[tuple[Part, Fresh]]) -> list[BatchTask]:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
-        tasks = []
+        tasks: list[BatchTask] = []
         for part, one in fresh:
             label = one.batch.label
             if one.name is not None:

@@ -24,7 +24,7 @@ class Rows(NamedTuple):
     """Hold the rows of a table that have changed."""
 
     removed: AnyArray  # numbers of the rows that only the base has, of tables without their empty rows
-    index: AnyArray  # numbers of the rows that are new or have changed, rising
+    changed: AnyArray  # numbers of the rows that are new or have changed, rising
     planes: dict[str, AnyArray]  # array of the model -> its items in these rows
 
 
@@ -38,7 +38,7 @@ class Delta(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Return the bytes of all arrays."""
-        rows = [array for one in self.tables.values() for array in (one.removed, one.index, *one.planes.values())]
+        rows = [array for one in self.tables.values() for array in (one.removed, one.changed, *one.planes.values())]
         return sum(array.nbytes for array in (*self.whole.values(), *rows))
 
 
@@ -51,11 +51,11 @@ def encode(arrays: Mapping[str, Stored], base: Mapping[str, AnyArray]) -> Delta:
     for name, array in new.items():
         if array.ndim == 1 and name in base and base[name].dtype == array.dtype:
             table = name.rpartition(".")[0]
-            rows = [len(one[table + INDEX]) if table + INDEX in one else -1 for one in (new, base)]
-            if rows == [len(array), len(base[name])]:
+            lengths = [len(one[table + INDEX]) if table + INDEX in one else -1 for one in (new, base)]
+            if lengths == [len(array), len(base[name])]:
                 tables.setdefault(table, []).append(name)
                 continue
-            if rows == [-1, -1] and len(array) == len(base[name]):
+            if lengths == [-1, -1] and len(array) == len(base[name]):
                 # arrays of a table that is stored whole may have different lengths, and are tables of their own then
                 tables.setdefault(f"{table}:{len(array)}", []).append(name)
                 continue
@@ -65,7 +65,7 @@ def encode(arrays: Mapping[str, Stored], base: Mapping[str, AnyArray]) -> Delta:
             delta.whole[name] = array
     for table, names in tables.items():
         rows = _sparse_rows(table, names, new, base) if table + INDEX in new else _dense_rows(names, new, base)
-        if len(rows.index) or len(rows.removed):
+        if len(rows.changed) or len(rows.removed):
             delta.tables[table] = rows
         else:
             same += names
@@ -81,7 +81,7 @@ def decode(delta: Delta, base: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
             continue
         for name, values in rows.planes.items():
             arrays[name] = base[name].copy()
-            arrays[name][rows.index] = values
+            arrays[name][rows.changed] = values
     return arrays
 
 
@@ -123,7 +123,7 @@ def _sparse_rows(table: str, names: list[str], new: Mapping[str, AnyArray], base
 def _add_sparse(arrays: dict[str, Any], table: str, rows: Rows, base: Mapping[str, AnyArray]) -> None:
     """Add the decoded arrays of a table that is stored without its empty rows."""
     before = base[table + INDEX]
-    left = ~np.isin(before, np.concatenate([rows.removed, rows.index]), assume_unique=True)
-    order = np.argsort(np.concatenate([before[left], rows.index]), kind="stable")
+    left = ~np.isin(before, np.concatenate([rows.removed, rows.changed]), assume_unique=True)
+    order = np.argsort(np.concatenate([before[left], rows.changed]), kind="stable")
     for name, values in rows.planes.items():
         arrays[name] = np.concatenate([base[name][left], values])[order]

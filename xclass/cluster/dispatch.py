@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..api.configuration import Config, chosen_name
 from ..api.model_contents import Contents
 from ..errors import UsageError
+from . import averaged_run, predicting_run
 from .exact import run as exact_run
 
 
@@ -24,15 +25,16 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> 
     UsageError
         if the options do not allow to spread the run.
     """
-    if config.run.testonly:
-        raise UsageError("--workers spreads learning; leave it or -t out")
-    if "sync_every" in config.given:
-        raise UsageError("--sync_every: models of parts of the data are merged by `xclass merge`; leave the option out")
-    if not exact_run.has_parts(config):
-        raise UsageError(
-            f"--workers: --{chosen_name(config)} has no parts that learn by themselves; leave --workers out, or choose "
-            "--oaa, --cpt, --multiclass or --softmax_tree"
-        )
     if not config.reader.data:
         raise UsageError("--workers: the workers open the data themselves; give files, patterns or URLs by -d")
+    if config.run.testonly:
+        return predicting_run.execute(config, contents, notes)
+    if config.cluster.sync_every is not None:
+        return averaged_run.execute(config, contents, notes)
+    if not exact_run.has_parts(config):
+        advice = (
+            "leave --workers out, or choose --oaa, --cpt, --multiclass or --softmax_tree" if config.reduction.not_merged
+            else "give --sync_every N, and models of parts of the data are averaged"
+        )  # fmt: skip
+        raise UsageError(f"--workers: --{chosen_name(config)} has no parts that learn by themselves; {advice}")
     return exact_run.execute(config, contents, notes)

@@ -30,7 +30,9 @@ from ..errors import XclassError
 from ..kernels import jit
 from ..reductions.core.base import Previews
 from ..run import passes
-from . import delta
+from ..run.label_notes import LabelNotes
+from . import delta, shards
+from .costs import Cost
 from .delta import Delta
 from .part_progress import Counts, PartProgress
 from .part_stream import Cursor, ModelNumbers, PartStream
@@ -57,15 +59,6 @@ class Fresh(NamedTuple):
     batch: Batch  # of this example alone
 
 
-class Cost(NamedTuple):
-    """Hold what a worker has spent on a round."""
-
-    cpu_seconds: float
-    waiting_seconds: float  # between the end of its last round and the beginning of this one
-    received: int  # bytes of the model
-    place: str  # node and process
-
-
 class Learned(NamedTuple):
     """Hold what was learned from a part in a round."""
 
@@ -78,7 +71,9 @@ class Learned(NamedTuple):
     report: tuple[str, ...]  # lines about malformed lines, at the end of the part
     skipped_steps: int
     bytes_read: int  # of the part, in this pass
-    cost: Cost
+    labels: LabelNotes | None  # in the first pass
+    tallies: dict[str, Any]  # see `reductions.core.base.Learner.tallies`
+    cost: Cost  # of this round, without the bytes sent
 
 
 class PartLearner:
@@ -87,13 +82,16 @@ class PartLearner:
     Parameters
     ----------
     number : number of the worker, from 1
+    folder : in which the names of files are, if this node has it
     config : options of the run
     """
 
-    def __init__(self, number: int, config: Config) -> None:
+    def __init__(self, number: int, folder: str, config: Config) -> None:
+        shards.enter(folder)
         jit.activate()
         self.number = number
-        self._config = config
+        # options that concern the model of -f, but not what is learned
+        self._config = config = config.with_values({"predict_only_model": False})
         self._label_range = configuration.label_range(config, configuration.spec_of(config, self._use(True)))
         self._streams: dict[int, tuple[int, PartStream]] = {}  # part -> number of the pass, and its stream
         self._ended_at: float | None = None
@@ -127,8 +125,9 @@ class PartLearner:
                 read = round_.run(work.examples)
                 ended = stream.ended()
             except XclassError as error:
-                raise type(error)(*_with_place(error.args, self.place)) from None
+                raise type(error)(*with_place(error.args, place_of(self.number))) from None
             contents = arrays = None
+            tallies = learner.reduction.tallies()
             if read:
                 contents = learner.contents()
                 arrays = delta.encode(contents.arrays, {} if base is None else base.arrays)  # type: ignore[arg-type]
@@ -140,13 +139,9 @@ class PartLearner:
             contents, arrays, Cursor(stream.position, stream.waiting_positions, ended), counted.counts(),
             tuple(round_.fresh.values()), tuple(round_.notes[:MOST_NOTES]), tuple(reader.report() if ended else ()),
             round_.skipped_steps.examples, reader.bytes,
-            Cost(time.process_time() - cpu, waited, 0 if model is None else len(model), self.place),
+            None if work.passes_ended else round_.labels, tallies,
+            Cost(round_.examples, time.process_time() - cpu, 0, 0 if model is None else len(model), waited),
         )  # fmt: skip
-
-    @property
-    def place(self) -> str:
-        """Return the worker, its node and its process, for messages."""
-        return f"worker {self.number}, process {os.getpid()} on {socket.gethostname()}"
 
     def _stream(self, work: Work) -> PartStream:
         """Return the stream of a part, which continues where it is, or begins another pass."""
@@ -159,9 +154,7 @@ class PartLearner:
 
     def _use(self, loaded: bool) -> LearnerUse:
         """Return how a learner is used."""
-        return LearnerUse(
-            exact_prediction=False, passes=self._config.passes.passes, loaded=loaded, averaged=True
-        )
+        return LearnerUse(exact_prediction=False, passes=self._config.passes.passes, loaded=loaded, averaged=True)
 
     def _learner(self, base: Contents | None, work: Work) -> Learner:
         """Return the learner of a round, which uses one processor."""
@@ -191,6 +184,10 @@ class _Round:
     Attributes
     ----------
     fresh : first example of each class that the model cannot learn, by its name or number
+    examples : number of examples learned or predicted
+    labels : counts missing labels
+    notes : warnings
+    skipped_steps : counts examples whose update was skipped
     """
 
     def __init__(
@@ -200,6 +197,8 @@ class _Round:
         self._held_out = passes.HeldOutLines(config.passes)
         self._by_name = config.parser.learn_names
         self.fresh: dict[Any, Fresh] = {}
+        self.examples = 0
+        self.labels = LabelNotes(config.reduction.labels == "multiclass", learner.names.class_list is not None)
         self.notes: list[str] = []
         self.skipped_steps = SkippedSteps()
 
@@ -208,7 +207,7 @@ class _Round:
         tasks = self._tasks(count)
         reduction = self._learner.reduction
         if self._learner.preview_size is not None and isinstance(reduction, Previews):
-            tasks = passes.previewed(tasks, reduction)  # type: ignore[arg-type,assignment]  # no save points
+            tasks = passes.previewed(tasks, reduction)  # no save points
         read = False
         for task in tasks:
             for stage in self._learner.stages:
@@ -216,6 +215,8 @@ class _Round:
             highest_seen = self._learner.note(task)
             self._learner.progress.count(task)
             self._counted.count(task, highest_seen)
+            self.labels.count(task, self._stream.reader.part.paths[0])
+            self.examples += task.batch.n
             self.notes += [*task.notes, *self.skipped_steps.count(task)]
             read = True
         return read
@@ -282,6 +283,11 @@ class _Round:
                 self.fresh[key] = Fresh(int(positions[i]), name, one)
 
 
-def _with_place(lines: tuple[Any, ...], place: str) -> tuple[Any, ...]:
+def place_of(number: int) -> str:
+    """Return the number of a worker that is this process, with the process and its node, for messages."""
+    return f"worker {number}, process {os.getpid()} on {socket.gethostname()}"
+
+
+def with_place(lines: tuple[Any, ...], place: str) -> tuple[Any, ...]:
     """Return the lines of an error, the first with the worker that it happened in."""
     return (f"{lines[0]} ({place})", *lines[1:]) if lines else lines

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..api.progress import NO_VALUE, Progress
 from ..api import progress_table
+from ..api.progress import NO_VALUE, Progress
 from ..array_types import Float64s
 from ..reductions.core.contract import BatchTask
 

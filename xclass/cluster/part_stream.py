@@ -1,7 +1,7 @@
 """Deliver the examples of a part round by round, in a worker, and number their classes as the model does.
 
-Idea      Where labels are names, the parser numbers them as they occur in this part, which depends on how far reading is
-          ahead. `ModelNumbers` replaces these numbers by those of the model of a round.
+Idea      Where labels are names, the parser numbers them as they occur in this part, which depends on how far reading
+          is ahead. `ModelNumbers` replaces these numbers by those of the model of a round.
           What is delivered depends only on the part and the `Cursor`. A worker that takes the place of another reads
           the part from its beginning up to the cursor again.
 """

@@ -26,10 +26,12 @@ import numba
 import numpy as np
 
 from .. import __version__
+from ..api.configuration import Config
 from ..errors import ClusterError, UsageError, XclassError
+from ..run.report.console import Console
 from .options import Options
 
-NOTICE_SECONDS = 5.0  # time until the user is told what the run waits for
+NOTICE_SECONDS = 10.0  # time until the user is told what the run waits for
 LOCAL_STORE = 512 << 20  # least bytes of the object store of a Ray on this machine
 
 
@@ -80,6 +82,11 @@ class Session:
         self._environment = environment
         self._owner = False
         self._actors: list[Any] = []
+
+    @classmethod
+    def of_run(cls, config: Config) -> Session:
+        """Return the session of a run, which shows its lines unless the run is quiet."""
+        return cls(config.cluster, Console(config.run.quiet).info)
 
     def __enter__(self) -> Session:
         try:
@@ -181,19 +188,22 @@ class Session:
         self._wait(refs, lambda waiting: self._missing(len(waiting), count))
         return workers
 
-    def results(self, refs: Sequence[Any], workers: Sequence[Any] | None = None) -> Iterator[tuple[int, Any]]:
+    def results(
+        self, refs: Sequence[Any], workers: Sequence[Any] | None = None, numbers: Sequence[int] = ()
+    ) -> Iterator[tuple[int, Any]]:
         """Yield the position and the result of each reference, in order.
 
         Parameters
         ----------
         refs : references to results
         workers : for each reference, the worker that computes it; None for tasks
+        numbers : numbers of the workers, by default 1, 2, ...
         """
         for i, ref in enumerate(refs):
             if workers is None:
                 self._wait([ref], lambda waiting: self._missing(len(waiting), len(refs)))
             else:
-                self._wait_for_worker(ref, workers[i], i + 1, len(workers))
+                self._wait_for_worker(ref, workers[i], numbers[i] if numbers else i + 1, len(workers))
             yield i, self.get(ref)
 
     def get(self, ref: Any) -> Any:
@@ -216,7 +226,8 @@ class Session:
         full = (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError)
         if isinstance(error, full) or isinstance(cause, full):
             return ClusterError(
-                f"the object store of the cluster is full, and so is the disk to which it spills ({_short(error)}); "
+                f"the object store of the cluster is full, and so is the disk to which it spills "
+                f"({_short(cause or error)}); "
                 "give the nodes more, `ray start --object-store-memory BYTES`, or choose a smaller model, -b"
             )
         if isinstance(error, (exceptions.OutOfMemoryError,)):

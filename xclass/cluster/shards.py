@@ -13,6 +13,7 @@ Idea      A part is a list of whole files or, if there are fewer files than part
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import io
 import os
@@ -71,6 +72,24 @@ def expand(patterns: Sequence[str]) -> list[str]:
             raise DataError(f"{pattern}: no file matches; check the pattern, and that every node can read the files")
         paths += matches
     return paths
+
+
+def enter(folder: str) -> None:
+    """Change to a folder, in which relative names of files are, if this node has it."""
+    if os.path.isdir(folder):
+        os.chdir(folder)
+
+
+def files_in(folder: str, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that patterns stand for, whose relative names are in a folder."""
+    enter(folder)
+    return tuple(expand(patterns))
+
+
+def survey(folder: str, paths: Sequence[str]) -> list[int | None]:
+    """Return the sizes of files whose relative names are in a folder, see `sizes_of`."""
+    enter(folder)
+    return sizes_of(paths)
 
 
 def sizes_of(paths: Sequence[str]) -> list[int | None]:
@@ -139,6 +158,20 @@ def deal(paths: Sequence[str], sizes: Sequence[int | None], count: int, splittab
             end = None if k == pieces - 1 else (size or 0) * (k + 1) // pieces
             parts.append(Part(len(parts) + 1, (path,), begin, end))
     return parts
+
+
+def pieces(paths: Sequence[str], sizes: Sequence[int | None], count: int, splittable: bool) -> list[Part]:
+    """Return parts whose order is that of the data: each file is one, or its ranges if there are too few files.
+
+    Parameters
+    ----------
+    paths, sizes, splittable : as in `deal`
+    count : number of workers, each of which gets a part if files can be split
+    """
+    if len(paths) < count:
+        with contextlib.suppress(UsageError):  # each file is one part then
+            return deal(paths, sizes, count, splittable)
+    return [Part(number, (path,)) for number, path in enumerate(paths, 1)]
 
 
 class PartReader:

@@ -38,6 +38,15 @@ class LabelNotes:
             self._first_unknown = self._first_unknown or f"{file}:{task.batch.line[int(np.argmax(unknown))]}"
             self._unknown += int(np.count_nonzero(unknown))
 
+    def add(self, other: LabelNotes) -> None:
+        """Add what was counted in the examples that follow."""
+        self._examples += other._examples
+        self._unlabelled += other._unlabelled
+        self._unknown += other._unknown
+        self._first_unknown = self._first_unknown or other._first_unknown
+        self._held_out |= other._held_out
+        self._learned |= other._learned
+
     def summary(self) -> list[str]:
         """Return the line of the summary about examples without a label, if only some have none."""
         if 0 < self._unlabelled < self._examples:

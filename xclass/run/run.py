@@ -127,6 +127,7 @@ class Run:
     stream: passes.Stream
     writers: dict[str, Writer]
     recorder: Recorder
+    new_progress: type[Progress] = Progress
 
     def __init__(self, config: Config, notes: Sequence[str], peeked: bytes) -> None:
         self.config = config
@@ -201,7 +202,7 @@ class Run:
             self.model = self._learner(contents)
         closing.callback(self.model.close)
         holdout = passes.HeldOutLines(c.passes)
-        self.progress = self.model.progress = Progress(
+        self.progress = self.model.progress = self.new_progress(
             c.reduction.labels, None if o.quiet else self._schedule(), holdout.enabled, self.model.names.class_list,
             o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
         )  # fmt: skip

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import ClusterError
+from ..costs import NO_COST, added
 from ..session import LostResultError, Session
-from .worker import AdvanceResult, Cost, Facts, Place, StepResult, Worker
+from .worker import AdvanceResult, Facts, Place, StepResult, Worker
 
 AHEAD = 4  # steps that are called before their results are needed
 SNAPSHOT_SECONDS = 60.0  # time between two snapshots, and at least so many times the time that one takes:
@@ -93,8 +94,8 @@ class Crew:
         self._snapshot = Snapshot(0, Place(), ())
         self._snapshot_time = time.monotonic()
         self.snapshot_seconds = SNAPSHOT_SECONDS
-        self.costs = [Cost(0, 0.0, 0, 0, 0.0)] * count
-        self._lost_costs = [Cost(0, 0.0, 0, 0, 0.0)] * count
+        self.costs = [NO_COST] * count
+        self._lost_costs = [NO_COST] * count
         self.restarts = 0
         self._clock = 0.0
         self._rounds = 1
@@ -246,7 +247,7 @@ class Crew:
         for row in results:
             read.append([pickle.loads(message) for _, message in row])
             for (i, _), result in zip(row, read[-1], strict=True):
-                self.costs[i] = _sum(self._lost_costs[i], result.cost)
+                self.costs[i] = added(self._lost_costs[i], result.cost)
         digests = [result.digests for result in read[0] if isinstance(result, StepResult)]
         for i, other in enumerate(digests):
             if other != digests[0]:
@@ -326,8 +327,3 @@ class Crew:
             self._snapshot = Snapshot(step, place, [self._session.put(state) for state in states])
         self._snapshot_time = time.monotonic()
         return place, states
-
-
-def _sum(first: Cost, second: Cost) -> Cost:
-    """Return what two processes have spent."""
-    return Cost._make(a + b for a, b in zip(first, second, strict=True))

@@ -28,12 +28,13 @@ from ...run.passes import SavePoint
 from ...run.run import Run
 from .. import options as cluster_options
 from .. import shards
+from ..costs import cost_line
 from ..session import Session
 from . import run_state
 from .crew import Crew
 from .remote_source import RemoteSource
 from .run_state import RunState
-from .worker import Cost, Place, StepResult, enter
+from .worker import Place, StepResult
 
 # options that need all features in one process, or one process that reads
 NOT_SPREAD = ("invert_hash", "audit", "explain", "errors", "cache", "cache_file", "kill_cache")
@@ -230,21 +231,7 @@ class SpreadRun(Run):
     def _parts(self) -> ending.RunParts:
         """Return the parts that `finish` needs, after the model is put together for the summary."""
         self.model.join()
-        return super()._parts()._replace(costs=[_cost_line(i, cost) for i, cost in enumerate(self._crew.costs, 1)])
-
-
-def _cost_line(number: int, cost: Cost) -> str:
-    """Return the line of the summary about what a worker has spent."""
-    return (
-        f"worker {number}: examples = {cost.examples}, CPU seconds = {cost.cpu:.2f}, bytes sent = {cost.sent}, bytes "
-        f"received = {cost.received}, seconds waiting = {cost.waiting:.2f}"
-    )
-
-
-def _files(folder: str, patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that patterns stand for, on a node of the cluster."""
-    enter(folder)
-    return tuple(shards.expand(patterns))
+        return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._crew.costs, 1)])
 
 
 def has_parts(config: Config) -> bool:
@@ -267,6 +254,11 @@ def check(config: Config) -> None:
     for name in NOT_SPREAD:
         if name in config.given:
             raise UsageError(f"--{name} cannot be combined with --workers in exact mode; leave one of them out")
+    check_resumed(config)
+
+
+def check_resumed(config: Config) -> None:
+    """Raise UsageError if options do not fit --resume_run, if it is given."""
     if not config.cluster.resume_run:
         return
     if config.run.final_regressor is None:
@@ -305,7 +297,7 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()
     run = SpreadRun(config, notes, count)
     with Session(options, run.console.info) as session:
         run.session = session
-        run.config = config.with_values({"data": session.call(_files, os.getcwd(), config.reader.data)})
+        run.config = config.with_values({"data": session.call(shards.files_in, os.getcwd(), config.reader.data)})
         status = run.execute(contents)
     if status == 0 and config.run.final_regressor is not None:
         run_state.remove(run_state.path_of(config.run.final_regressor))

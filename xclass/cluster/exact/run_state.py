@@ -75,18 +75,9 @@ def load(path: str, config: Config) -> RunState:
         if the run had other options.
     """
     if not os.path.exists(path):
-        raise ModelError(
-            f"{path}: there is no state of a run that could be continued; leave --resume_run out, or give the -f and "
-            "the --checkpoint of the run that was interrupted"
-        )
+        raise ModelError(no_state(path))
     options, facts, arrays = model_file.load(path)
-    now = options_of(config)
-    for name in sorted(now.keys() | options.keys()):
-        if options.get(name) != now.get(name):
-            raise UsageError(
-                f"--resume_run: the run that is continued had --{name} {options.get(name)}, and now it is "
-                f"{now.get(name)}; give the same command"
-            )
+    check_options(options, config)
     states: list[State] = [dict(part) for part in facts["parts"]]
     for name, array in arrays.items():
         number, _, own_name = name.partition(".")
@@ -95,6 +86,25 @@ def load(path: str, config: Config) -> RunState:
     return RunState(
         place, facts["clock"], facts["clock_now"], facts["examples"], facts["highest_seen"], facts["progress"], states
     )
+
+
+def no_state(path: str) -> str:
+    """Return the message that there is no state to continue from."""
+    return (
+        f"{path}: there is no state of a run that could be continued; leave --resume_run out, or give the -f and "
+        "the --checkpoint of the run that was interrupted"
+    )
+
+
+def check_options(options: Mapping[str, Any], config: Config) -> None:
+    """Raise UsageError if the run that is continued had other options; `options` are those of its state."""
+    now = options_of(config)
+    for name in sorted(now.keys() | options.keys()):
+        if options.get(name) != now.get(name):
+            raise UsageError(
+                f"--resume_run: the run that is continued had --{name} {options.get(name)}, and now it is "
+                f"{now.get(name)}; give the same command"
+            )
 
 
 def remove(path: str) -> None:

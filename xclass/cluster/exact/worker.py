@@ -9,7 +9,6 @@ restarted or has missed a message, changes nothing and returns None; `crew` then
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 import zlib
@@ -25,6 +24,8 @@ from ...reductions.core.contract import BatchTask
 from ...reductions.core.parts import Spreadable, without_features
 from ...reductions.core.spec import Part
 from ...run.passes import SavePoint
+from ..costs import Cost
+from ..shards import enter
 from .task_stream import Cursor, Item, TaskStream
 
 STEP_EXAMPLES, STEP_TASKS = 4096, 16  # a step ends when it has as many of either
@@ -44,16 +45,6 @@ class Place(NamedTuple):
 
     cursor: Cursor = Cursor()
     stops: int = 0  # save points and ends of passes that it has met
-
-
-class Cost(NamedTuple):
-    """Hold what a process has spent so far."""
-
-    examples: int
-    cpu: float  # seconds
-    sent: int  # bytes
-    received: int
-    waiting: float  # seconds without anything to do
 
 
 class News(NamedTuple):
@@ -90,12 +81,6 @@ class AdvanceResult(NamedTuple):
     done: bool
     more: bool  # whether another pass follows
     cost: Cost
-
-
-def enter(folder: str) -> None:
-    """Change to a folder, in which relative names of files are, if this node has it."""
-    if os.path.isdir(folder):
-        os.chdir(folder)
 
 
 class Worker:

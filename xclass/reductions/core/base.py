@@ -27,6 +27,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
 from ...system import processors
 from . import label_arrays
+from .calibration import Report
 from .contract import BatchTask, WeightLookup, empty_task
 from .result import Result
 from .spec import LearnerSpec, Wanted
@@ -66,6 +67,8 @@ class Learner(ABC):
     outside : number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
     lists_scores : whether the prediction is the scores of all classes instead of a class
     enabled : text of the line `Enabled learners:` if options change it; otherwise `Reduction.enabled` is used
+    report : sums of the probabilities' losses for the summary, None if there are none
+    tallied : names of the attributes that are other sums over examples for the summary
     """
 
     stages: list[Callable[[BatchTask], None]]
@@ -77,6 +80,8 @@ class Learner(ABC):
     outside: int = 0
     lists_scores: bool = False
     enabled: str = ""
+    report: Report | None = None
+    tallied: Sequence[str] = ()
     _threads: ThreadPoolExecutor | None = None  # created when `share` first needs it
     _process: int = 0  # id of the process that created it
 
@@ -113,6 +118,24 @@ class Learner(ABC):
     def summary(self) -> list[str]:
         """Return lines to print at the end of the run, after the lines common to all reductions."""
         return []
+
+    def tallies(self) -> dict[str, Any]:
+        """Return the sums over examples that the summary shows, for `add_tallies` of another learner."""
+        own = {name: getattr(self, name) for name in self.tallied}
+        return own if self.report is None else {**own, "report": self.report.tallies()}
+
+    def add_tallies(self, tallies: Mapping[str, Any]) -> None:
+        """Add the sums of a learner of the same kind that has seen other examples."""
+        for name in self.tallied:
+            setattr(self, name, getattr(self, name) + tallies[name])
+        if self.report is not None:
+            self.report.add_tallies(tallies["report"])
+
+    def clear_tallies(self, wanted: Wanted) -> None:
+        """Begin the sums for the summary anew."""
+        self.want(wanted)
+        for name in self.tallied:
+            setattr(self, name, 0.0)
 
     def figures(self) -> dict[str, float]:
         """Return the figures of the summary by name, in lower case and with underscores, for programs."""

@@ -7,6 +7,8 @@ Names     p probability of the label, forecast probability of the predicted clas
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -87,6 +89,11 @@ def count_searches(opened: Int64s, gap: Float64s, counts: Int64s) -> tuple[int, 
 
 # -- Python
 
+SUMS = (  # attributes of `Report` that are sums over examples
+    "weight", "squared_loss", "missed_top_k", "known_weight", "log_loss", "regressors_scored", "regressors_loss",
+    "unknown_count", "stopped_searches", "bins",
+)  # fmt: skip
+
 
 class Report:
     """Accumulate statistics of the labelled examples of one run, for its summary.
@@ -117,6 +124,19 @@ class Report:
         self.stopped_searches = 0
         self.largest_gap = 0.0
         self.bins = np.zeros((3, BINS))  # weight, weight * forecast, weight of correct predictions
+
+    def tallies(self) -> dict[str, Any]:
+        """Return the sums, for `add_tallies` of another report."""
+        last = np.flatnonzero(self.opened_counts)
+        opened = self.opened_counts[: last[-1] + 1 if len(last) else 0]
+        return {name: getattr(self, name) for name in SUMS} | {"opened": opened, "largest_gap": self.largest_gap}
+
+    def add_tallies(self, tallies: Mapping[str, Any]) -> None:
+        """Add the sums of another report, of other examples."""
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + tallies[name])
+        self.opened_counts[: len(tallies["opened"])] += tallies["opened"]
+        self.largest_gap = max(self.largest_gap, tallies["largest_gap"])
 
     def add_losses(self, labelled: Bools, weight: Float64s, known: Bools, p: Float64s) -> None:
         """Add the losses of the labels' probabilities.

@@ -158,6 +158,9 @@ class ProbabilityTree(
     owns_scorers : whether the scorers and the index belong to this part
     """
 
+    tallied = ("label_weight", "not_proposed", "not_chosen")
+    report: Report
+
     def __init__(self, spec: LearnerSpec) -> None:
         o = self.options = spec.options
         self.own_trees, self.owns_scorers = self.own_units(spec.part)

@@ -142,6 +142,8 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
     norms : for each thread the array `norms` of `class_rows.learn_batch`
     """
 
+    report: Report
+
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
         self.options = o

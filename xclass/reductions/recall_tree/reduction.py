@@ -72,6 +72,8 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
     sequential : whether examples are processed one after the other in one table (`--layout vw`)
     """
 
+    report: Report
+
     def __init__(self, spec: LearnerSpec) -> None:
         o: options.Options = spec.options
         self.classes = o.recall_tree

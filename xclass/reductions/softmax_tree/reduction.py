@@ -62,6 +62,9 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
     training_lines : lines about training, for the summary
     """
 
+    tallied = ("missed_top_5", "inside", "inside_log")
+    report: Report
+
     def __init__(self, spec: LearnerSpec) -> None:
         self.options = spec.options
         self.classes = self.options.softmax_tree

@@ -124,6 +124,12 @@ class Writer:
         if self._flush_batches:
             self._report_errors(self._file.flush)
 
+    def write_lines(self, lines: bytes) -> None:
+        """Write complete lines that another writer of this kind has made; errors are as in `write`."""
+        self._report_errors(self._output.write, lines)
+        if self._flush_batches:
+            self._report_errors(self._file.flush)
+
     def _encode_new_names(self) -> None:
         """Append the names that are new since the last batch to the arrays for the kernels."""
         new_names = [name.encode("utf-8", "surrogateescape") for name in self._names[self._encoded :]]

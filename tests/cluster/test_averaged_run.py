@@ -1,0 +1,198 @@
+"""Runs with averages and with -t on a cluster: the same bytes whatever dies, and errors that name the place."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import learn, xclass
+from mortal_part import MortalPartLearner, MortalPredictor
+from streams import multiclass
+
+from xclass.cluster import averaged_run, predicting_run
+
+WORDS = ["--oaa", 30, "-b", 12, "--learn_names", "--sync_every", 60]
+
+
+@pytest.fixture(autouse=True)
+def place(cluster, tmp_path, monkeypatch):
+    """A folder with four files to run in, and workers that read small batches."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(averaged_run, "PartLearner", MortalPartLearner)
+    monkeypatch.setattr(predicting_run, "PartPredictor", MortalPredictor)
+    for k in range(4):
+        (tmp_path / f"part-{k}.vw").write_text(multiclass(k, 30, 150, tags=True, unlabelled=0.05))
+    return tmp_path
+
+
+def run(*words, workers=2):
+    """Run on the cluster and return the bytes of the model and the messages."""
+    messages = learn(*WORDS, "-d", "part-*.vw", "--workers", workers, "-f", "many.bin", *words).err
+    return Path("many.bin").read_bytes(), messages
+
+
+def test_workers_that_die_do_not_change_the_model(place):
+    model, messages = run()
+    assert "averaging mode: 2 workers, averaged after every 60 examples of each" in messages
+    costs = re.findall(r"^worker (\d): examples = (\d+), CPU seconds = \S+, bytes sent = (\d+)", messages, re.MULTILINE)
+    assert [number for number, *_ in costs] == ["1", "2"]
+    assert sum(int(examples) for _, examples, _ in costs) <= 600
+    assert all(int(sent) > 0 for *_, sent in costs)
+    assert re.search(r"^number of examples = 600$", messages, re.MULTILINE)
+    (place / "die-1").touch()
+    (place / "die-2").touch()
+    again, _ = run()
+    assert not list(place.glob("die-*"))
+    assert again == model
+
+
+def test_a_node_that_dies_does_not_change_the_model(place, cluster, monkeypatch):
+    nodes = [cluster.add_node(num_cpus=1)]  # all five processors are needed
+    model, _ = run(workers=5)
+    show = averaged_run.AveragedRun._show
+
+    def show_and_kill(self, round_):
+        show(self, round_)
+        if self.model.averaging.rounds == 2:
+            cluster.remove_node(nodes.pop(), allow_graceful=False)
+            nodes.append(cluster.add_node(num_cpus=1))
+
+    monkeypatch.setattr(averaged_run.AveragedRun, "_show", show_and_kill)
+    again, _ = run(workers=5)
+    cluster.remove_node(nodes.pop())
+    assert again == model
+
+
+class Death(BaseException):
+    """The end of the process that coordinates."""
+
+
+def test_a_driver_that_dies_is_continued_with_fewer_workers(place, monkeypatch):
+    words = ["--checkpoint", 150, "--passes", 2, "--holdout_off"]
+    model, messages = run(*words, workers=3)
+    save = averaged_run.AveragedRun._save_checkpoint
+    saved = []
+
+    def die_at_the_third(self):
+        save(self)
+        saved.append(Path("many.bin.parts").stat().st_size)
+        if len(saved) == 3:
+            raise Death
+
+    monkeypatch.setattr(averaged_run.AveragedRun, "_save_checkpoint", die_at_the_third)
+    with pytest.raises(Death):
+        run(*words, workers=3)
+    monkeypatch.setattr(averaged_run.AveragedRun, "_save_checkpoint", save)
+    assert Path("many.bin").read_bytes() != model
+    again, others = run(*words, "--resume_run", workers=2)
+    assert again == model
+    losses = [re.search("average loss = .*", text)[0] for text in (messages, others)]
+    assert losses[0] == losses[1]
+    assert not Path("many.bin.parts").exists()
+
+
+def test_a_killed_driver_leaves_the_model_and_a_checkpoint(place):
+    """Kill the command itself, with a Ray of its own, by SIGKILL, and let another process continue."""
+    model, _ = run("--checkpoint", 100)
+    Path("many.bin").unlink()
+    words = [*map(str, WORDS), "-d", "part-*.vw", "--workers", "2", "-f", "many.bin", "--checkpoint", "100"]
+    body = (
+        "import os, signal\nfrom xclass.cluster import averaged_run as a\nsave = a.AveragedRun._save_checkpoint\n"
+        "def die(self):\n    save(self)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "a.AveragedRun._save_checkpoint = die\nfrom xclass.cli import command\ncommand.main()"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    process = subprocess.run([sys.executable, "-c", body, *words], env=environment, capture_output=True, timeout=100)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    assert Path("many.bin").read_bytes() != model
+    assert run("--checkpoint", 100, "--resume_run")[0] == model
+
+
+def test_predictions_are_those_of_one_process(place):
+    learn("--multiclass", 30, "-b", 14, "--index_bits", 8, "-d", "part-0.vw", "-d", "part-1.vw", "-f", "m.bin")
+    words = ["-t", "-i", "m.bin", "-d", "part-2.vw", "-d", "part-3.vw", "-d", "part-0.vw", "--top_k", 3]
+    one = learn(*words, "-p", "one.txt", "-r", "one.raw").err
+    (place / "die-2").touch()
+    many = learn(*words, "-p", "many.txt", "-r", "many.raw", "--workers", 2).err
+    assert not (place / "die-2").exists()
+    assert Path("one.txt").read_bytes() == Path("many.txt").read_bytes()
+    assert Path("one.raw").read_bytes() == Path("many.raw").read_bytes()
+
+    def summary(text):
+        lines = text[text.index("finished run") :].splitlines()
+        return [line for line in lines if not line.startswith(("seconds = ", "worker "))]
+
+    assert summary(one) == summary(many)
+    probabilities = ["-t", "-i", "m.bin", "-d", "part-2.vw", "--probabilities"]
+    learn(*probabilities, "-p", "one.txt")
+    learn(*probabilities, "-p", "many.txt", "--workers", 2)  # each predicts a range of the file
+    assert Path("one.txt").read_bytes() == Path("many.txt").read_bytes()
+
+
+def test_errors_name_the_place_and_the_worker(place):
+    old = run()[0]
+    lines = Path("part-1.vw").read_text().splitlines()
+    lines[120] = "1 2 3 4 5 |n a"
+    Path("part-1.vw").write_text("\n".join(lines))
+    result = xclass(*WORDS, "-d", "part-*.vw", "--workers", 2, "-f", "many.bin")
+    assert result.status == 1
+    assert re.search(r"^xclass: part-1\.vw:121:.*\(worker 2, process \d+ on \S+\)$", result.err, re.MULTILINE)
+    assert "many.bin.interrupted" in result.err
+    result = xclass(*WORDS, "-d", "part-0.vw", "-d", "nothing.vw", "--workers", 2, "-f", "many.bin")
+    assert (result.status, bool(re.search(r"nothing\.vw: there is no such file.*\(worker 2,", result.err))) == (1, True)
+    result = xclass("-t", "-i", "many.bin", "-d", "part-0.vw", "-d", "nothing.vw", "--workers", 2)
+    assert (result.status, bool(re.search(r"nothing\.vw: there is no such file.*\(worker 2,", result.err))) == (1, True)
+    assert Path("many.bin").read_bytes() == old
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--recall_tree", 30], "models of --recall_tree cannot be averaged"),
+        (["--log_multi", 30], "models of --log_multi cannot be averaged"),
+        (["--ect", 30], "models of --ect cannot be averaged"),
+        (["--softmax_tree", 30], "models of --softmax_tree cannot be averaged"),
+        (["--random_tree", 30], "models of --random_tree cannot be averaged"),
+        (["--oaa", 30, "-p", "x.txt"], "--predictions cannot be combined with --sync_every"),
+        (["--oaa", 30, "-q", "::"], "`:` in an interaction stands for the namespaces seen so far"),
+        (["--oaa", 30, "--shuffle", 9], "--shuffle cannot be combined with --sync_every"),
+        (["--oaa", 30, "-t"], "--sync_every cannot be combined with -t and --workers: with -t nothing is learned"),
+    ],
+)
+def test_what_cannot_be_averaged_is_refused(words, message):
+    result = xclass(*words, "-d", "part-0.vw", "--workers", 2, "--sync_every", 9)
+    assert result.status == 2
+    assert message in result.err
+
+
+def test_a_full_object_store_is_an_error_that_says_so(place):
+    """Fill the object store of another Ray, which has no disk to spill to, and run there; the old model stays."""
+    old = run()[0]
+    body = (
+        "import numpy as np, ray\n"
+        "ray.init('local', num_cpus=2, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False,\n"
+        "    _system_config={'local_fs_capacity_threshold': 0.001, 'automatic_object_spilling_enabled': False})\n"
+        "held = []\n"
+        "try:\n"
+        "    while True: held.append(ray.put(np.zeros(2 << 20, np.uint8)))\n"
+        "except ray.exceptions.OutOfDiskError: pass\n"
+        "from xclass.cli import command\ncommand.main()"
+    )
+    lines = (f"{i % 30 + 1} | " + " ".join(f"u{i}_{j}" for j in range(50)) for i in range(400))
+    Path("large.vw").write_text("\n".join(lines) + "\n")  # the model has megabytes
+    words = ["--oaa", "30", "-b", "20", "--sync_every", "100", "-d", "large.vw", "--workers", "2", "-f", "many.bin"]
+    result = subprocess.run([sys.executable, "-c", body, *words], capture_output=True, text=True, timeout=100)
+    assert result.returncode == 1, result.stderr
+    assert "xclass: the object store of the cluster is full" in result.stderr
+    assert Path("many.bin").read_bytes() == old
+
+
+def test_a_cluster_without_processors_is_given_up(place):
+    result = xclass(*WORDS, *(f"part-{k % 4}.vw" for k in range(9)), "--workers", 9, "--ray_timeout", 0.2)
+    assert result.status == 1
+    assert re.search(r"waiting for a processor for \d of 9 workers: the cluster has 4 processors", result.err)

@@ -1,0 +1,158 @@
+"""Averages of parts: the result depends on the data, the options and the number of parts alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import learn
+from hypothesis import given
+from hypothesis import strategies as st
+from streams import multiclass
+
+import xclass
+from xclass.api import model_contents
+from xclass.cli import arguments, help_text
+from xclass.cli import command as cli
+from xclass.cluster import delta, shards
+from xclass.cluster.averaging import Averaging
+from xclass.cluster.part_learner import PartLearner
+from xclass.kernels import jit
+from xclass.options import resolve
+from xclass.reductions import presets
+from xclass.run import learner_use
+
+CASES = {
+    "scalar": [],
+    "oaa": ["--oaa", "30", "-b", "12"],
+    "names": ["--oaa", "30", "-b", "12", "--learn_names"],
+    "cpt": ["--cpt", "30", "-b", "14"],
+    "multiclass": ["--multiclass", "30", "-b", "14", "--index_bits", "8", "--learn_names", "--passes", "2"],
+}
+
+
+def config_of(words):
+    groups, reductions = cli.option_groups()
+    typed = arguments.read(help_text.sections(groups, reductions), words)
+    return resolve.resolve(
+        typed, None, groups, reductions, presets=presets.PRESETS, resolve_defaults=learner_use.with_defaults
+    )
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Four files, the later ones with classes that the earlier ones do not have."""
+    monkeypatch.chdir(tmp_path)
+    for k, classes in enumerate((12, 18, 30, 30)):
+        (tmp_path / f"{k}.vw").write_text(multiclass(k, classes, 150, tags=True, weights=(1, 2), unlabelled=0.05))
+    return [f"{k}.vw" for k in range(4)]
+
+
+def averaged(words, data, parts=3, workers=3, forgetful=False):
+    """Average in this process; return the bytes of the model and its rounds.
+
+    A forgetful run has a new worker for every part of every round.
+    """
+    jit.activate()
+    config = config_of([*words, "--workers", str(parts), "--sync_every", "40"])
+    every = [PartLearner(number, ".", config) for number in range(1, workers + 1)]
+    rounds = []
+
+    def execute(model, works):
+        for work in reversed(works) if forgetful else works:  # the order does not matter
+            worker = PartLearner(9, ".", config) if forgetful else every[work.part.number % workers]
+            results[work.part.number] = worker.learn(model, work)
+        return iter([results[work.part.number] for work in works])
+
+    results = {}
+    averaging = Averaging(config, shards.deal(data, shards.sizes_of(data), parts, True), execute, None)
+    for _ in range(config.passes.passes):
+        rounds += averaging.rounds_of_pass()
+        averaging.end_pass()
+    return averaging.model.tobytes(), rounds
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_result_does_not_depend_on_who_learns_what(data, case):
+    words = CASES[case]
+    if case == "scalar":
+        data = [_with_numbers(path) for path in data]
+    model, rounds = averaged(words, data)
+    assert model == averaged(words, data, workers=2)[0] == averaged(words, data, forgetful=True)[0]
+    assert (rounds[0].learned[0].counts.held_out is not None) == ("--passes" in words)
+    learn(*words, "--keep_last", *(word for path in data for word in ("-d", path)), "-f", "one.bin")
+    with xclass.load("one.bin") as one:
+        # with several passes, parts count lines anew and hold out others
+        assert "--passes" in words or model_contents.from_bytes(model).examples == one.examples
+    waited = sum(len(one.cursor.waiting) for round_ in rounds for one in round_.learned)
+    added = sum(len(round_.added) for round_ in rounds)
+    assert (waited > 0) == (added > 0) == (case in ("names", "cpt", "multiclass"))
+
+
+def _with_numbers(path):
+    """Return a file with the labels of another as numbers from 0 to 1."""
+    lines = []
+    for line in Path(path).read_text().splitlines():
+        label, bar, features = line.partition("|")
+        words = label.split()
+        number = words[0] if words and words[0].isdigit() else ""
+        lines.append((f"{int(number) / 30:.3f} " if number else "") + bar + features)
+    Path(path + ".numbers").write_text("\n".join(lines) + "\n")
+    return path + ".numbers"
+
+
+@pytest.mark.parametrize("case", ["oaa", "names", "cpt"])
+def test_a_single_part_is_learned_as_in_one_process(data, case):
+    model, rounds = averaged(CASES[case], data, parts=1, workers=1)
+    assert len(rounds) > 5
+    learn(*CASES[case], *(word for path in data for word in ("-d", path)), "-f", "one.bin")
+    with open("one.bin", "rb") as file:
+        one = model_contents.from_bytes(file.read())
+    many = model_contents.from_bytes(model)
+    assert (one.examples, one.clock, one.options, one.learner) == (
+        many.examples,
+        many.clock,
+        many.options,
+        many.learner,
+    )
+    for name, array in one.arrays.items():
+        assert array.tobytes() == many.arrays[name].tobytes(), name
+
+
+def test_averages_are_better_than_a_part(data, tmp_path):
+    lines = multiclass(7, 12, 1200).splitlines()
+    (tmp_path / "all.vw").write_text("\n".join(lines[:900]) + "\n")
+    (tmp_path / "test.vw").write_text("\n".join(lines[900:]) + "\n")
+    (tmp_path / "part.vw").write_text("\n".join(lines[:60]) + "\n")
+    model, _ = averaged(["--oaa", "12", "-b", "14"], [str(tmp_path / "all.vw")])
+    (tmp_path / "many.bin").write_bytes(model)
+    learn("--oaa", 12, "-b", 14, "-d", "part.vw", "-f", "part.bin")
+    errors = []
+    for name in ("many.bin", "part.bin"):
+        with xclass.load(name) as learner:
+            errors.append(learner.evaluate("test.vw")["average_loss"])
+    assert errors[0] <= errors[1]
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_changes_of_arrays_are_restored(seed, sparse_before, sparse_after):
+    random = np.random.default_rng(seed)
+
+    def table(sparse, dense):
+        if not sparse:
+            return {"t.w": dense[0].copy(), "t.g": dense[1].copy()}
+        index = np.flatnonzero(dense.any(axis=0)).astype(np.uint32)
+        return {"t.index": index, "t.w": dense[0][index], "t.g": dense[1][index]}
+
+    dense = random.integers(0, 3, (2, 40)).astype(np.float32)
+    base = {**table(sparse_before, dense), "state": random.random((2, 3)), "t.state": np.arange(3)}
+    changed = np.where(random.random((2, 40)) < 0.2, random.integers(0, 3, (2, 40)), dense).astype(np.float32)
+    new = {**table(sparse_after, changed), "state": base["state"] + random.integers(0, 2), "t.state": np.arange(4)}
+    encoded = delta.encode(new, base)
+    decoded = delta.decode(encoded, base)
+    assert decoded.keys() == new.keys()
+    for name, array in new.items():
+        np.testing.assert_array_equal(decoded[name], array)
+        assert decoded[name].dtype == array.dtype
+    assert delta.encode(base, base).nbytes == 0

@@ -1,0 +1,271 @@
+"""Execute a run whose data are spread over the workers of a cluster, which learn parts and are averaged.
+
+This process merges the models of the parts after each round, and counts, shows and saves as any run does. Only the
+workers read the data. `averaging` describes the rounds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..api.configuration import Config, chosen_name
+from ..api.learner import Learner
+from ..api.model_contents import Contents
+from ..array_types import UInt8s
+from ..data import class_names
+from ..errors import ModelError, UsageError
+from ..merging.options import NAMES
+from ..reductions.core.contract import BatchTask
+from ..run import file_conflicts
+from ..run import finish as ending
+from ..run.run import Run
+from . import options as cluster_options
+from . import round_state, run_options, shards
+from .averaging import Averaging, Round, from_bytes
+from .costs import NO_COST, Cost, added, cost_line
+from .exact import run as exact_run
+from .exact import run_state
+from .part_learner import Learned, PartLearner, Work
+from .part_progress import JoinedProgress
+from .parts_source import PartsSource
+from .session import LostResultError, Session
+
+NOT_AVERAGED = {  # options beside those of `run_options.NOT_IN_PARTS`, and why they are refused
+    "predictions": "predictions are made while several models learn; give -t -i MODEL to another run",
+    "raw_predictions": "predictions are made while several models learn; give -t -i MODEL to another run",
+}
+
+
+class AveragedLearner(Learner):
+    """The learner of the run, which gets what was learned from the parts when it is needed.
+
+    Attributes
+    ----------
+    averaging : set after the construction
+    """
+
+    averaging: Averaging
+    _rounds = 0  # number of rounds whose result it has
+    _counters: dict[str, Any] | None = None
+
+    def join(self) -> None:
+        """Get what was learned."""
+        if self._rounds == self.averaging.rounds or self.averaging.model is None:
+            return
+        contents = from_bytes(self.averaging.model)
+        self._counters = contents.counters
+        tallies = self.reduction.tallies()
+        self.replace_contents(contents)
+        self.reduction.add_tallies(tallies)
+        self._rounds = self.averaging.rounds
+
+    def note_round(self) -> None:
+        """Note the counts and the names of the model after a round."""
+        assert self.averaging.model is not None
+        contents = from_bytes(self.averaging.model)
+        self.examples, self.clock, self._counters = contents.examples, contents.clock, contents.counters
+        names = class_names.separated(contents.options.get(NAMES) or "")
+        self.names.append(list(names[len(self.names.names) :]))
+        self.names.highest_seen = max(self.names.highest_seen, len(names))
+
+    def contents(self) -> Contents:
+        """Return the contents of a model file."""
+        self.join()
+        contents = super().contents()
+        return contents if contents.counters is None else contents._replace(counters=self._counters)
+
+
+class AveragedRun(Run):
+    """Execute a run with averages.
+
+    Parameters
+    ----------
+    config : options of the run
+    notes : lines to show at its start
+    session : of the cluster
+    paths, sizes : files and their bytes
+    """
+
+    model: AveragedLearner
+    progress: JoinedProgress
+    new_progress = JoinedProgress
+
+    def __init__(
+        self, config: Config, notes: Sequence[str], session: Session, paths: Sequence[str], sizes: Sequence[int | None]
+    ) -> None:
+        super().__init__(config, notes, b"")
+        self._session, self._paths, self._sizes = session, paths, sizes
+        self._folder = os.getcwd()
+        self._state: round_state.RoundState | None = None  # of the run that is continued
+        self._shown: set[str] = set()  # warnings
+        self._saved = 0  # examples at the last checkpoint
+        self._costs: list[Cost] = []
+
+    # start
+
+    def _learner(self, contents: Contents | None) -> Learner:
+        """Return the learner of the run, and start the workers."""
+        options: cluster_options.Options = self.config.cluster
+        count = options.workers
+        if options.resume_run:
+            self._state = round_state.load(run_state.path_of(self.config.run.final_regressor), self.config)
+            count = self._state.parts
+        splittable = self.config.reader.format in ("auto", "vw")
+        parts = shards.deal(self._paths, self._sizes, count, splittable)
+        learner = AveragedLearner.from_config(self.config, self._use(), contents)
+        assert isinstance(learner, AveragedLearner)
+        learner.averaging = Averaging(self.config, parts, self._learn, contents)
+        if self._state is not None:
+            round_state.restore(learner.averaging, self._state)
+            learner.note_round()
+        self._workers = self._session.actors(PartLearner, min(options.workers, len(parts)), self._folder, self.config)
+        self._costs = [NO_COST] * len(self._workers)
+        return learner
+
+    def _source(self) -> Any:
+        """Return what stands for the data."""
+        if self._state is not None:
+            run_state.restore_progress(self.progress, self._state.progress)
+            self._saved = self.model.examples
+        return PartsSource(self._paths, self._sizes, self.config.passes.passes)
+
+    def _compile(self) -> None:
+        """Leave the compilation to the workers."""
+
+    def _banner(self) -> None:
+        """Show the banner, with a line about the cluster."""
+        count = len(self._workers)
+        every = self.config.cluster.sync_every
+        self.notes = [
+            *self.notes,
+            f"averaging mode: {count} worker{'s' * (count > 1)}, averaged after every {every} examples of each",
+        ]
+        super()._banner()
+        self._shown.clear()
+
+    # rounds
+
+    def _learn(self, model: UInt8s | None, works: Sequence[Work]) -> Iterator[Learned]:
+        """Let the workers learn, and yield the results in order; what was lost with a node is learned again."""
+        ref = None if model is None else self._session.put(model)
+        chosen = [self._worker_of(work) for work in works]
+        refs = [self._workers[i].learn.remote(ref, work) for i, work in zip(chosen, works, strict=True)]
+        for position, i in enumerate(chosen):
+            while True:
+                try:
+                    ((_, one),) = self._session.results([refs[position]], [self._workers[i]], [i + 1])
+                    break
+                except LostResultError:
+                    refs[position] = self._workers[i].learn.remote(ref, works[position])
+            sent = 0 if one.arrays is None else one.arrays.nbytes
+            self._costs[i] = added(self._costs[i], one.cost._replace(sent=sent))
+            yield one
+
+    def _worker_of(self, work: Work) -> int:
+        """Return the worker, from 0, that learns a part."""
+        return (work.part.number - 1) % len(self._workers)
+
+    def _run_pass(self) -> None:
+        """Learn the parts in rounds until the pass or the run ends."""
+        for round_ in self.model.averaging.rounds_of_pass():
+            self.model.note_round()
+            self._show(round_)
+            if self.signals.stopped:
+                return
+            every = self.config.passes.checkpoint
+            if every is not None and self.model.examples - self._saved >= every:
+                self._save_checkpoint()
+
+    def _show(self, round_: Round) -> None:
+        """Count what was learned in a round, and show what is due."""
+        assert isinstance(self.reader, PartsSource)
+        warnings = list(round_.notes)
+        for work, one in zip(round_.works, round_.learned, strict=True):
+            warnings += one.notes
+            self.skipped_steps.examples += one.skipped_steps
+            self.model.reduction.add_tallies(one.tallies)
+            if one.labels is not None:
+                self.labels.add(one.labels)
+            self.reader.read[work.part.number] = one.bytes_read
+            if one.cursor.ended:
+                self.reader.reports[work.part.number] = one.report
+            for row in self.progress.add(one.counts):
+                self.console.line(row)
+        self._count_added(round_.added)
+        for note in dict.fromkeys(warnings):
+            if note not in self._shown:
+                self._shown.add(note)
+                self.console.warn(note)
+        self.console.move_bar(self.reader.position, self.progress.examples)
+
+    def _count_added(self, tasks: Sequence[BatchTask]) -> None:
+        """Count the examples by which classes were added."""
+        for task in tasks:
+            for row in self.progress.count(task):
+                self.console.line(row)
+
+    def _end_pass(self) -> bool:
+        """End a pass; return whether it was the last one."""
+        assert isinstance(self.reader, PartsSource)
+        better = self.progress.end_pass()
+        self.recorder.end_pass()
+        self.model.averaging.end_pass()
+        self.reader.end_pass()
+        return self.saver.end_pass(better, last=self.model.averaging.passes_ended >= self.config.passes.passes)
+
+    def _save_checkpoint(self) -> None:
+        """Save the state of the run and the model; a failure is not fatal, because the model is saved at the end."""
+        path, examples = self.config.run.final_regressor, self.model.examples
+        try:
+            round_state.save(run_state.path_of(path), self.config, self.model.averaging, self.progress)
+            self.saver.save(path)
+        except ModelError as error:
+            self.console.warn(f"checkpoint after {examples} examples: the model was not saved: {error}")
+        else:
+            self.console.info(f"checkpoint after {examples} examples: {path}")
+        self._saved = examples
+
+    def _parts(self) -> ending.RunParts:
+        """Return the parts that `finish` needs, after the learner has got what was learned."""
+        self.model.join()
+        return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._costs, 1)])
+
+
+def check(config: Config) -> None:
+    """Raise UsageError if a run cannot be averaged."""
+    run_options.check(config, "--sync_every", NOT_AVERAGED)
+    if config.run.vw_exact:
+        raise UsageError("--vw_exact cannot be combined with --sync_every: Vowpal Wabbit averages in another way")
+    record = config.reduction
+    if record.not_merged:
+        raise UsageError(f"--sync_every: models of --{chosen_name(config)} cannot be averaged: {record.not_merged}")
+    exact_run.check_resumed(config)
+
+
+def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:
+    """Execute a run with averages and return its exit status.
+
+    Parameters
+    ----------
+    config : options of the run, those of the cluster included
+    contents : contents of the model of -i, or None
+    notes : lines to show at the start of the run
+
+    Raises
+    ------
+    UsageError, DataError, ModelError, ClusterError
+        the error that ended the run.
+    """
+    check(config)
+    file_conflicts.check(config)
+    folder = os.getcwd()
+    with Session.of_run(config) as session:
+        paths = session.call(shards.files_in, folder, config.reader.data)
+        sizes = session.call(shards.survey, folder, paths)
+        run = AveragedRun(config.with_values({"data": paths}), notes, session, paths, sizes)
+        status = run.execute(contents)
+    if status == 0 and config.run.final_regressor is not None:
+        run_state.remove(run_state.path_of(config.run.final_regressor))
+    return status

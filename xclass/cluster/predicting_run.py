@@ -1,0 +1,263 @@
+"""Execute a run that predicts on a cluster: workers predict parts of the data, and the answers are put in order.
+
+Idea      Every worker has the model, and predicts one part after the other. This process writes the lines of -p and -r
+          in the order of the parts, so that the files have the bytes of one process, and adds up the counts.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..api.configuration import Config
+from ..api.learner import Learner
+from ..api.model_contents import Contents
+from ..array_types import UInt8s
+from ..errors import XclassError
+from ..kernels import jit
+from ..run import file_conflicts, learner_use
+from ..run import finish as ending
+from ..run.label_notes import LabelNotes
+from ..run.predictions import files as outputs
+from ..run.run import Run
+from . import run_options, shards
+from .averaging import as_bytes, from_bytes
+from .costs import NO_COST, Cost, added, cost_line
+from .part_learner import place_of, with_place
+from .part_progress import Counts, JoinedProgress, PartProgress
+from .parts_source import PartsSource
+from .session import LostResultError, Session
+from .shards import Part, PartReader
+
+AHEAD = 2  # parts for each worker that are predicted before they are written
+NOT_PREDICTED = {  # options beside those of `run_options.NOT_IN_PARTS`, and why they are refused
+    "sync_every": "with -t nothing is learned",
+    "resume_run": "with -t nothing is learned",
+    "passes": "a single pass predicts all",
+    "holdout_after": "with -t nothing is learned",
+}
+FILES = {"predictions": "predictions", "raw": "raw_predictions"}  # key of `outputs.open_writers` -> option
+
+
+class Predicted(NamedTuple):
+    """Hold the answers of a part."""
+
+    lines: dict[str, bytes]  # of -p and -r, by the keys of `FILES`
+    counts: Counts
+    tallies: dict[str, Any]
+    labels: LabelNotes
+    notes: tuple[str, ...]  # warnings
+    report: tuple[str, ...]  # lines about malformed lines
+    bytes_read: int
+    cost: Cost
+
+
+class PartPredictor:
+    """Be the worker that predicts parts.
+
+    Parameters
+    ----------
+    number : number of the worker, from 1
+    folder : in which the names of files are, if its node has it
+    config : options of the run
+    """
+
+    def __init__(self, number: int, folder: str, config: Config) -> None:
+        shards.enter(folder)
+        jit.activate()
+        self._number, self._config = number, config
+        self._learner: Learner | None = None
+        self._ended_at: float | None = None
+
+    def ping(self) -> bool:
+        """Return True, which shows that the worker runs."""
+        return True
+
+    def predict(self, model: UInt8s | None, part: Part) -> Predicted:
+        """Predict a part.
+
+        Parameters
+        ----------
+        model : bytes of the model, the same in all calls; None for a new one
+        part : the part
+
+        Raises
+        ------
+        DataError
+            if the part cannot be read or a line is malformed; the message names the worker.
+        """
+        begin, cpu = time.monotonic(), time.process_time()
+        waited = 0.0 if self._ended_at is None else begin - self._ended_at
+        received = 0 if self._learner is not None or model is None else len(model)
+        if self._learner is None:
+            contents = None if model is None else from_bytes(model)
+            self._learner = Learner.from_config(self._config, learner_use.of_run(self._config), contents)
+            self._learner.reduction.workers = 1
+        with tempfile.TemporaryDirectory(prefix="xclass-") as folder:
+            try:
+                predicted = self._predicted(self._learner, part, Path(folder))
+            except XclassError as error:
+                raise type(error)(*with_place(error.args, place_of(self._number))) from None
+        sent = sum(map(len, predicted.lines.values()))
+        self._ended_at = time.monotonic()
+        cost = Cost(predicted.counts.examples, time.process_time() - cpu, sent, received, waited)
+        return predicted._replace(cost=cost)
+
+    def _predicted(self, learner: Learner, part: Part, folder: Path) -> Predicted:
+        """Predict a part, with temporary files in a folder."""
+        config = self._config
+        learner.reduction.clear_tallies(learner._spec.wanted)
+        given = [option for option in FILES.values() if getattr(config.run, option) is not None]
+        own = config.with_values({option: str(folder / option) for option in given})
+        writers = outputs.open_writers(own, learner.names, learner.reduction.lists_scores)
+        lists = learner.reduction.lists_scores or config.listing_options.probabilities
+        counted = PartProgress(
+            config.reduction.labels, None, as_vw=config.run.vw_exact, lists_scores=config.run.vw_exact and bool(lists)
+        )
+        labels = LabelNotes(config.reduction.labels == "multiclass", learner.names.class_list is not None)
+        reader = PartReader(part, config, learner.names, learner.label_range)
+        notes: list[str] = []
+        clock = learner.clock
+        for batch, _ in reader.after(0):
+            for task in learner.tasks(batch, False, clock):
+                for stage in learner.stages:
+                    stage(task)
+                highest_seen = learner.note(task)
+                counted.count(task, highest_seen)
+                assert reader.reader is not None  # there is a batch
+                labels.count(task, reader.reader.name)
+                notes += task.notes
+                outputs.write(writers, task, highest_seen)
+        assert reader.reader is not None  # it was iterated
+        for writer in writers.values():
+            writer.close()
+        lines = {key: (folder / FILES[key]).read_bytes() for key in writers}
+        notes = [*reader.reader.notes, *notes]
+        return Predicted(
+            lines, counted.counts(), learner.reduction.tallies(), labels, tuple(notes), tuple(reader.reader.report()),
+            reader.reader.bytes, NO_COST,
+        )  # fmt: skip
+
+
+class PredictingRun(Run):
+    """Execute a run that predicts.
+
+    Parameters
+    ----------
+    config : options of the run
+    notes : lines to show at its start
+    session : of the cluster
+    paths, sizes : files and their bytes
+    """
+
+    progress: JoinedProgress
+    new_progress = JoinedProgress
+
+    def __init__(
+        self, config: Config, notes: Sequence[str], session: Session, paths: Sequence[str], sizes: Sequence[int | None]
+    ) -> None:
+        super().__init__(config, notes, b"")
+        self._session, self._paths, self._sizes = session, paths, sizes
+        self._model: Any = None  # reference to the bytes of the model
+        self._costs: list[Cost] = []
+
+    def _learner(self, contents: Contents | None) -> Learner:
+        """Return the learner, from which the banner and the summary take their facts, and start the workers."""
+        count = self.config.cluster.workers
+        splittable = self.config.reader.format in ("auto", "vw")
+        self._to_predict = shards.pieces(self._paths, self._sizes, count, splittable)
+        count = min(count, len(self._to_predict))
+        self._model = None if contents is None else self._session.put(as_bytes(contents))
+        self._workers = self._session.actors(PartPredictor, count, os.getcwd(), self.config)
+        self._costs = [NO_COST] * count
+        return super()._learner(contents)
+
+    def _source(self) -> Any:
+        """Return what stands for the data."""
+        return PartsSource(self._paths, self._sizes, 1)
+
+    def _compile(self) -> None:
+        """Leave the compilation to the workers."""
+
+    def _banner(self) -> None:
+        """Show the banner, with a line about the cluster."""
+        count = len(self._workers)
+        parts = len(self._to_predict)
+        self.notes = [
+            *self.notes,
+            f"{count} worker{'s' * (count > 1)}: {parts} part{'s' * (parts > 1)} of the data are predicted in order",
+        ]
+        super()._banner()
+
+    def _run_pass(self) -> None:
+        """Predict all parts, unless a signal ends the run."""
+        assert isinstance(self.reader, PartsSource)
+        for part, one in self._predicted():
+            for key, lines in one.lines.items():
+                self.writers[key].write_lines(lines)
+            for row in self.progress.add(one.counts):
+                self.console.line(row)
+            self.model.reduction.add_tallies(one.tallies)
+            self.labels.add(one.labels)
+            for note in one.notes:
+                self.console.warn(note)
+            self.reader.read[part.number] = one.bytes_read
+            self.reader.reports[part.number] = one.report
+            self.console.move_bar(self.reader.position, self.progress.examples)
+            if self.signals.stopped:
+                return
+
+    def _predicted(self) -> Iterator[tuple[Part, Predicted]]:
+        """Yield the answers of the parts in order; some parts are predicted ahead."""
+        count = len(self._workers)
+        refs: list[Any] = []
+        for position, part in enumerate(self._to_predict):
+            while len(refs) < min(len(self._to_predict), position + AHEAD * count):
+                worker = self._workers[len(refs) % count]
+                refs.append(worker.predict.remote(self._model, self._to_predict[len(refs)]))
+            i = position % count
+            while True:
+                try:
+                    ((_, one),) = self._session.results([refs[position]], [self._workers[i]], [i + 1])
+                    break
+                except LostResultError:  # with its node
+                    refs[position] = self._workers[i].predict.remote(self._model, part)
+            refs[position] = None  # frees the object store
+            self._costs[i] = added(self._costs[i], one.cost)
+            yield part, one
+
+    def _end_pass(self) -> bool:
+        """End the pass, which is the last one."""
+        return self.saver.end_pass(self.progress.end_pass(), last=True)
+
+    def _parts(self) -> ending.RunParts:
+        """Return the parts that `finish` needs."""
+        return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._costs, 1)])
+
+
+def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:
+    """Execute a run that predicts, and return its exit status.
+
+    Parameters
+    ----------
+    config : options of the run, those of the cluster included
+    contents : contents of the model of -i, or None
+    notes : lines to show at the start of the run
+
+    Raises
+    ------
+    UsageError, DataError, ModelError, ClusterError
+        the error that ended the run.
+    """
+    run_options.check(config, "-t and --workers", NOT_PREDICTED)
+    file_conflicts.check(config)
+    folder = os.getcwd()
+    with Session.of_run(config) as session:
+        paths = session.call(shards.files_in, folder, config.reader.data)
+        sizes = session.call(shards.survey, folder, paths)
+        run = PredictingRun(config.with_values({"data": paths}), notes, session, paths, sizes)
+        return run.execute(contents)
