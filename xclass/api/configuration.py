@@ -59,6 +59,10 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
         "--readable_model --invert_hash -a --audit --print_tree --dot_tree --tree_levels",
         "call save(path), and give the model to the command",
     ),
+    (
+        "--workers --ray --sync_every --ray_timeout --resume_run",
+        "a Learner learns in this process; give the options to the command",
+    ),
     ("--top_k", "call predict(example, k) or predict_many(X, k)"),
     ("--probabilities --calibration --perplexity", "call probabilities(X)"),
     ("--save_tree", "a Learner does not have it"),

@@ -636,7 +636,7 @@ def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
         (("--passes", 3), "--passes has no effect: --softmax_tree keeps the examples"),
         (("--holdout_after", 10), "--holdout_after has no effect"),
         (("--checkpoint", 10, "-f", "m"), "--checkpoint has no effect"),
-        (("--audit",), "--audit shows weight tables, which --softmax_tree does not have"),
+        (("--invert_hash", "names"), "--invert_hash shows weight tables, which --softmax_tree does not have"),
     ],
 )
 def test_contradictory_options_of_a_run_are_refused(place, words, message):
