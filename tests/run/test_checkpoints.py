@@ -165,10 +165,12 @@ def test_counters_go_on_as_vws(tmp_path):
 def test_preserve_performance_counters_needs_a_model_with_counters(tmp_path):
     data = noisy(1)
     learn("--oaa", 4, "-b", 10, "-f", "m", "--predict_only_model", stdin=data, cwd=tmp_path)
+    learn("--vw_exact", "--oaa", 4, "-b", 10, "-f", "vw", "--predict_only_model", stdin=data, cwd=tmp_path)
     for args, message in (
         (["--oaa", 4], "--preserve_performance_counters has no effect: it needs -i FILE, which loads a model"),
         (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t no examples are added"),
-        (["-i", "m"], "m has no counters; it was saved with --predict_only_model"),
+        (["-i", "m"], "-i m: this model was saved with --predict_only_model"),
+        (["--vw_exact", "-i", "vw"], "vw has no counters; it was saved with --predict_only_model"),
     ):
         result = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)
         assert result.status == 2

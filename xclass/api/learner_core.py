@@ -46,11 +46,16 @@ class LearnerCore:
     examples : number of examples learned from, earlier runs included
     clock : sum of the weights of the labelled examples, earlier runs included
     progress : counts examples and losses; a caller may replace it
+    only_predicts : whether the model was saved with --predict_only_model, so that it cannot learn; with --vw_exact it
+        learns on, as in VW
     """
 
     _reduction: base.Learner | None = None
 
     def __init__(self, config: Config, use: LearnerUse, contents: Contents | None = None) -> None:
+        self.only_predicts = contents is not None and contents.counters is None and not config.run.vw_exact
+        if self.only_predicts:
+            config = config.with_values({"predict_only_model": True})
         self.config = config
         self._spec = spec = configuration.spec_of(config, use)
         self.label_range = configuration.label_range(config, spec)
@@ -128,8 +133,23 @@ class LearnerCore:
         learn : whether the labelled examples are learned from
         clock : sum of the weights of the labelled examples before this batch
         held_out : bool[n], examples that are only predicted; None for none
+
+        Raises
+        ------
+        UsageError
+            if examples are to be learned from and the model can only predict.
         """
+        if learn:
+            self.check_learns()
         return self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
+
+    def check_learns(self, name: str = "this model") -> None:
+        """Raise UsageError if the model, which has this name in the message, can only predict."""
+        if self.only_predicts:
+            raise UsageError(
+                f"{name} was saved with --predict_only_model, so it lacks what learning needs besides weights; predict "
+                "with it (-t), or continue from a model that was saved without this option"
+            )
 
     def note(self, task: BatchTask) -> np.ndarray | None:
         """Count a task that has passed the stages; `progress` does not change. Call it in the order of the data.

@@ -96,15 +96,19 @@ def copied(weights: Weights) -> Weights:
     return weights._replace(flat=weights.flat.copy(), words=tagged_words.copied(weights.words))
 
 
-def weights_arrays(name: str, weights: Weights) -> dict[str, Stored]:
-    """Return the arrays of a table that are stored in a model file."""
+def weights_arrays(name: str, weights: Weights, weights_only: bool = False) -> dict[str, Stored]:
+    """Return the arrays of a table that are stored in a model file, without G if `weights_only` is set."""
     if weights.tagged:
-        return tagged_words.arrays(name, weights.words)
+        return tagged_words.arrays(name, weights.words, weights_only)
+    if weights_only:
+        return stored_arrays.pack_table(name, {"w": weights.flat[0::2]})
     return stored_arrays.pack_table(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
-def restored_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -> Weights:
+def restored_weights(name: str, weights: Weights, arrays: Mapping[str, Stored], weights_only: bool = False) -> Weights:
     """Return a new table filled with the arrays of a model file, see `weights_arrays`.
+
+    G may be missing if `weights_only` is set.
 
     Learning never produces a negative G. It is refused, because it has no square root and steps would not be finite.
 
@@ -115,6 +119,9 @@ def restored_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) 
     """
     if weights.tagged:
         return weights._replace(words=tagged_words.restored(name, weights.words, arrays))
+    if weights_only and f"{name}.g" not in arrays:
+        stored_arrays.unpack_table(name, arrays, {"w": weights.flat[0::2]})
+        return weights
     g = stored_arrays.take(f"{name}.g", arrays, np.float32, None)
     if len(g) and not g.min() >= 0:
         raise stored_arrays.unfit(f"{name}.g", f"it holds {g.min()}, but only numbers of at least 0 are allowed")

@@ -136,19 +136,20 @@ class Scales:
             getattr(scales, name)[:] = getattr(self, name)
         return scales
 
-    def _planes(self) -> dict[str, AnyArray]:
-        """Return the arrays with an element per feature, by name."""
-        return {"size": self.size, "seen": self.seen, "valued": self.valued}
+    def _planes(self, predict_only: bool) -> dict[str, AnyArray]:
+        """Return the arrays with an element per feature, by name, without `seen` if only predictions are made."""
+        planes: dict[str, AnyArray] = {"size": self.size, "valued": self.valued}
+        return planes if predict_only else {**planes, "seen": self.seen}
 
-    def arrays(self) -> dict[str, Stored]:
-        """Return the arrays stored in a model file."""
+    def arrays(self, predict_only: bool = False) -> dict[str, Stored]:
+        """Return the arrays stored in a model file, those that predictions need if `predict_only` is set."""
         stored: dict[str, Stored] = {"scales.state": self.state}
         if not self.idle:
-            stored.update(stored_arrays.pack_table("scales", self._planes()))
+            stored.update(stored_arrays.pack_table("scales", self._planes(predict_only)))
         return stored
 
-    def restore(self, arrays: Mapping[str, Stored]) -> None:
-        """Fill new scales with the arrays of a model file, see `arrays`.
+    def restore(self, arrays: Mapping[str, Stored], predict_only: bool = False) -> None:
+        """Fill new scales with the arrays of a model file, see `arrays`; `seen` may miss if `predict_only` is set.
 
         No stored number is used as an index, because kernels find scales by the hashes of features. Means must be
         finite and not negative, so that scaled values are finite.
@@ -164,10 +165,12 @@ class Scales:
         self.state[:] = state
         if self.idle:
             return
-        stored_arrays.unpack_table("scales", arrays, self._planes())
+        planes = self._planes(predict_only and "scales.seen" not in arrays)
+        stored_arrays.unpack_table("scales", arrays, planes)
         largest = sys.float_info.max
-        for plane, high in (("size", largest), ("seen", min(self.window, largest)), ("valued", 1)):
-            stored_arrays.check_range(f"scales.{plane}", arrays[f"scales.{plane}"], 0, high)
+        high = {"size": largest, "seen": min(self.window, largest), "valued": 1}
+        for plane in planes:
+            stored_arrays.check_range(f"scales.{plane}", arrays[f"scales.{plane}"], 0, high[plane])
 
 
 # -- kernels. `state`, `size`, `seen` and `valued` are the attributes of `Scales`.

@@ -131,9 +131,13 @@ def doubled(words: Words) -> Words:
     return _with_limit(larger)
 
 
-def arrays(name: str, words: Words) -> dict[str, Stored]:
-    """Return the arrays of a table that are stored in a model file."""
-    stored = stored_arrays.pack_table(name, {"word": words.word})
+def arrays(name: str, words: Words, weights_only: bool = False) -> dict[str, Stored]:
+    """Return the arrays of a table that are stored in a model file, without G if `weights_only` is set."""
+    word = words.word
+    if weights_only:
+        word = np.empty_like(words.word)
+        forget_g(words.word, word)
+    stored = stored_arrays.pack_table(name, {"word": word})
     return {**stored, f"{name}.counts": words.state[:STORED], f"{name}.doublings": np.array([doublings(words)])}
 
 
@@ -183,6 +187,21 @@ def is_full(words: Words) -> bool:
     """Return whether a table should be doubled before more is learned."""
     full: bool = words.state[USED] >= words.state[FULL] or words.state[LOST] >= words.state[MOST_LOST]
     return full
+
+
+@jit
+def forget_g(word: UInt32s, stripped: UInt32s) -> None:
+    """Copy words with the smallest G, and without those whose weight is 0, which predictions do not miss.
+
+    Parameters
+    ----------
+    word : uint32[n], read only
+    stripped : uint32[n], written
+    """
+    keep = np.uint32(~((tagged_format.G_CODES - 1) << tagged_format.G_FIELD) & 0xFFFFFFFF)
+    for i in range(len(word)):
+        has_weight = np.int64(word[i]) >> tagged_format.W_FIELD & (tagged_format.W_CODES - 1) != 0
+        stripped[i] = word[i] & keep | np.uint32(1 << tagged_format.G_FIELD) if has_weight else np.uint32(0)
 
 
 @jit

@@ -164,7 +164,7 @@ class Options:
         default_text="see --label_range",
     )
     predict_only_model: bool = option(
-        "save the weights only: the model can predict, but learning from it does not continue exactly", kind=bool
+        "save only what predictions need, which makes the model smaller; it cannot learn any more", kind=bool
     )
     link: str = option(
         "function applied to a prediction before it is written",

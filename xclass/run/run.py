@@ -201,6 +201,8 @@ class Run:
         with model_contents.naming(o.initial_regressor):
             self.model = self._learner(contents)
         closing.callback(self.model.close)
+        if self.learning:
+            self.model.check_learns(f"-i {o.initial_regressor}: this model")
         holdout = passes.HeldOutLines(c.passes)
         self.progress = self.model.progress = self.new_progress(
             c.reduction.labels, None if o.quiet else self._schedule(), holdout.enabled, self.model.names.class_list,

@@ -105,6 +105,7 @@ class SpreadRun(Run):
             self._states = [self.session.put(pickle.dumps(state)) for state in self._state.states]
         elif contents is not None:
             with Learner.from_config(self.config, use, contents) as loaded:
+                loaded.check_learns(f"-i {self.config.run.initial_regressor}: this model")
                 assert isinstance(loaded.reduction, Spreadable)  # else the run has another mode
                 self._states = [self.session.put(pickle.dumps(loaded.reduction.part_state()))]
         whole = WholeLearner.from_config(self.config, use._replace(part=Part(None, self._number_of_workers)))

@@ -37,7 +37,7 @@ from .contract import BatchTask
 from .spec import LearnerSpec
 
 SUPPORTED_OPTIONS = (  # options of the binary learner that apply to layout `odd`
-    "bits", "learning_rate", "loss_function", "quantile_tau", "layout",
+    "bits", "learning_rate", "loss_function", "quantile_tau", "layout", "predict_only_model",
 )  # fmt: skip
 GROUP_SIZE = 8  # examples that descend together, so that their cache misses overlap
 MOST_STEP = np.float32(2.0**102)  # largest addend to G, and largest step before AdaGrad, for examples of length 1
@@ -311,15 +311,15 @@ def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:
     """Return the arrays that a model stores of the routers."""
     if routers.vw_layout:
         return gd.table_arrays("weights", routers.table, weights_only)
-    stored = adagrad.weights_arrays("weights", routers.weights)
+    stored = adagrad.weights_arrays("weights", routers.weights, weights_only)
     stored.update(stored_arrays.pack_table("largest", {"x": routers.largest}))
     return stored
 
 
-def restore(routers: Routers, stored: Mapping[str, Stored], resume: str) -> None:
+def restore(routers: Routers, stored: Mapping[str, Stored], resume: str, weights_only: bool) -> None:
     """Restore untrained routers from what `arrays` returned; weights are never indices, so any value is safe."""
     if routers.vw_layout:
         gd.restore_table("weights", routers.table, stored, resume, routers.rule)
     else:
-        adagrad.restored_weights("weights", routers.weights, stored)
+        adagrad.restored_weights("weights", routers.weights, stored, weights_only)
         stored_arrays.unpack_table("largest", stored, {"x": routers.largest})

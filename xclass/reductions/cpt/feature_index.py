@@ -174,19 +174,19 @@ class FeatureIndex:
                 proposals.append(Proposal(label, score, added))
         return proposals
 
-    def arrays(self) -> dict[str, Stored]:
-        """Return the arrays that a model file stores."""
+    def arrays(self, predict_only: bool = False) -> dict[str, Stored]:
+        """Return the arrays that a model file stores, only those that predictions need if `predict_only` is set."""
         index, size = self.index, int(self.index.size[0])
         return {
             **stored_arrays.pack_table("index", {"class": index.pair[0::2], "count": index.times[1::2]}),
-            **stored_arrays.pack_table("index_rows", {"wear": index.wear}),
+            **({} if predict_only else stored_arrays.pack_table("index_rows", {"wear": index.wear})),
             "index_classes.label": index.label[:size],
             "index_classes.weight": index.weight[:size],
             "index_classes.norm2": index.norm2[:size],
         }
 
-    def restore(self, arrays: Mapping[str, Stored]) -> None:
-        """Fill a new index with the arrays of a model file, see `arrays`.
+    def restore(self, arrays: Mapping[str, Stored], predict_only: bool = False) -> None:
+        """Fill a new index with the arrays of a model file, see `arrays`; some may miss if `predict_only` is set.
 
         The numbers of classes are used as indices, so they are checked to be below the number of classes. Labels must
         differ, because each has one cell of the hash table.
@@ -209,8 +209,9 @@ class FeatureIndex:
         stored_arrays.unpack_table("index", arrays, {"class": index.pair[0::2], "count": index.times[1::2]})
         stored_arrays.check_range("index.class", arrays["index.class"], 0, len(label))
         stored_arrays.check_range("index.count", arrays["index.count"], 0, LARGEST)
-        stored_arrays.unpack_table("index_rows", arrays, {"wear": index.wear})
-        stored_arrays.check_range("index_rows.wear", arrays["index_rows.wear"], 0, LARGEST)
+        if not predict_only or "index_rows.wear" in arrays:
+            stored_arrays.unpack_table("index_rows", arrays, {"wear": index.wear})
+            stored_arrays.check_range("index_rows.wear", arrays["index_rows.wear"], 0, LARGEST)
         index.label[: len(label)] = label
         index.size[0] = len(label)
         enter_labels(index)

@@ -222,7 +222,7 @@ class Options:
 
 
 SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
-    "bits", "learning_rate", "loss_function", "adaptive", "sgd", "layout",
+    "bits", "learning_rate", "loss_function", "adaptive", "sgd", "layout", "predict_only_model",
 )  # fmt: skip
 NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: drop one of them"
 

@@ -154,6 +154,7 @@ class ProbabilityTree(
     label_weight : weight of all labelled examples
     not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
     tagged : whether weights are tagged words
+    predict_only : whether models hold only what predictions need
     own_trees : numbers of the trees of this part, of all trees if there are no parts
     owns_scorers : whether the scorers and the index belong to this part
     """
@@ -165,6 +166,7 @@ class ProbabilityTree(
         o = self.options = spec.options
         self.own_trees, self.owns_scorers = self.own_units(spec.part)
         self.is_part = spec.part is not None
+        self.predict_only = spec.binary.predict_only_model
         bits = self._bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
@@ -841,15 +843,15 @@ class ProbabilityTree(
         stored: dict[str, Stored] = {"random": np.concatenate([member.random for member in self.members])}
         for t, member in enumerate(self.members):
             stored.update(label_tree.arrays(f"tree.{t}", member.tree))
-            stored.update(adagrad.weights_arrays(f"weights.{t}", member.weights))
+            stored.update(adagrad.weights_arrays(f"weights.{t}", member.weights, self.predict_only))
         if self.scales is not None:
-            stored.update(self.scales.arrays())
+            stored.update(self.scales.arrays(self.predict_only))
         if self.frequencies is not None:
             stored.update(self.frequencies.arrays())
         if self.index is not None:
-            stored.update(self.index.arrays())
+            stored.update(self.index.arrays(self.predict_only))
         if self.scorers is not None:
-            stored.update(reranking.arrays(self.scorers))
+            stored.update(reranking.arrays(self.scorers, self.predict_only))
         return stored
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
@@ -869,16 +871,16 @@ class ProbabilityTree(
             for t, member in enumerate(self.members):
                 member.tree = label_tree.restored(f"tree.{t}", arrays)
                 member.check_memory(f"tree.{t}.left")
-                member.weights = adagrad.restored_weights(f"weights.{t}", member.weights, arrays)
+                member.weights = adagrad.restored_weights(f"weights.{t}", member.weights, arrays, self.predict_only)
                 member.random[0] = random[t]
             if self.scales is not None:
-                self.scales.restore(arrays)
+                self.scales.restore(arrays, self.predict_only)
             if self.frequencies is not None:
                 self.frequencies.restore(arrays)
             if self.index is not None:
-                self.index.restore(arrays)
+                self.index.restore(arrays, self.predict_only)
             if self.scorers is not None:
-                self.scorers = reranking.restored(self.scorers, arrays)
+                self.scorers = reranking.restored(self.scorers, arrays, self.predict_only)
 
     def merge(self, sources: Sources) -> list[str]:
         """Merge models, see `merging.learner`."""

@@ -148,14 +148,14 @@ def scratch(batch, candidates: int) -> Scratch:
     )  # fmt: skip
 
 
-def arrays(scorers: Scorers) -> dict[str, Stored]:
-    """Return the arrays that a model file stores."""
+def arrays(scorers: Scorers, predict_only: bool = False) -> dict[str, Stored]:
+    """Return the arrays that a model file stores, without G of the weights if `predict_only` is set."""
     state = scorers.state if scorers.extended else scorers.state[:, FIRST_NUMBERS]
-    return {"scorers.state": state, **adagrad.weights_arrays("scorers", scorers.weights)}
+    return {"scorers.state": state, **adagrad.weights_arrays("scorers", scorers.weights, predict_only)}
 
 
-def restored(scorers: Scorers, stored: Mapping[str, Stored]) -> Scorers:
-    """Return new scorers filled with the arrays of a model file, see `arrays`.
+def restored(scorers: Scorers, stored: Mapping[str, Stored], predict_only: bool = False) -> Scorers:
+    """Return new scorers filled with the arrays of a model file, see `arrays`; G may miss if `predict_only` is set.
 
     Weights may be any numbers, because `_score` replaces scores that are not finite. Sums of squared slopes never fall
     below their initial values, so they are never 0; parameters are bounded so that their products stay finite.
@@ -172,7 +172,7 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored]) -> Scorers:
         stored_arrays.check_range("scorers.state", value, low, high)
         stored_arrays.check_range("scorers.state", total, scorers.state[1, number], sys.float_info.max)
     scorers.state[:, numbers] = state
-    return scorers._replace(weights=adagrad.restored_weights("scorers", scorers.weights, stored))
+    return scorers._replace(weights=adagrad.restored_weights("scorers", scorers.weights, stored, predict_only))
 
 
 def parameter_lines(scorers: Scorers) -> Iterator[str]:

@@ -153,6 +153,8 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         o: Options = spec.options
         self.options = o
         self.learner_options = spec.binary
+        self.weights_only = spec.binary.predict_only_model
+        self.predict_only = self.weights_only and not spec.vw_exact  # VW learns on
         self.most_routers = o.max_predictors
         self.routers = tree_routers.new_routers(spec.binary, self.most_routers, spec.vw_exact)
         self.largest_step = tree_routers.largest_step(self.routers)
@@ -413,8 +415,8 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         return lines
 
     def arrays(self) -> dict[str, Stored]:
-        stored = split_tree.arrays(self.tree, self.cells)
-        stored.update(tree_routers.arrays(self.routers, self.learner_options.predict_only_model))
+        stored = split_tree.arrays(self.tree, self.cells, self.predict_only)
+        stored.update(tree_routers.arrays(self.routers, self.weights_only))
         return stored
 
     def facts(self) -> dict[str, Any]:
@@ -432,9 +434,9 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
                 stored_arrays.take_fact("any_label", facts, int, 1, 1)
                 self.any_label, self.labels = True, ANY_LABEL
             self.tree, self.cells = split_tree.restored(
-                arrays, self.labels, self.most_routers, blocked=not self.vw_layout
+                arrays, self.labels, self.most_routers, not self.vw_layout, self.predict_only
             )
-            tree_routers.restore(self.routers, arrays, self.learner_options.resume)
+            tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
 
 
 def _floats(n: int) -> np.ndarray:

@@ -363,19 +363,19 @@ def is_collapsed(tree: Tree) -> bool:
     return bool(tree.size[NODES] == 1 and tree.size[ROUTERS] > 0)
 
 
-def arrays(tree: Tree, cells: Cells) -> dict[str, Stored]:
-    """Return the arrays stored in a model file."""
+def arrays(tree: Tree, cells: Cells, predict_only: bool = False) -> dict[str, Stored]:
+    """Return the arrays stored in a model file; those that `predict_only` is for have no cells."""
     nodes = int(tree.size[NODES])
-    return {
+    stored: dict[str, Stored] = {
         "tree.link": tree.link[:nodes],
         "tree.count": tree.count[:nodes],
         "tree.size": tree.size,
-        "cells": split_cells.array(cells, versions(tree)),
     }
+    return stored if predict_only else {**stored, "cells": split_cells.array(cells, versions(tree))}
 
 
 def restored(
-    stored: Mapping[str, Stored], labels: tuple[int, int], most_routers: int, blocked: bool
+    stored: Mapping[str, Stored], labels: tuple[int, int], most_routers: int, blocked: bool, predict_only: bool
 ) -> tuple[Tree, Cells]:
     """Return the tree and the cells stored in a model file by `arrays`.
 
@@ -390,6 +390,7 @@ def restored(
     labels : lowest and highest label allowed
     most_routers : most routers T
     blocked : whether routers are numbered by blocks
+    predict_only : whether the cells may be missing
 
     Raises
     ------
@@ -417,6 +418,8 @@ def restored(
         )
     _check_routers(link, size, blocked)
     _check_counts(link, count, labels)
+    if predict_only and "cells" not in stored:
+        return tree, split_cells.new_cells(split_cells.FIRST_CELLS)
     return tree, split_cells.restored("cells", stored, versions(tree), labels)
 
 

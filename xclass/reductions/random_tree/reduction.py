@@ -320,6 +320,7 @@ class RandomTree(Learner, TreeViewable, Inspectable, Explains):
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.options.random_tree
         self.learner_options = spec.binary
+        self.weights_only = spec.binary.predict_only_model
         self.levels = max(1, (2 * self.classes - 1).bit_length())
         self.routers = tree_routers.new_routers(
             spec.binary, self.classes - 1, spec.vw_exact, tree_bytes=ORDER_BYTES * self.classes
@@ -441,7 +442,7 @@ class RandomTree(Learner, TreeViewable, Inspectable, Explains):
         return [f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, Stored]:
-        return tree_routers.arrays(self.routers, self.learner_options.predict_only_model)
+        return tree_routers.arrays(self.routers, self.weights_only)
 
     def facts(self) -> dict[str, Any]:
         return {"outside": self.outside}
@@ -449,7 +450,7 @@ class RandomTree(Learner, TreeViewable, Inspectable, Explains):
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore a model; the order is drawn again from the seed, so no stored number is used as an index."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            tree_routers.restore(self.routers, arrays, self.learner_options.resume)
+            tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
             self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
 
 

@@ -320,18 +320,29 @@ def labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]
     return counted
 
 
-def arrays(c: Counts) -> dict[str, Stored]:
-    """Return the arrays stored in a model file: the nodes that have seen examples and the cells in use."""
+NO_CELLS: Mapping[str, Stored] = {"cells.key": np.empty(0, np.uint64), "cells.count": np.empty((0, 2))}
+
+
+def arrays(c: Counts, predict_only: bool = False) -> dict[str, Stored]:
+    """Return the arrays stored in a model file: the nodes that have seen examples and the cells in use.
+
+    Predictions do not need the cells, see NO_CELLS.
+    """
     seen = np.flatnonzero(c.node[:, WEIGHT] > 0)
-    cells = np.flatnonzero(c.cell_key[:, 0])
-    order = cells[np.argsort(c.cell_key[cells, 0])]
-    return {
+    nodes: dict[str, Stored] = {
         "nodes.id": seen.astype(np.int32),
         "nodes.state": c.node[seen],
         "nodes.top_label": c.top_label[seen],
         "nodes.top_count": c.top_count[seen],
         "nodes.top_size": c.top_size[seen],
         "nodes.recall": c.recall[seen],
+    }
+    if predict_only:
+        return nodes
+    cells = np.flatnonzero(c.cell_key[:, 0])
+    order = cells[np.argsort(c.cell_key[cells, 0])]
+    return {
+        **nodes,
         "cells.key": c.cell_key[order, 0],
         "cells.count": np.ascontiguousarray(c.cell_count[order, 1:]),
     }

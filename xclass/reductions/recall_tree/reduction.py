@@ -97,6 +97,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         self.resume = spec.binary.resume
         self.pairs = np.empty((0, 2), np.uint8)
         self.learner_options = spec.binary
+        self.predict_only = spec.binary.predict_only_model and not spec.vw_exact  # VW learns on
         bits = spec.binary.bits
         nodes = (2 << self.depth) - 1
         node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
@@ -393,7 +394,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         ]
 
     def arrays(self) -> dict[str, Stored]:
-        stored: dict[str, Stored] = {**label_counts.arrays(self.counts), "random": self.random}
+        stored: dict[str, Stored] = {**label_counts.arrays(self.counts, self.predict_only), "random": self.random}
         for name, table in zip(self._names(), self.tables, strict=True):
             stored.update(gd.table_arrays(name, table, self.learner_options.predict_only_model))
         return stored
@@ -411,6 +412,8 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         `label_counts.restored` and `gd.restore_table` describe what their checks protect. `random` is the state of a
         generator, for which any number is valid.
         """
+        if self.predict_only:
+            arrays = {**label_counts.NO_CELLS, **arrays}
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             self.counts = label_counts.restored(
                 self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing

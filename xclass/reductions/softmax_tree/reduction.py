@@ -77,6 +77,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         self.new_scales = None if self.scales is None else self.scales.copy()
         self.seed = spec.seed
         self.testing = spec.testing
+        self.predict_only = spec.binary.predict_only_model
         self.part = spec.part or tao.WHOLE
         self.store = None if spec.testing or self.part.number is None else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else DEFAULT_EPS
@@ -463,7 +464,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
     def arrays(self) -> dict[str, Stored]:
         """Return the arrays that a model file stores."""
         stored = {f"tree.{name}": array for name, array in self.tree_arrays._asdict().items()}
-        return stored if self.scales is None else {**stored, **self.scales.arrays()}
+        return stored if self.scales is None else {**stored, **self.scales.arrays(self.predict_only)}
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that a model file stores."""
@@ -486,7 +487,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
             )
             inference.check(parts, self.classes, softmax_options.MOST_DEPTH)
             if self.scales is not None:
-                self.scales.restore(arrays)
+                self.scales.restore(arrays, self.predict_only)
                 self.new_scales = self.scales.copy()
             smooth = stored_arrays.take_fact("smooth", facts, float, 0, 1)
             self.eps = self.options.smooth if self.options.smooth is not None else smooth
