@@ -23,10 +23,11 @@ step "Style"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
 
-step "Prose and workflows"
+step "Prose, workflows and manifest"
 "$bin/codespell" README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs xclass scripts tests demo pyproject.toml
 "$bin/proselint" check --config docs/proselint.json README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md
 "$bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
+"$bin/check-jsonschema" --schemafile demo/kuberay.schema.json demo/kuberay.yaml
 
 step "Documentation"
 "$bin/python" -m sphinx -q -W docs build/docs
