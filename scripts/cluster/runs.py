@@ -1,0 +1,150 @@
+"""Run the command on a Ray cluster and read what its workers have spent."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts.lib.processes import TOOLS, BenchError
+
+WORKER = b"ray::Worker"  # how the processes of the workers begin their command line in exact mode,
+PART_LEARNER = b"ray::PartLearner"  # and in averaging mode
+COST = re.compile(
+    r"^worker (\d+): examples = (\d+), CPU seconds = ([\d.]+), bytes sent = (\d+), bytes received = (\d+), "
+    r"seconds waiting = ([\d.]+)$"
+)
+
+
+class WorkerCost(NamedTuple):
+    """Hold what a worker has spent in a run, from a line of the summary."""
+
+    number: int
+    examples: int
+    cpu: float  # seconds
+    sent: int  # bytes
+    received: int
+    waiting: float  # seconds without work
+
+
+class Run(NamedTuple):
+    """Hold the files and the costs of a run of the command."""
+
+    model: Path
+    predictions: Path
+    messages: list[str]
+    own_cpu: float  # seconds of the process that was started, without its workers
+    seconds: float  # from start to end
+    killed: int  # number of workers that were killed
+
+    @property
+    def costs(self) -> list[WorkerCost]:
+        """Return what each worker has spent, nothing for a run of one process."""
+        return costs_of(self.messages)
+
+    @property
+    def cpu(self) -> float:
+        """Return the CPU seconds of the process that was started and of its workers."""
+        return self.own_cpu + sum(cost.cpu for cost in self.costs)
+
+
+def costs_of(messages: list[str]) -> list[WorkerCost]:
+    """Return what each worker has spent, from the lines of a run."""
+    found = [match for match in map(COST.match, messages) if match]
+    return [WorkerCost(int(m[1]), int(m[2]), float(m[3]), int(m[4]), int(m[5]), float(m[6])) for m in found]
+
+
+def learn(
+    name: str,
+    words: list[str],
+    data: Path,
+    folder: Path,
+    kill_after: float | None = None,
+    rng: random.Random | None = None,
+) -> Run:
+    """Learn in a process of its own.
+
+    Parameters
+    ----------
+    name : of the run, for its files
+    words : options
+    data : file to learn from
+    folder : for the files
+    kill_after : seconds after which a worker is killed, counted from when there are workers; None for never
+    rng : chooses the worker
+
+    Raises
+    ------
+    BenchError
+        if the run fails.
+    """
+    model, predictions = folder / f"{name}.bin", folder / f"{name}.txt"
+    command = [*TOOLS["xclass"], *words, "-d", str(data), "-f", str(model)]
+    if "--sync_every" not in words:
+        command += ["-p", str(predictions)]
+    begin, before, killed = time.perf_counter(), os.times(), 0
+    with open(folder / f"{name}.err", "w+") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        if kill_after is not None:
+            killed = _kill_one(process, kill_after, rng or random.Random(0))
+        status = process.wait()
+        errors.seek(0)
+        messages = errors.read().splitlines()
+    if status:
+        raise BenchError("\n".join([f"{' '.join(command)} ended with status {status}:", *messages]))
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return Run(model, predictions, messages, cpu, time.perf_counter() - begin, killed)
+
+
+def _kill_one(process: subprocess.Popen[bytes], kill_after: float, rng: random.Random) -> int:
+    """Kill a worker of a run some seconds after there are workers; return 0 if the run ended before."""
+    while process.poll() is None and not workers_of(process.pid):
+        time.sleep(0.05)
+    deadline = time.perf_counter() + kill_after
+    while process.poll() is None and time.perf_counter() < deadline:
+        time.sleep(0.01)
+    pids = workers_of(process.pid) if process.poll() is None else []
+    if not pids:
+        return 0
+    os.kill(rng.choice(pids), signal.SIGKILL)
+    return 1
+
+
+def workers_of(pid: int) -> list[int]:
+    """Return the process ids of the workers that descend from a process."""
+    parents, names = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                names[int(entry.name)] = (entry / "cmdline").read_bytes()
+            except (OSError, IndexError):
+                continue
+    own = {pid}
+    while more := {child for child, parent in parents.items() if parent in own} - own:
+        own |= more
+    return sorted(child for child in own if names.get(child, b"").startswith((WORKER, PART_LEARNER)))
+
+
+def train_file(data_dir: Path, name: str, kind: str = "train") -> Path:
+    """Return the file of a set, DATA_DIR/NAME/train.vw; raise BenchError if it is missing or empty."""
+    path = data_dir / name / f"{kind}.vw"
+    if not path.is_file() or not path.stat().st_size:
+        raise BenchError(f"{path} is missing or empty; give the folder that has {name}/{kind}.vw")
+    return path.absolute()
+
+
+def head(data: Path, lines: int | None, folder: Path) -> Path:
+    """Return a file with the first lines of another one, or the other one if all are wanted."""
+    if not lines:
+        return data
+    part = folder / f"{data.parent.name}.vw"
+    with data.open("rb") as whole, part.open("wb") as out:
+        out.writelines(line for _, line in zip(range(lines), whole, strict=False))
+    return part
