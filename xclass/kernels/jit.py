@@ -109,7 +109,7 @@ def activate(hide_scipy: bool = True) -> None:
         address_space.check_run()
         _choose_folder()
         _active = True
-    with _without_scipy():
+    with _without_scipy(), _without_yaml():
         import numba  # noqa: F401
 
     for function in _marked:
@@ -286,6 +286,19 @@ def _without_scipy() -> Iterator[None]:
             del sys.modules["scipy"]
 
 
+@contextlib.contextmanager
+def _without_yaml() -> Iterator[None]:
+    """Hide PyYAML from imports, if SciPy is hidden and no file needs it: numba imports it to read its settings."""
+    absent = _hide_scipy and "yaml" not in sys.modules and not os.path.exists(".numba_config.yaml")
+    if absent:
+        sys.modules["yaml"] = None  # type: ignore[assignment]  # as for SciPy
+    try:
+        yield
+    finally:
+        if absent:
+            del sys.modules["yaml"]
+
+
 def folder() -> Path | None:
     """Return the folder of compiled code; None before `activate()` and if NUMBA_DISABLE_JIT is set."""
     return _folder
@@ -314,16 +327,22 @@ def note_compiled(component: str) -> None:
 
 def _ready_file(folder: Path, component: str) -> Path:
     """Return the file that records, for this version of the package, that the kernels for `component` are compiled."""
-    return folder / f"{component}-{_source_hash()}.ready"
+    return folder / f"{component}-{_source_stamp()}.ready"
 
 
 @functools.cache
-def _source_hash() -> str:
-    """Return a hash of all source files of the package."""
+def _source_stamp() -> str:
+    """Return a hash of the names, sizes and times of all source files of the package; to read them takes longer."""
     digest = hashlib.sha256()
-    root = Path(__file__).parents[1]
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    folders = [str(Path(__file__).parents[1])]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name.endswith(".py"):
+                    found = entry.stat()
+                    digest.update(f"{entry.path} {found.st_size} {found.st_mtime_ns}\n".encode())
+                elif entry.is_dir():
+                    folders.append(entry.path)
     return digest.hexdigest()[:16]
 
 

@@ -164,7 +164,7 @@ def _cache_class() -> type:
     """Return the class of caches, which needs numba's classes."""
     import llvmlite.binding
     from numba.core import caching, codegen
-    from numba.core.runtime import rtsys
+    from numba.core.runtime import nrtdynmod, rtsys
 
     class Library(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """Hold machine code that was loaded, and the intermediate code that it was made from."""
@@ -184,6 +184,11 @@ def _cache_class() -> type:
                 self._shared_module = llvmlite.binding.parse_bitcode(self._intermediate)
             return self._shared_module
 
+    def defined_symbols(library: Any) -> list[str]:
+        """Return the names of the functions and variables that compiled code defines."""
+        module = library._get_module_for_linking()
+        return [item.name for item in (*module.functions, *module.global_variables) if not item.is_declaration]
+
     class CodeSerializer(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
         """Serialise compiled code as numba does, but with the names of the symbols that it defines."""
 
@@ -193,8 +198,7 @@ def _cache_class() -> type:
         def reduce(self, compiled: Any) -> Any:
             """Return what is stored of a compiled version."""
             (name, kind, (machine_code, intermediate)), *rest, environments = super().reduce(compiled)
-            module = compiled.library._get_module_for_linking()
-            symbols = [item.name for item in (*module.functions, *module.global_variables) if not item.is_declaration]
+            symbols = defined_symbols(compiled.library)
             # an environment holds the Python objects that a function uses; to read one imports the function's module
             environments = tuple(used for used in environments if used.consts or not _is_of_numba(used))
             return (name, kind, (machine_code, intermediate, symbols)), *rest, environments
@@ -234,7 +238,7 @@ def _cache_class() -> type:
             """Return a compiled version, or None if there is none or it cannot be read."""
             # numba's method first registers everything that numba can compile in the context, which takes .08 s.
             # Code that is already compiled needs only the reference counting of the context.
-            context.refresh = functools.partial(rtsys.initialize, context)
+            context.refresh = functools.partial(self._start_reference_counting, context)
             try:
                 context.refresh()
                 return self._load_overload(signature, context)
@@ -242,6 +246,35 @@ def _cache_class() -> type:
                 return None  # the kernel is compiled again
             finally:
                 del context.refresh  # restores the method of the class
+
+        def _start_reference_counting(self, context: Any) -> None:
+            """Initialise numba's reference counting with stored code; numba would compile it in every process."""
+            if rtsys._init:
+                return
+            compile_functions = nrtdynmod.compile_nrt_functions
+            nrtdynmod.compile_nrt_functions = self._reference_counting
+            try:
+                rtsys.initialize(context)
+            finally:
+                nrtdynmod.compile_nrt_functions = compile_functions
+
+        def _reference_counting(self, context: Any) -> Any:
+            """Return numba's functions for reference counting, loaded if they are stored, else compiled and stored."""
+            file = caching.IndexDataCacheFile(self._cache_path, "numba.reference_counting", source_stamp=None)
+            key = (context.codegen().magic_tuple(), self._settings)
+            with contextlib.suppress(OSError, *UNREADABLE):
+                stored = file.load(key)
+                if stored is not None:
+                    return Library(context.codegen(), *stored)
+            module, library = nrtdynmod.create_nrt_module(context)
+            library.enable_object_caching()
+            library.add_ir_module(module)
+            library.finalize()
+            name, _, code = library.serialize_using_object_code()
+            symbols = defined_symbols(library)
+            with contextlib.suppress(*UNREADABLE):  # `run_locked` suppresses errors of writing
+                self._run_locked(lambda: file.save(key, (name, *code, symbols)))
+            return library
 
         def save_overload(self, signature: Any, compiled: Any) -> None:
             """Write a compiled version when that is safe."""
