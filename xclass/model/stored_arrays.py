@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 
 from ..array_types import AnyArray, Int32s, UInt8s, UInt32s
 from ..errors import ModelError
-from ..kernels.jit import bare
+from ..kernels.jit import bare, inlined
 from ..system.printable import short_repr
 
 PIECE = 1 << 18  # rows to restore at a time
@@ -44,16 +44,31 @@ def mark(words: UInt32s, step: int, width: int, slots: int, bitmap: UInt8s) -> i
     """
     count = 0
     for i in range(len(bitmap)):
-        byte = bitmap[i]
-        for slot in range(8 * i, min(8 * i + 8, slots)):
-            word = words[slot * step]
-            if width == 2:
-                word |= words[slot * step + 1]
-            byte |= np.uint8(word != 0) << np.uint8(7 - slot % 8)
-        bitmap[i] = byte
+        byte, at = bitmap[i], 8 * i * step
+        if 8 * i + 8 <= slots and not _any_word(words, at, step, width):  # most of a table is often empty
+            if byte == 0:
+                continue
+        else:
+            for slot in range(8 * i, min(8 * i + 8, slots)):
+                word = words[slot * step]
+                if width == 2:
+                    word |= words[slot * step + 1]
+                byte |= np.uint8(word != 0) << np.uint8(7 - slot % 8)
+            bitmap[i] = byte
         for k in range(8):
             count += int(byte >> np.uint8(k) & 1)
     return count
+
+
+@inlined
+def _any_word(words: UInt32s, at: int, step: int, width: int) -> bool:
+    """Return whether one of the words of eight slots, the first of them at `at`, is not zero."""
+    found = words[at] | words[at + step] | words[at + 2 * step] | words[at + 3 * step]
+    found |= words[at + 4 * step] | words[at + 5 * step] | words[at + 6 * step] | words[at + 7 * step]
+    if width == 2:
+        for k in range(8):
+            found |= words[at + k * step + 1]
+    return found != 0
 
 
 @bare
