@@ -16,7 +16,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("vw",),
     ("workspace",),
     ("cli", "ray"),
-    ("cluster", "comparison"),
+    ("cluster", "comparison", "report"),
     ("run", "sklearn"),
     ("estimators", "merging"),
     ("river",),

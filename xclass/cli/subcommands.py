@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from . import compare, merge
+from . import compare, merge, report
 
 
 class Subcommand(NamedTuple):
@@ -29,5 +29,8 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Subcommand(
         "compare", "test whether runs differ in their errors", compare.USAGE, compare.INTRO,
         compare.run,
+    ),
+    Subcommand(
+        "report", "describe a model and its errors as an HTML page", report.USAGE, report.INTRO, report.run
     ),
 )  # fmt: skip

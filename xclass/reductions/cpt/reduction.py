@@ -56,6 +56,7 @@ from ..core.base import (
     WordTable,
 )
 from ..core.calibration import Report
+from ..core.class_counts import CountsClasses
 from ..core.contract import BatchTask, empty_task
 from ..core.merging import Mergeable, Sources
 from ..core.result import Result
@@ -136,7 +137,7 @@ class _Plan(NamedTuple):
 
 
 class ProbabilityTree(
-    Learner, Previews, TreeViewable, ExplainsProposals, Explains, HasWords, Mergeable, TreesInParts
+    Learner, Previews, TreeViewable, ExplainsProposals, Explains, HasWords, CountsClasses, Mergeable, TreesInParts
 ):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
@@ -598,6 +599,7 @@ class ProbabilityTree(
         if self.search:
             right = task.prediction == task.batch.label
             task.loss = label_arrays.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
+            task.opened = predictions.opened.sum(axis=0)
             self.report.add_searches(predictions.opened, predictions.gap)
             self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:
@@ -631,6 +633,14 @@ class ProbabilityTree(
     def classes_seen(self) -> int:
         """Return the number of classes in the first tree."""
         return int(np.count_nonzero(self.members[0].tree.key))
+
+    def class_counts(self) -> tuple[Int64s, Float64s] | None:
+        """Return the weight of the learned examples of each class, which the index counts, or None without one."""
+        if self.index is None:
+            return None
+        index = self.index.index
+        size = int(index.size[0])
+        return index.label[:size], index.weight[:size]
 
     def can_learn(self, label: Int64s) -> Bools:
         """Return whether every tree has a leaf of each label."""

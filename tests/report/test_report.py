@@ -1,0 +1,327 @@
+"""`xclass report`: its figures against the run's own files, the page as HTML, and the messages."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections import Counter
+
+import numpy as np
+import pages
+import pytest
+from command import learn, xclass
+
+import xclass as library
+from xclass.report import contents, failing, frequencies, outcomes, tree
+
+pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed: nothing is drawn")
+
+SECTIONS = [
+    "Which classes fail, why, and what would help", "Where the errors come from", "Error by class frequency",
+    "Most confused pairs", "Calibration", "Most uncertain examples", "Slowest examples", "Learning curve", "The tree",
+    "Weight tables", "Options and versions",
+]  # fmt: skip
+REDUCTIONS = ("oaa", "recall_tree", "log_multi", "ect", "random_tree", "cpt", "softmax_tree")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return pages.write(tmp_path_factory.mktemp("files"))
+
+
+def request(files, **more):
+    """A request for a report on the test data."""
+    asked = contents.Request(str(files.model), (str(files.test),), (), None, "auto", None, 10, 5)
+    return asked._replace(**more)
+
+
+@pytest.fixture(scope="module")
+def learner(files):
+    with library.load(files.model) as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def collected(files, learner):
+    return contents.collect(learner, request(files))
+
+
+@pytest.fixture(scope="module")
+def tested(files, learner):
+    return outcomes.measure(learner, [str(files.test)], "auto", None)
+
+
+@pytest.fixture(scope="module")
+def page(files):
+    path = files.model.with_suffix(".html")
+    result = learn("report", "-i", files.model, "-d", files.test, "--curve", files.curve, "-o", path)
+    assert result.err == f"{path}: {path.stat().st_size / 1e6:.1f} MB, open it in a browser\n"
+    return pages.Elements(path.read_text(encoding="utf-8"))
+
+
+# -- figures
+
+
+def test_the_errors_are_those_of_the_run(files, collected, tmp_path):
+    learn(
+        "-d", files.test, "-t", "-i", files.model, "--per_class", tmp_path / "c.csv", "--summary", tmp_path / "s.json",
+        "--top_k", outcomes.LISTED, "--calibration", tmp_path / "k.tsv", "--quiet",
+    )  # fmt: skip
+    summary = json.loads((tmp_path / "s.json").read_text())
+    errors = collected.errors
+    assert errors.error == pytest.approx(summary["average_loss"])
+    assert errors.examples == summary["examples"] and errors.weight == summary["labelled_weight"]
+    assert errors.list_error == pytest.approx(summary["figures"]["top_k_error"])
+    assert errors.log_loss == pytest.approx(summary["figures"]["log_loss"], rel=1e-5)
+    with open(tmp_path / "c.csv", encoding="utf-8") as file:
+        rows = {row["class"]: row for row in csv.DictReader(file)}
+    assert sum(one.facts.errors > 0 for one in errors.failing) == len(errors.failing) > 3
+    for one in errors.failing:
+        name = collected.name(one.facts.label)
+        row = rows["unknown" if "does not know" in name else name]
+        assert one.facts.errors == float(row["errors"]) and one.facts.examples == float(row["weight"])
+        assert one.facts.confused[0][1] == float(row["confused"])
+        if row["precision"]:
+            assert one.facts.right / one.facts.answers == pytest.approx(float(row["precision"]), abs=1e-6)
+    assert [one.facts.errors for one in errors.failing] == sorted(
+        (float(r["errors"]) for r in rows.values()), reverse=True
+    )[: len(errors.failing)]
+
+
+def test_the_counts_in_the_model_are_those_of_the_training_data(files, learner, tested):
+    counted = Counter(line.split()[0] for line in files.train.read_text(encoding="utf-8").splitlines())
+    by_model = frequencies.find(learner, [], "auto", None, tested)
+    by_data = frequencies.find(learner, [str(files.train)], "auto", None, tested)
+    by_test = frequencies.find(learner, [], "auto", None, None)
+    assert (by_model.source, by_data.source, by_test.source) == ("model", "training data", "model")
+    for known in (by_model, by_data):
+        names = [outcomes.name_of(learner, label) for label in known.label.tolist()]
+        assert dict(zip(names, known.examples.tolist(), strict=True)) == counted
+    assert by_data.of(np.array([10**6])).tolist() == [0]
+
+
+def test_bins_and_causes_divide_the_errors(learner, tested, collected):
+    errors = float(tested.weight[tested.wrong].sum())
+    assert sum(one.errors for one in collected.errors.bins) == errors > 0
+    assert sum(one.examples for one in collected.errors.bins) == tested.weight.sum()
+    assert sum(one.errors for one in collected.errors.causes) == errors
+    assert [(one.low, one.high) for one in collected.errors.bins] == [(0, 0), (1, 1), (17, 32)]
+    assert collected.errors.bins[1].classes == pages.RARE
+    assert collected.errors.causes[0].name == "class never seen" and collected.errors.causes[0].errors == 1
+
+
+def test_pairs_are_counted_in_both_directions(tested, collected):
+    counts = Counter(zip(tested.label.tolist(), tested.answer.tolist(), strict=True))
+    pairs = failing.confused_pairs(tested, 1000)
+    assert {(one.label, one.answer): one.often for one in pairs} == {
+        pair: n for pair, n in counts.items() if pair[0] != pair[1]
+    }
+    assert all(one.reverse == counts[one.answer, one.label] for one in pairs)
+    assert [one.often for one in pairs] == sorted((one.often for one in pairs), reverse=True)
+
+
+def test_calibration_is_that_of_plain_sums(tested, collected):
+    measured = collected.errors.calibration
+    p, right = tested.answer_probability.astype(float), ~tested.wrong
+    expected = 0.0
+    for one in measured.bins:
+        chosen = (p >= one.low) & (p < one.high + (one.high == 1.0))
+        assert one.weight == chosen.sum()
+        assert one.observed == pytest.approx(right[chosen].mean()) and one.forecast == pytest.approx(p[chosen].mean())
+        expected += abs(right[chosen].sum() - p[chosen].sum()) / len(p)
+    assert measured.error == pytest.approx(expected)
+
+
+def test_shown_examples_are_the_lines_of_the_data(files, collected, tested):
+    lines = files.test.read_text(encoding="utf-8").splitlines()
+    errors = collected.errors
+    shown = [*errors.slowest, *errors.uncertain, *(line for one in errors.failing for line in one.lines)]
+    for one in shown:
+        path, _, number = one.place.rpartition(":")
+        assert path == "test.vw" and lines[int(number) - 1] == one.text
+        at = int(number) - 1
+        assert (one.label, one.answer) == (tested.label[at], tested.answer[at])
+        assert one.listed[0].label == one.answer
+        assert one.listed[0].probability == pytest.approx(one.answer_probability, abs=1e-5)
+    assert [one.features * one.steps for one in errors.slowest] == sorted(tested.work.tolist(), reverse=True)[:10]
+    lowest = sorted(tested.answer_probability.tolist())[:10]
+    assert [one.answer_probability for one in errors.uncertain] == pytest.approx(lowest)
+    assert all(one.microseconds > 0 for one in errors.slowest)
+
+
+def test_reasons_sum_to_what_speaks_for_the_answer(collected, learner, files):
+    explained = [one.lines[0] for one in collected.errors.failing if one.lines[0].reasons]
+    assert len(explained) == len(collected.errors.failing)
+    for one in explained:
+        assert one.reasons[0].name == collected.name(one.answer)
+        assert one.reasons[0].instead and all(share > 0 for _, share in one.reasons[0].instead)
+
+
+def test_the_tree_has_every_class_once_and_its_errors(collected, learner, tested):
+    shown = collected.tree
+    root = shown.nodes[0]
+    assert (root.classes, root.examples) == (pages.CLASSES, 8 * pages.CLASSES)
+    known = tested.label <= pages.CLASSES
+    assert root.errors == (tested.wrong & known).sum()
+    for node in shown.nodes:
+        if node.children:
+            children = [shown.nodes[child] for child in node.children]
+            assert sum(child.classes for child in children) == node.classes
+            assert sum(child.errors for child in children) == node.errors
+            assert all(child.level == node.level + 1 for child in children)
+    assert max(node.level for node in shown.nodes) == 4 and shown.trees == len(learner.reduction.members)
+    short = tree.measure(learner.reduction, 2, None, None)
+    assert [node.is_cut for node in short.nodes] == [False, True, True]
+
+
+def test_the_curve_of_the_test_data_ends_at_the_test_error(collected, files, learner):
+    along = collected.curve
+    assert not along.is_training and along.average[-1] == pytest.approx(collected.errors.error)
+    read = contents.collect(learner, request(files, data=(), curve=str(files.curve))).curve
+    with open(files.curve, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert read.is_training
+    assert read.average[-1] == float(rows[-1]["average_loss"]) and read.examples[-1] == float(rows[-1]["examples"])
+
+
+def test_tables_have_the_occupancy_of_the_summary(collected, files):
+    line = next(
+        line for line in learn("-d", files.test, "-t", "-i", files.model).err.splitlines() if "weights in use" in line
+    )
+    used, size = (int(word) for word in re.findall(r"\d+", line)[:2])
+    assert sum(one.used for one in collected.tables) == used and sum(one.size for one in collected.tables) == size
+
+
+# -- the page
+
+
+def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(page):
+    assert page.unclosed == []
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in page.tags:
+        assert tag not in ("iframe", "object", "embed", "img", "base")
+        for name in ("src", "href", "xlink:href", "action"):
+            target = attributes.get(name)
+            assert target is None or target.startswith("data:,") or target.removeprefix("#") in ids, target
+        for target in (attributes.get("aria-labelledby") or "").split():
+            assert target in ids
+        assert not any(name.startswith("on") for name in attributes)
+    assert dict(page.tags)["html"] == {"lang": "en"}
+    assert page.headings == SECTIONS
+
+
+def test_names_and_lines_are_text_and_no_markup(page):
+    assert pages.HOSTILE in page.text
+    assert "<script>alert(1)</script>" in page.text
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert not any(tag == "b" and attributes for tag, attributes in page.tags)
+
+
+def test_the_page_answers_which_classes_fail_why_and_what_helps(page, collected):
+    assert page.text.count(" Try: ") >= len(collected.errors.failing)
+    for one in collected.errors.failing:
+        for finding in one.findings:
+            assert finding.reason in page.text and finding.advice in page.text
+
+
+def test_two_reports_differ_in_times_only(files, tmp_path):
+    texts = []
+    for name in ("a.html", "b.html"):
+        learn("report", "-i", files.model, "-d", files.test, "-o", tmp_path / name, "--quiet")
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        texts.append(re.sub(r'(data-name="microseconds alone"><div>)[\d,]+', r"\1", text))
+    assert texts[0] == texts[1]
+
+
+def test_without_data_the_report_is_about_the_model(files, tmp_path):
+    learn("report", "-i", files.model, "-o", tmp_path / "r.html", "--quiet")
+    text = pages.Elements((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert text.headings == SECTIONS[-3:] and text.unclosed == []
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_every_reduction_has_a_report(reduction, tmp_path):
+    files = pages.write(tmp_path, f"--{reduction}", pages.CLASSES, numbers=True)
+    learn("report", "-i", files.model, "-d", files.test, "-o", tmp_path / "r.html", "--quiet")
+    page = pages.Elements((tmp_path / "r.html").read_text(encoding="utf-8"))
+    error = re.search(r"average loss = ([\d.]+)", learn("-d", files.test, "-t", "-i", files.model).err)[1]
+    assert f"Test error {100 * float(error):.1f} %" in page.text
+    assert page.headings == [heading for heading in SECTIONS if heading in page.headings] and page.unclosed == []
+    assert len(page.headings) >= len(SECTIONS) - 1  # a softmax tree has few weights here, and so no large table
+
+
+def test_csv_and_weights(tmp_path):
+    (tmp_path / "d.csv").write_text("label,text\n" + "sun,warm dry\nrain,cold wet\n" * 20, encoding="utf-8")
+    (tmp_path / "w.vw").write_text("sun 3 | cold wet\nrain 1 | cold wet\n| cold\n", encoding="utf-8")
+    learn("-d", tmp_path / "d.csv", "-f", tmp_path / "m", "-b", 16, "--quiet")
+    learn(
+        "report", "-i", tmp_path / "m", "-d", tmp_path / "d.csv", "-o", tmp_path / "r.html", "--label_column", "label"
+    )
+    assert "No test example was predicted wrongly." in (tmp_path / "r.html").read_text(encoding="utf-8")
+    learn("report", "-i", tmp_path / "m", "-d", tmp_path / "w.vw", "-o", tmp_path / "r.html", "--format", "vw")
+    text = pages.Elements((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert "Numbers of examples are sums of their weights." in text
+
+
+# -- messages
+
+
+def refusal(*args) -> tuple[int, str]:
+    """The status of a command that fails, and its message, which is no traceback."""
+    result = xclass("report", *args)
+    assert result.status in (1, 2) and "Traceback" not in result.err
+    return result.status, result.err
+
+
+def test_help():
+    result = learn("report", "--help")
+    assert result.out.startswith("Usage: xclass report -i MODEL") and "--tree_levels" in result.out
+
+
+def test_wrong_words_are_refused(files, tmp_path):
+    out = tmp_path / "r.html"
+    assert refusal("-o", out) == (2, f"xclass: there is no model; give -i MODEL; usage: {usage()}\n")
+    assert "there is no file for the page; give -o FILE" in refusal("-i", files.model)[1]
+    assert "give data as -d more.vw" in refusal("-i", files.model, "-o", out, "more.vw")[1]
+    assert "would write over" in refusal("-i", files.model, "-d", files.test, "-o", files.test)[1]
+    assert "did you mean --curve?" in refusal("-i", files.model, "-o", out, "--curv", "x")[1]
+    assert "the report cannot be written there" in refusal("-i", files.model, "-o", tmp_path / "no" / "r.html")[1]
+    assert not out.exists()
+
+
+def usage() -> str:
+    """The usage line of the subcommand."""
+    from xclass.cli import report
+
+    return report.USAGE
+
+
+def test_files_that_cannot_be_used_are_refused(files, tmp_path):
+    out = tmp_path / "r.html"
+    (tmp_path / "unlabelled.vw").write_text("| a b\n| c\n", encoding="utf-8")
+    status, message = refusal("-i", files.model, "-d", tmp_path / "unlabelled.vw", "-o", out)
+    assert status == 1 and "none of 2 examples has a label with a weight above 0" in message
+    assert "no such file" in refusal("-i", tmp_path / "none", "-o", out)[1].lower()
+    assert "no such file" in refusal("-i", files.model, "-d", tmp_path / "none", "-o", out)[1].lower()
+    for text, words in (
+        ("a,b\n1,2\n", "the first line is 'a,b'"),
+        (files.curve.read_text().splitlines()[0] + "\n1,x\n", ":2: the row '1,x' is damaged"),
+        (files.curve.read_text().splitlines()[0] + "\n", "there are no rows with a loss"),
+    ):
+        (tmp_path / "c.csv").write_text(text, encoding="utf-8")
+        assert words in refusal("-i", files.model, "--curve", tmp_path / "c.csv", "-o", out)[1]
+    (tmp_path / "c.csv").write_bytes(b"\xff\xfe")
+    assert "this is no table of text" in refusal("-i", files.model, "--curve", tmp_path / "c.csv", "-o", out)[1]
+    (tmp_path / "n.vw").write_text("0.5 | a\n1.5 | b\n", encoding="utf-8")
+    learn("-d", tmp_path / "n.vw", "-f", tmp_path / "n.bin", "--loss_function", "squared", "--quiet")
+    assert "the model predicts numbers" in refusal("-i", tmp_path / "n.bin", "-o", out)[1]
+    assert not out.exists()
+
+
+def test_without_matplotlib_a_message_says_how_to_install_it(files, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    status, message = refusal("-i", files.model, "-o", tmp_path / "r.html")
+    assert status == 2 and "pip install 'matplotlib>=3.8'" in message

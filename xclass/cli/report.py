@@ -1,0 +1,103 @@
+"""Execute `xclass report`, which describes a model and its errors as one HTML page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..options import words as option_words
+from ..options.declare import option, options_of
+from ..text.text_format import FORMATS
+from . import option_text
+
+USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE"
+INTRO = (
+    "Write a report on a model as one HTML page that loads nothing from elsewhere. With labelled data (-d) it shows "
+    "which classes fail most, why, and what would help; the error by class frequency; the most confused classes; the "
+    "calibration; and the slowest and most uncertain examples. It also shows the learning curve, the tree, the weight "
+    "tables, and the options. It needs matplotlib (extra plot)."
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the options of the subcommand."""
+
+    initial_regressor: str | None = option(
+        "the model", flags=("-i", "--initial_regressor"), metavar="FILE", read=True
+    )  # fmt: skip
+    data: tuple[str, ...] = option(
+        "labelled data that the model has not learned from", flags=("-d", "--data"), metavar="FILE", repeated=True,
+        read=True,
+    )  # fmt: skip
+    output: str | None = option("write the page to this file", flags=("-o", "--output"), metavar="FILE")
+    train: tuple[str, ...] = option(
+        "the training data, in which the examples of each class are counted", metavar="FILE", repeated=True, read=True,
+        default_text="the counts in the model, if it has some",
+    )  # fmt: skip
+    curve: str | None = option(
+        "the learning curve that --curve has written while the model was trained", metavar="FILE", read=True,
+        default_text="the error along the data of -d",
+    )  # fmt: skip
+    format: str = option("format of the data", default="auto", choices=FORMATS)
+    label_column: str | None = option("column of the label in a CSV file", metavar="NAME")
+    top: int = option(
+        "number of classes that fail most, and of examples of each kind", kind=int, default=10, minimum=1,
+        maximum=1000, metavar="N",
+    )  # fmt: skip
+    tree_levels: int = option(
+        "number of levels of the tree", kind=int, default=5, minimum=1, maximum=8, metavar="N"
+    )  # fmt: skip
+    quiet: bool = option("print nothing unless there is an error", kind=bool)
+
+
+def run(words: Sequence[str]) -> int:
+    """Write a report as the words after `xclass report` say, and return the exit status.
+
+    Raises
+    ------
+    UsageError
+        if the words are not understood, or matplotlib is not installed.
+    ModelError
+        if the model cannot be read, or predicts numbers.
+    DataError
+        if a file cannot be read or written.
+    """
+    declared = options_of(Options)
+    if {"-h", "--help"} & set(words):
+        print(option_text.of_subcommand(USAGE, INTRO, declared))
+        return 0
+    given, others = option_words.read(declared, words)
+    if others:
+        raise UsageError(f"{others[0]!r} belongs to no option; give data as -d {others[0]}; usage: {USAGE}")
+    options = Options(**given)
+    model, path = options.initial_regressor, options.output
+    if not model:
+        raise UsageError(f"there is no model; give -i MODEL; usage: {USAGE}")
+    if not path:
+        raise UsageError(f"there is no file for the page; give -o FILE; usage: {USAGE}")
+
+    from ..report import contents, figures, page
+    from ..run.report.console import Console
+    from ..system import output_file
+
+    request = contents.Request(
+        model, options.data, options.train, options.curve, options.format, options.label_column, options.top,
+        options.tree_levels,
+    )  # fmt: skip
+    for other in contents.files(request):
+        if os.path.realpath(other) == os.path.realpath(path):
+            raise UsageError(f"-o {path} would write over {other}, which is read; give another file")
+    output_file.check_writable(path, "the report")
+    figures.check_installed()
+
+    from ..api import learner as api
+
+    with api.load(model) as learner:
+        collected = contents.collect(learner, request)
+    output_file.replace(path, "the report", list(page.write(collected)))
+    size = os.path.getsize(path) / 1e6
+    Console(options.quiet).info(f"{path}: {size:.1f} MB, open it in a browser")
+    return 0

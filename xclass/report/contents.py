@@ -1,0 +1,215 @@
+"""Collect everything that the report shows, before any of it is drawn."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import __version__
+from ..api import configuration
+from ..api.learner import Learner
+from ..errors import ModelError
+from ..system import processors
+from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, tree
+from .advice import Finding
+from .calibration import Calibration
+from .curve import Curve
+from .examples import Shown
+from .failing import Cause, Failing, Pair
+from .frequencies import Bin, Frequencies
+from .occupancy import Table
+from .outcomes import NOT_KNOWN, Outcomes
+from .tree import Tree
+
+LINES_OF_CLASS = 3  # wrong lines that are shown for a class
+PAIRS = 15
+
+
+class Request(NamedTuple):
+    """Hold what the user has asked for."""
+
+    model: str  # path of the model file
+    data: tuple[str, ...]  # test data
+    training: tuple[str, ...]  # training data
+    curve: str | None  # learning curve of the training run
+    format: str
+    label_column: str | None
+    top: int  # number of classes, and of examples of each kind
+    levels: int  # of the tree
+
+
+class FailingClass(NamedTuple):
+    """Hold a class with many errors, the findings about it, and some of its wrong lines."""
+
+    facts: Failing
+    findings: list[Finding]
+    lines: list[Shown]
+
+
+class Errors(NamedTuple):
+    """Hold what the test data have shown."""
+
+    examples: int
+    weight: float
+    error: float
+    classes: int  # number of classes among the labels
+    list_error: float | None  # share of the examples whose label is not among the first listed classes
+    log_loss: float | None  # of the labels with a probability
+    without_probability: int  # labels without a probability, which the log loss leaves out
+    failing: list[FailingClass]
+    causes: list[Cause]
+    bins: list[Bin]
+    source: str  # of the frequencies
+    pairs: list[Pair]
+    calibration: Calibration | None
+    slowest: list[Shown]
+    uncertain: list[Shown]
+    steps: str  # what the steps of an example are
+
+
+class Contents(NamedTuple):
+    """Hold the contents of a report."""
+
+    request: Request
+    name: Callable[[int], str]  # text of a class
+    reduction: str
+    learned: int  # examples learned
+    classes: int
+    model_bytes: int
+    training_error: float | None  # error of the predictions made before learning; None if not known
+    errors: Errors | None  # None without test data
+    curve: Curve | None
+    tree: Tree | None
+    tables: list[Table]
+    options: dict[str, Any]
+    given: frozenset[str]
+    versions: dict[str, str]
+
+
+def collect(learner: Learner, request: Request) -> Contents:
+    """Return the contents of a report.
+
+    Parameters
+    ----------
+    learner : the model; it does not change
+    request : the files, and how much to show
+
+    Raises
+    ------
+    ModelError
+        if the model does not predict classes.
+    DataError
+        if a file cannot be read or has no labels.
+    """
+    if learner.config.reduction.labels != "multiclass":
+        raise ModelError(
+            f"{request.model}: the model predicts numbers, and a report is about classes; give a model of another "
+            "reduction"
+        )
+    read_curve = None if request.curve is None else curve.read(request.curve)
+    tested = None
+    if request.data:
+        tested = outcomes.measure(learner, request.data, request.format, request.label_column)
+    known = frequencies.find(learner, request.training, request.format, request.label_column, tested)
+
+    def name(label: int) -> str:
+        return outcomes.name_of(learner, label)
+
+    found_errors = None
+    if tested is not None and known is not None:
+        found_errors = _errors(learner, request, tested, known, name)
+    if read_curve is None and tested is not None:
+        read_curve = curve.along(tested)
+    classes = learner.classes
+    return Contents(
+        request=request,
+        name=name,
+        reduction=configuration.chosen_name(learner.config),
+        learned=learner.examples,
+        classes=classes if isinstance(classes, int) else len(classes or ()),
+        model_bytes=os.path.getsize(request.model),
+        training_error=learner.average_loss,
+        errors=found_errors,
+        curve=read_curve,
+        tree=tree.measure(learner.reduction, request.levels, known, tested),
+        tables=occupancy.measure(learner.reduction),
+        options={name: value for name, value in sorted(learner.config.stored().items()) if name != "named_labels"},
+        given=learner.config.given,
+        versions=versions(),
+    )
+
+
+def _errors(
+    learner: Learner, request: Request, tested: Outcomes, known: Frequencies, name: Callable[[int], str]
+) -> Errors:
+    """Return what the test data have shown."""
+    bins = frequencies.bins(tested, known)
+    compared = bool((tested.proposed != NOT_KNOWN).any())
+    setting = advice.Setting(
+        bins=bins if known.is_training else [],
+        features=float(tested.features.mean()),
+        proposes=compared,
+        is_online=learner.config.reduction.name != "softmax_tree",
+        name=name,
+    )
+    worst = failing.worst(tested, known, request.top)
+    slow, uncertain = examples.slowest(tested, request.top), examples.most_uncertain(tested, request.top)
+    of_class = {facts.label: facts.sample[:LINES_OF_CLASS].tolist() for facts in worst}
+    explained = {numbers[0] for numbers in of_class.values() if numbers}
+    chosen = {*slow, *uncertain, *(number for numbers in of_class.values() for number in numbers)}
+    shown = examples.read(
+        learner, request.data, request.format, request.label_column, tested, chosen, set(slow), explained
+    )
+    weight = tested.weight
+    p = tested.label_probability.astype(np.float64)
+    has_p = ~np.isnan(p) & (weight > 0)
+    log_loss = float(np.average(-np.log(np.maximum(p[has_p], 1e-300)), weights=weight[has_p])) if has_p.any() else None
+    total = float(weight.sum())
+    in_list = None if (tested.place == NOT_KNOWN).any() else float(weight[tested.place > 0].sum())
+    opened = bool((tested.steps > 1).any())
+    return Errors(
+        examples=len(weight),
+        weight=total,
+        error=float(weight[tested.wrong].sum()) / total,
+        classes=len(np.unique(tested.label)),
+        list_error=None if in_list is None else 1.0 - in_list / total,
+        log_loss=log_loss,
+        without_probability=int((np.isnan(p) & (weight > 0)).sum()) if log_loss is not None else 0,
+        failing=[
+            FailingClass(facts, advice.findings(facts, setting), [shown[i] for i in of_class[facts.label]])
+            for facts in worst
+        ],
+        causes=failing.causes(tested, known),
+        bins=bins,
+        source=known.source,
+        pairs=failing.confused_pairs(tested, PAIRS),
+        calibration=calibration.measure(tested),
+        slowest=[shown[i] for i in slow],
+        uncertain=[shown[i] for i in uncertain],
+        steps="nodes opened in trees and classes compared" if opened else "",
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the programs that made the report, and the machine."""
+    import matplotlib  # takes time, and is needed by now
+    import numba
+
+    system = os.uname()
+    return {
+        "xclass": __version__,
+        "Python": ".".join(map(str, sys.version_info[:3])),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "matplotlib": matplotlib.__version__,
+        "machine": f"{system.sysname} {system.release} {system.machine}, {processors.count()} processors",
+    }
+
+
+def files(request: Request) -> Sequence[str]:
+    """Return all files that are read."""
+    return [request.model, *request.data, *request.training, *([request.curve] if request.curve else [])]

@@ -1,0 +1,157 @@
+"""Read the examples that the report shows once more, and predict, time and explain each of them alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..api.learner import Learner
+from ..data import batch_ops, class_names
+from ..data.batch import Batch
+from ..reductions.core.base import Explains
+from . import outcomes
+from .outcomes import Outcomes
+
+REPEATS = 5  # predictions of an example, of which the fastest is reported
+MOST_TEXT = 300  # characters of a line that are shown
+SHARES = 6  # features that are listed for a class
+
+
+class Listed(NamedTuple):
+    """Hold a class in the list of an example."""
+
+    label: int
+    probability: float
+
+
+class Reason(NamedTuple):
+    """Hold what a score is the sum of, for one class of an example."""
+
+    name: str
+    score: float | None  # None if the class was not compared
+    shares: list[tuple[str, float]]  # the largest ones: features, and what each adds to the score
+    instead: list[tuple[str, float]]  # of the answer: what speaks for it most, rather than for the label
+
+
+class Shown(NamedTuple):
+    """Hold an example that the report shows."""
+
+    place: str  # file and line
+    text: str  # the line, perhaps cut
+    label: int
+    answer: int
+    label_probability: float  # NaN if not known
+    answer_probability: float  # NaN if not known
+    features: int
+    steps: int
+    microseconds: float  # fastest of REPEATS predictions of this example alone; NaN if it was not timed
+    listed: list[Listed]  # the most probable classes
+    reasons: list[Reason]  # of the answer and of the label, if the example was to be explained
+
+
+def slowest(tested: Outcomes, most: int) -> list[int]:
+    """Return the numbers of the examples with the most work, see `Outcomes.work`."""
+    numbers: list[int] = tested.number[np.lexsort((tested.number, -tested.work))[:most]].tolist()
+    return numbers
+
+
+def most_uncertain(tested: Outcomes, most: int) -> list[int]:
+    """Return the numbers of the examples whose answers have the lowest probability; none without probabilities."""
+    known = np.flatnonzero(~np.isnan(tested.answer_probability))
+    order = np.lexsort((tested.number[known], tested.answer_probability[known]))
+    numbers: list[int] = tested.number[known[order[:most]]].tolist()
+    return numbers
+
+
+def read(
+    learner: Learner,
+    paths: Sequence[str],
+    format: str,
+    column: str | None,
+    tested: Outcomes,
+    chosen: Collection[int],
+    timed: Collection[int],
+    explained: Collection[int],
+) -> dict[int, Shown]:
+    """Return examples by their number.
+
+    Parameters
+    ----------
+    learner : the model; it does not change
+    paths, format, column : the data, see `outcomes.batches`
+    tested : their outcomes
+    chosen : numbers of the examples to return
+    timed, explained : those among them whose prediction is timed, or explained
+    """
+    learner.reduction.want(outcomes.wanted(learner))
+    numbers = np.array(sorted(chosen), np.int64)
+    shown: dict[int, Shown] = {}
+    seen = 0
+    for path, batch in outcomes.batches(learner, paths, format, column):
+        here = numbers[(numbers >= seen) & (numbers < seen + batch.n)]
+        for number in here.tolist():
+            row = np.array([number - seen])
+            line = f"{path if len(paths) > 1 else os.path.basename(path)}:{int(batch.line[row[0]])}"
+            own = batch_ops.pick([(batch, row)], lines=True)
+            shown[number] = _shown(learner, own, line, tested, number, number in timed, number in explained)
+        seen += batch.n
+        if len(shown) == len(numbers):
+            break
+    return shown
+
+
+def _shown(
+    learner: Learner, batch: Batch, place: str, tested: Outcomes, number: int, is_timed: bool, is_explained: bool
+) -> Shown:
+    """Return the only example of a batch as the report shows it."""
+    at = int(np.searchsorted(tested.number, number))
+    times = []
+    for _ in range(REPEATS if is_timed else 1):
+        begin = time.perf_counter()
+        (task,) = outcomes.predicted(learner, batch)
+        times.append(time.perf_counter() - begin)
+    lists = task.class_lists
+    listed = []
+    if lists is not None:
+        pairs = zip(lists.labels.tolist(), lists.scores.tolist(), strict=True)
+        listed = [Listed(label, float(p)) for label, p in pairs if label > 0]
+    text = batch.text.tobytes().decode("utf-8", "surrogateescape").rstrip("\r\n")
+    return Shown(
+        place=place,
+        text=text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + " …",
+        label=int(tested.label[at]),
+        answer=int(tested.answer[at]),
+        label_probability=float(tested.label_probability[at]),
+        answer_probability=float(tested.answer_probability[at]),
+        features=int(tested.features[at]),
+        steps=int(tested.steps[at]),
+        microseconds=min(times) * 1e6 if is_timed else float("nan"),
+        listed=listed,
+        reasons=_reasons(learner, batch) if is_explained else [],
+    )
+
+
+def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
+    """Return what the scores of the answer and of the label of the only example of a batch are sums of."""
+    if not isinstance(learner.reduction, Explains):
+        return []
+    label = int(batch.label[0])
+    known = label != class_names.UNKNOWN and (learner.names.class_list is None or label <= len(learner.names.names))
+    y = [None if not known else label if learner.names.class_list is None else learner.names.names[label - 1]]
+    (explanation,) = learner.explain_many(batch, k=1, y=y)
+    of_class = [
+        {f"{share.part}: {share.name}" if share.part else share.name: share.share for share in one.shares}
+        for one in explanation.classes
+    ]
+    rather = dict(of_class[0]) if of_class else {}
+    for name, share in of_class[1].items() if len(of_class) > 1 else ():
+        rather[name] = rather.get(name, 0.0) - share
+    instead = sorted(((name, share) for name, share in rather.items() if share > 0), key=lambda pair: -pair[1])
+    return [
+        Reason(str(one.label), one.score, list(shares.items())[:SHARES], instead[:SHARES] if number == 0 else [])
+        for number, (one, shares) in enumerate(zip(explanation.classes, of_class, strict=True))
+    ]

@@ -1,0 +1,153 @@
+"""Find the classes with the most errors, and collect for each of them the facts that tell why it fails."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..array_types import Bools, Float64s, Int32s, Int64s
+from ..data import class_names
+from .frequencies import Frequencies
+from .outcomes import NOT_KNOWN, Outcomes
+
+MOST_CONFUSED = 3  # wrong answers that are listed for a class
+
+
+class Failing(NamedTuple):
+    """Hold the facts about a class; numbers of examples are sums of their weights."""
+
+    label: int  # class
+    examples: float  # test examples with this label
+    errors: float  # those that were predicted wrongly
+    answers: float  # test examples whose answer is this class
+    right: float  # those of them that have this label
+    trained: float | None  # training examples, None if not known
+    confused: list[tuple[int, float, float]]  # wrong answers: class, how often, and how often in the other direction
+    wrong_answers: int  # number of different wrong answers
+    in_list: float | None  # errors whose label is among the first listed classes, None if not known
+    not_proposed: float | None  # errors whose label was not compared, None if not known
+    features: float  # mean number of features of the errors
+    sureness: float | None  # mean probability of the wrong answers, None if not known
+    sample: Int64s  # int64[...], wrong examples by their number, the surest answers first
+
+
+class Pair(NamedTuple):
+    """Hold a label and a wrong answer that occurs with it."""
+
+    label: int
+    answer: int
+    often: float  # weight of the examples with this label and this answer
+    examples: float  # weight of the examples with this label
+    reverse: float  # weight of the examples where it is the other way round
+
+
+def worst(tested: Outcomes, known: Frequencies, most: int) -> list[Failing]:
+    """Return the classes with the most errors, the largest error first where numbers are equal.
+
+    Parameters
+    ----------
+    tested : outcomes on the test data
+    known : number of examples of each class
+    most : number of classes
+    """
+    labels, place = np.unique(tested.label, return_inverse=True)
+    examples = np.bincount(place, tested.weight, len(labels))
+    errors = np.bincount(place, tested.weight * tested.wrong, len(labels))
+    order = np.lexsort((labels, examples, -errors))
+    chosen = [j for j in order[:most].tolist() if errors[j] > 0]
+    return [_failing(tested, known, int(labels[j]), place == j) for j in chosen]
+
+
+def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools) -> Failing:
+    """Return the facts about a class whose test examples are `own` (bool[m])."""
+    wrong = np.flatnonzero(own & tested.wrong)
+    weight = tested.weight
+    answered = tested.answer == label
+    answers, place = np.unique(tested.answer[wrong], return_inverse=True)
+    counts = np.bincount(place, weight[wrong], len(answers))
+    first = np.lexsort((answers, -counts))[:MOST_CONFUSED]
+    confused = [
+        (int(answers[j]), float(counts[j]), _weight(tested, (tested.label == answers[j]) & answered))
+        for j in first.tolist()
+    ]
+    sure = tested.answer_probability[wrong].astype(np.float64)
+    is_sure = not np.isnan(sure).any() and weight[wrong].sum() > 0
+    order = np.lexsort((tested.number[wrong], -np.nan_to_num(sure)))
+    return Failing(
+        label=label,
+        examples=float(weight[own].sum()),
+        errors=float(weight[wrong].sum()),
+        answers=float(weight[answered].sum()),
+        right=_weight(tested, own & answered),
+        trained=float(known.of(np.array([label]))[0]) if known.is_training else None,
+        confused=confused,
+        wrong_answers=len(answers),
+        in_list=_sum_if_known(tested.place[wrong], tested.place[wrong] > 0, weight[wrong]),
+        not_proposed=_sum_if_known(tested.proposed[wrong], tested.proposed[wrong] == 0, weight[wrong]),
+        features=float(tested.features[wrong].mean()),
+        sureness=float(np.average(sure, weights=weight[wrong])) if is_sure else None,
+        sample=tested.number[wrong[order]],
+    )
+
+
+def _weight(tested: Outcomes, chosen: Bools) -> float:
+    """Return the weight of the chosen examples (bool[m])."""
+    return float(tested.weight[chosen].sum())
+
+
+def _sum_if_known(values: Int32s, chosen: Bools, weight: Float64s) -> float | None:
+    """Return the weight of the chosen examples, or None if a value is NOT_KNOWN."""
+    return None if (values == NOT_KNOWN).any() else float(weight[chosen].sum())
+
+
+def confused_pairs(tested: Outcomes, most: int) -> list[Pair]:
+    """Return the pairs of a label and a wrong answer that occur most often."""
+    wrong = np.flatnonzero(tested.wrong & (tested.answer > 0))
+    key = (tested.label[wrong].astype(np.uint64) << np.uint64(32)) | tested.answer[wrong].astype(np.uint64)
+    keys, place = np.unique(key, return_inverse=True)
+    counts = np.bincount(place, tested.weight[wrong], len(keys))
+    pairs = []
+    for j in np.lexsort((keys, -counts))[:most].tolist():
+        label, answer = int(keys[j] >> np.uint64(32)), int(keys[j] & np.uint64(2**32 - 1))
+        reverse = _weight(tested, (tested.label == answer) & (tested.answer == label))
+        pairs.append(Pair(label, answer, float(counts[j]), _weight(tested, tested.label == label), reverse))
+    return pairs
+
+
+class Cause(NamedTuple):
+    """Hold a share of all errors that has one cause."""
+
+    name: str
+    errors: float
+    meaning: str
+
+
+def causes(tested: Outcomes, known: Frequencies) -> list[Cause]:
+    """Divide the errors by what went wrong first; the parts add up to all errors."""
+    rest = tested.wrong.copy()
+    parts = []
+
+    def take(chosen: Bools, name: str, meaning: str) -> None:
+        if (rest & chosen).any():
+            parts.append(Cause(name, _weight(tested, rest & chosen), meaning))
+        rest[chosen] = False
+
+    never = tested.label == class_names.UNKNOWN
+    if known.is_training:
+        never |= known.of(tested.label) == 0
+    take(never, "class never seen", "The training data have no example of the class, so it cannot be predicted.")
+    take(
+        tested.proposed == 0,
+        "not compared",
+        "The class was not among those that the trees and the index propose, so its scorer was not asked.",
+    )
+    take(tested.place > 1, "close", "The class is among the first five, but another one is more probable.")
+    take(
+        tested.proposed == 1,
+        "compared, not close",
+        "The scorer of the class was asked, and found other classes more probable.",
+    )
+    take(tested.place == 0, "not close", "The class is not among the first five.")
+    take(np.ones(len(rest), bool), "other class more probable", "Another class was preferred.")
+    return parts

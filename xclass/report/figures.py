@@ -1,0 +1,201 @@
+"""Draw the figures of the report by matplotlib, as SVG that is part of the page.
+
+Text stays text, so that it scales and can be searched. Colours become CSS variables, so that the page can have a light
+and a dark scheme. Figures are as wide as a phone, and the page enlarges them where there is space. No figure contains
+a time or a random number, so that equal contents give equal bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from .calibration import Calibration
+from .curve import Curve
+from .frequencies import Bin
+from .occupancy import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 3.6  # inches of 100 pixels
+ROW, MARGIN = 0.27, 0.95  # inches: height of a bar, and of everything above and below the bars
+COLOURS = {  # what is drawn -> the CSS variable that replaces it
+    "#010203": "--ink", "#010204": "--muted", "#010205": "--line", "#010206": "--first", "#010207": "--second",
+}  # fmt: skip
+INK, MUTED, LINE, FIRST, SECOND = COLOURS
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none", "svg.hashsalt": "xclass", "font.family": "DejaVu Sans", "font.size": 8,
+    "text.parse_math": False, "axes.unicode_minus": True, "axes.edgecolor": MUTED, "axes.labelcolor": INK,
+    "xtick.color": INK, "ytick.color": INK, "text.color": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "grid.color": LINE, "grid.linewidth": 0.8, "axes.grid": True, "axes.axisbelow": True, "lines.linewidth": 1.8,
+    "figure.constrained_layout.use": True,
+}  # fmt: skip
+MISSING = (
+    "xclass report draws its figures by matplotlib, which is not installed; install it by "
+    "pip install 'matplotlib>=3.8', or install xclass with the extra plot"
+)
+
+
+def check_installed() -> None:
+    """Check that matplotlib can be imported.
+
+    Raises
+    ------
+    UsageError
+        if it cannot.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise UsageError(MISSING) from None
+
+
+def _drawn(name: str, title: str, text: str, height: float, draw: Callable[[Axes], None]) -> str:
+    """Return a figure as an `svg` element.
+
+    Parameters
+    ----------
+    name : prefix of the ids in the figure
+    title, text : what a screen reader says
+    height : inches
+    draw : draws on the axes
+    """
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
+        figure = Figure(figsize=(WIDTH, height), dpi=100)
+        FigureCanvasSVG(figure)
+        figure.patch.set_alpha(0)
+        axes = figure.subplots()
+        axes.patch.set_alpha(0)
+        draw(axes)
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    return _inlined(file.getvalue(), name, title, text)
+
+
+def _inlined(svg: str, name: str, title: str, text: str) -> str:
+    """Return the `svg` element of a file without anything outside the page, with its own ids and the page's colours."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    for colour, variable in COLOURS.items():
+        svg = svg.replace(colour, f"var({variable})")
+    box = re.search(r'viewBox="([^"]*)"', svg)
+    assert box is not None  # matplotlib writes it
+    head = (
+        f'<svg viewBox="{box[1]}" role="img" aria-labelledby="{name}-title {name}-text" class="figure">\n'
+        f'<title id="{name}-title">{title}</title>\n<desc id="{name}-text">{text}</desc>'
+    )
+    svg = head + svg[svg.index(">") + 1 :]
+    svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", svg)
+    return re.sub(r"\n\s*", "\n", svg).strip()
+
+
+def learning_curve(curve: Curve) -> str:
+    """Return the figure of the loss against the number of examples."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    def draw(axes: Axes) -> None:
+        axes.plot(curve.examples, curve.recent, color=SECOND, linewidth=1.1, label="since the row before")
+        axes.plot(curve.examples, curve.average, color=FIRST, label="all so far")
+        if any(value == value for value in curve.held_out):
+            axes.plot(curve.examples, curve.held_out, color=INK, linestyle="--", label="held out")
+        axes.set_xscale("log")
+        axes.set_xlabel("examples")
+        axes.set_ylabel("error" if not curve.is_training else "average loss")
+        axes.set_ylim(bottom=0)
+        axes.minorticks_off()
+        axes.xaxis.set_major_locator(LogLocator(numticks=5))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        _legend(axes)
+
+    last = f"{curve.average[-1]:.1%} after {curve.examples[-1]:,.0f} examples"
+    return _drawn("curve", "Learning curve", f"The average of all examples so far is {last}.", 2.6, draw)
+
+
+def error_by_frequency(bins: Sequence[Bin], axis: str) -> str:
+    """Return the figure of the error by the number of examples of the class."""
+
+    def draw(axes: Axes) -> None:
+        _bars(axes, [one.text for one in bins], [one.error for one in bins], [f"{one.error:.0%}" for one in bins])
+        axes.set_xlabel("error")
+        axes.set_title(axis, loc="left", fontsize=8, x=0)
+
+    parts = "; ".join(f"{one.text} examples: {one.error:.0%}" for one in bins)
+    return _drawn(
+        "frequency", "Error by class frequency", f"Error of the classes with {parts}.", MARGIN + ROW * len(bins), draw
+    )
+
+
+def calibration(measured: Calibration) -> str:
+    """Return the figure of the share of right answers against their probability."""
+    most = max(one.weight for one in measured.bins)
+
+    def draw(axes: Axes) -> None:
+        axes.bar(
+            [(one.low + one.high) / 2 for one in measured.bins], [0.3 * one.weight / most for one in measured.bins],
+            width=0.085, color=LINE, label="number of examples",
+        )  # fmt: skip
+        axes.plot([0, 1], [0, 1], color=MUTED, linestyle="--", linewidth=1, label="ideal")
+        axes.plot(
+            [one.forecast for one in measured.bins], [one.observed for one in measured.bins], "o-", color=FIRST,
+            markersize=4, label="measured",
+        )  # fmt: skip
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel("probability of the answer")
+        axes.set_ylabel("share of right answers")
+        _legend(axes)
+
+    parts = "; ".join(f"{one.forecast:.2f}: {one.observed:.2f}" for one in measured.bins)
+    return _drawn("calibration", "Calibration", f"Mean probability and share of right answers: {parts}.", 3.0, draw)
+
+
+def occupancy(tables: Sequence[Table]) -> str:
+    """Return the figure of the share of each table that is in use."""
+
+    def draw(axes: Axes) -> None:
+        _bars(
+            axes, [one.name for one in tables], [one.share for one in tables],
+            [f"{one.share:.1%}" for one in tables],
+        )  # fmt: skip
+        axes.set_xlabel("share in use")
+
+    parts = ", ".join(f"{one.name} {one.share:.1%}" for one in tables)
+    return _drawn(
+        "occupancy", "Weight tables", f"Share of each table in use: {parts}.", MARGIN + ROW * len(tables), draw
+    )
+
+
+def _bars(axes: Axes, names: Sequence[str], shares: Sequence[float], texts: Sequence[str]) -> None:
+    """Draw horizontal bars from the top to the bottom, each with its name and its value."""
+    from matplotlib.ticker import PercentFormatter
+
+    place = range(len(names))
+    axes.barh(place, shares, height=0.68, color=FIRST)
+    axes.set_yticks(place, names)
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.15)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
+    axes.grid(axis="y", visible=False)
+    for at, (share, text) in enumerate(zip(shares, texts, strict=True)):
+        axes.annotate(text, (share, at), xytext=(3, 0), textcoords="offset points", va="center")
+
+
+def _legend(axes: Axes) -> None:
+    """Draw the legend above the axes."""
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncols=3, frameon=False, handlelength=1.4, columnspacing=1.0,
+        fontsize=7.5, borderaxespad=0.2,
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Find out how many training examples each class had: from the training data, from the model, or from the test data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..api.learner import Learner
+from ..array_types import Float64s, Int64s
+from ..data import class_names
+from ..reductions.core.class_counts import CountsClasses
+from . import outcomes
+from .outcomes import Outcomes
+
+TRAINING, MODEL, TEST = "training data", "model", "test data"
+
+
+class Frequencies(NamedTuple):
+    """Hold the number of examples of k classes."""
+
+    label: Int64s  # int64[k], ascending
+    examples: Float64s  # float64[k], sum of their weights
+    source: str  # TRAINING, MODEL or TEST
+
+    @property
+    def is_training(self) -> bool:
+        """Return whether the counts are those of the examples that the model has learned."""
+        return self.source != TEST
+
+    def of(self, label: Int64s) -> Float64s:
+        """Return the number of examples of each class in int64[n] `label`; 0 for those that did not occur."""
+        if not len(self.label):
+            return np.zeros(len(label))
+        at = np.minimum(np.searchsorted(self.label, label), len(self.label) - 1)
+        return np.where(self.label[at] == label, self.examples[at], 0.0)
+
+
+def find(
+    learner: Learner, training: Sequence[str], format: str, column: str | None, tested: Outcomes | None
+) -> Frequencies | None:
+    """Return the frequencies from the best source that there is, None if there is none.
+
+    Parameters
+    ----------
+    learner : the model
+    training : files of training data, none if they are not given
+    format, column : of the files, see `outcomes.batches`
+    tested : outcomes on the test data, None without test data
+    """
+    if training:
+        counts: Counter[int] = Counter()
+        for _, batch in outcomes.batches(learner, training, format, column):
+            labelled = ~np.isnan(batch.label)
+            labels, place = np.unique(batch.label[labelled].astype(np.int64), return_inverse=True)
+            weights = np.bincount(place, batch.weight[labelled].astype(np.float64), len(labels))
+            counts.update(dict(zip(labels.tolist(), weights.tolist(), strict=True)))
+        counts.pop(class_names.UNKNOWN, None)
+        return _ascending(np.array([*counts], np.int64), np.array([*counts.values()], np.float64), TRAINING)
+    if isinstance(learner.reduction, CountsClasses):
+        known = learner.reduction.class_counts()
+        if known is not None:
+            return _ascending(*known, MODEL)
+    if tested is None:
+        return None
+    labels, place = np.unique(tested.label, return_inverse=True)
+    return Frequencies(labels, np.bincount(place, tested.weight, len(labels)).astype(np.float64), TEST)
+
+
+def _ascending(label: Int64s, count: Float64s, source: str) -> Frequencies:
+    """Return frequencies with the classes in ascending order."""
+    order = np.argsort(label)
+    return Frequencies(label[order], count[order], source)
+
+
+class Bin(NamedTuple):
+    """Hold the classes whose number of examples is in a range."""
+
+    low: int
+    high: int
+    classes: int
+    examples: float  # weight of their test examples
+    errors: float  # weight of those that were predicted wrongly
+    in_list: float  # weight of those whose label was among the first listed classes; NaN if not known
+
+    @property
+    def text(self) -> str:
+        """Return the range as text."""
+        return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
+
+    @property
+    def error(self) -> float:
+        """Return the share of wrong answers."""
+        return self.errors / self.examples
+
+
+def bins(tested: Outcomes, known: Frequencies) -> list[Bin]:
+    """Return the errors by the number of examples of the label: 0, 1, 2, 3 to 4, 5 to 8, 9 to 16 and so on.
+
+    Parameters
+    ----------
+    tested : outcomes on the test data
+    known : number of examples of each class
+    """
+    count = np.rint(known.of(tested.label)).astype(np.int64)
+    level = np.where(count > 0, np.ceil(np.log2(np.maximum(count, 1))).astype(np.int64) + 1, 0)
+    result = []
+    for j in np.unique(level).tolist():
+        chosen = level == j
+        weight = tested.weight[chosen]
+        low, high = (0, 0) if j == 0 else (1, 1) if j == 1 else ((1 << (j - 2)) + 1, 1 << (j - 1))
+        place = tested.place[chosen]
+        in_list = float("nan") if (place == outcomes.NOT_KNOWN).any() else float(weight[place > 0].sum())
+        total = float(weight.sum())
+        if total > 0:
+            classes = len(np.unique(tested.label[chosen]))
+            result.append(Bin(low, high, classes, total, float(weight[tested.wrong[chosen]].sum()), in_list))
+    return result

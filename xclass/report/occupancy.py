@@ -1,0 +1,49 @@
+"""Count how much of each weight table is in use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..binary import tagged_words
+from ..reductions.core.base import HasWords, Inspectable, Learner
+from ..run.report import table_occupancy
+
+LEAST = 1024  # items of an array that is listed
+
+
+class Table(NamedTuple):
+    """Hold the occupancy of one table."""
+
+    name: str
+    used: int
+    size: int
+    lost: int | None  # weights that were evicted or refused because lines were full; None if that cannot happen
+
+    @property
+    def share(self) -> float:
+        """Return the share in use."""
+        return self.used / self.size
+
+
+def measure(learner: Learner) -> list[Table]:
+    """Return the occupancy of the tables of a learner, or of its large arrays if it has no tables."""
+    if isinstance(learner, HasWords) and learner.word_tables:
+        return [
+            Table(
+                table.name,
+                int(table.words.state[tagged_words.USED]),
+                len(table.words.word),
+                int(table.words.state[tagged_words.EVICTED]) + int(table.words.state[tagged_words.REFUSED]),
+            )
+            for table in learner.word_tables
+        ]
+    if isinstance(learner, Inspectable) and learner.tables:
+        tables = []
+        for number, table in enumerate(learner.tables):
+            used, size, _ = table_occupancy.count_used([table], learner.rule)
+            tables.append(Table("weights" if len(learner.tables) == 1 else f"weights {number}", used, size, None))
+        return tables
+    arrays = {name: np.asarray(stored) for name, stored in learner.arrays().items() if len(stored) >= LEAST}
+    return [Table(name, int(np.count_nonzero(array)), array.size, None) for name, array in sorted(arrays.items())]

@@ -1,0 +1,171 @@
+"""Predict the test data with a model, and keep for each labelled example what the report needs.
+
+Cost      about 60 bytes of memory for each example.
+Names     m labelled examples | place of a label among the listed classes, 1 for the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..api import files
+from ..api.inputs import Inputs
+from ..api.learner import Learner
+from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s
+from ..data import class_names
+from ..data.batch import Batch
+from ..errors import DataError
+from ..reductions.core.contract import BatchTask
+from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.spec import Wanted
+
+LISTED = 5  # classes that are listed for each example
+NOT_KNOWN = -1  # in `Outcomes.place` and `Outcomes.proposed`
+
+
+class Outcomes(NamedTuple):
+    """Hold the results of m labelled examples in the order of the data."""
+
+    number: Int64s  # int64[m], position among all examples of all files, from 0
+    label: Int64s  # int64[m], class, class_names.UNKNOWN for a name that the model does not know
+    answer: Int64s  # int64[m], predicted class, 0 if there is none
+    weight: Float64s  # float64[m], importance
+    label_probability: Float32s  # float32[m], NaN if not known
+    answer_probability: Float32s  # float32[m], NaN if not known
+    place: Int32s  # int32[m], place of the label among the first LISTED classes, 0 if it is not there, or NOT_KNOWN
+    proposed: Int32s  # int32[m], whether the label was among the classes that were compared, or NOT_KNOWN
+    features: Int32s  # int32[m], number of features, generated ones and the constant included
+    steps: Int64s  # int64[m], nodes opened in trees and classes scored, at least 1
+
+    @property
+    def wrong(self) -> Bools:
+        """Return bool[m]: whether the answer is not the label."""
+        wrong: Bools = self.answer != self.label
+        return wrong
+
+    @property
+    def work(self) -> Int64s:
+        """Return int64[m]: features times steps, which is about the number of weights that are read."""
+        work: Int64s = self.features * self.steps
+        return work
+
+
+def batches(learner: Learner, paths: Sequence[str], format: str, column: str | None) -> Iterator[tuple[str, Batch]]:
+    """Yield the batches of files, each with the path of its file.
+
+    Parameters
+    ----------
+    learner : the model, whose options say how features are hashed
+    paths : the files
+    format, column : see `files.options_of`
+
+    Raises
+    ------
+    DataError
+        if a file cannot be read or a line is malformed.
+    """
+    for path in paths:
+        reader = Inputs(learner.config, learner.names, learner.label_range)
+        for batch in reader.read(files.options_of([path], format, column), learn=False):
+            yield path, batch
+
+
+def wanted(learner: Learner) -> Wanted:
+    """Return what the learner has to produce in addition to predictions."""
+    if not learner.config.reduction.probabilities:
+        return Wanted()
+    return Wanted(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
+
+
+def predicted(learner: Learner, batch: Batch) -> Iterator[BatchTask]:
+    """Yield the tasks of a batch after predicting them; `learner.reduction.want` says what they hold."""
+    for task in learner.tasks(batch, False, learner.clock):
+        for stage in learner.stages:
+            stage(task)
+        yield task
+
+
+def measure(learner: Learner, paths: Sequence[str], format: str, column: str | None) -> Outcomes:
+    """Predict files of examples and return the outcomes of those with labels.
+
+    Parameters
+    ----------
+    learner : the model; it does not change
+    paths, format, column : see `batches`
+
+    Raises
+    ------
+    DataError
+        if a file cannot be read, a line is malformed, or no example has a label.
+    """
+    learner.reduction.want(wanted(learner))
+    parts, seen = [], 0
+    for _, batch in batches(learner, paths, format, column):
+        for task in predicted(learner, batch):
+            parts.append(_outcomes(task, seen))
+            seen += task.batch.n
+    joined = Outcomes(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
+    if joined is None or not len(joined.label) or not joined.weight.sum() > 0:
+        raise DataError(
+            f"{' '.join(paths)}: none of {seen} examples has a label with a weight above 0, so there are no errors to "
+            "report; give labelled data"
+        )
+    return joined
+
+
+def _outcomes(task: BatchTask, seen: int) -> Outcomes:
+    """Return the outcomes of a task that comes after `seen` examples."""
+    batch = task.batch
+    row = np.flatnonzero(~np.isnan(batch.label))
+    label = batch.label[row].astype(np.int64)
+    assert task.prediction is not None  # the stages have set it
+    unknown = np.full(len(row), np.nan, np.float32)
+    steps = np.zeros(len(row), np.int64)
+    proposed = np.full(len(row), NOT_KNOWN, np.int32)
+    if task.opened is not None:
+        steps += task.opened[row]
+    if task.candidates is not None:
+        candidates = task.candidates[row]
+        steps += np.count_nonzero(candidates > 0, axis=1)
+        proposed = (candidates == label[:, None]).any(axis=1).astype(np.int32)
+    return Outcomes(
+        row + seen,
+        label,
+        task.prediction[row].astype(np.int64),
+        batch.weight[row].astype(np.float64),
+        unknown if task.label_probability is None else task.label_probability[row].astype(np.float32),
+        unknown if task.answer_probability is None else task.answer_probability[row].astype(np.float32),
+        _places(task, row, label),
+        proposed,
+        np.diff(batch.start)[row].astype(np.int32),
+        np.maximum(steps, 1),
+    )
+
+
+def _places(task: BatchTask, row: Int64s, label: Int64s) -> Int32s:
+    """Return the place of each label in the list of classes of its example, see `Outcomes.place`."""
+    lists = task.class_lists
+    if lists is None:
+        return np.full(len(row), NOT_KNOWN, np.int32)
+    place = np.zeros(len(row), np.int32)
+    begin, end = lists.start[row], lists.start[row + 1] - int(lists.has_rest)
+    for k in range(LISTED):
+        at = begin + k
+        listed = np.where(at < end, lists.labels[np.minimum(at, len(lists.labels) - 1)], 0)
+        place[(listed == label) & (listed > 0) & (place == 0)] = k + 1
+    return place
+
+
+def name_of(learner: Learner, label: int) -> str:
+    """Return the text of a class: its name, or its number if classes have no names."""
+    if label == class_names.UNKNOWN:
+        return "(a name that the model does not know)"
+    if label == 0:
+        return "(none)"
+    if learner.names.class_list is None:
+        return str(label)
+    names = learner.names.names
+    return names[label - 1] if label <= len(names) else "(a name that the model does not know)"

@@ -1,0 +1,241 @@
+"""Write the page: its head, the key figures, the sections about errors, and those about the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ..api import configuration
+from ..options.declare import options_of
+from . import error_sections, figures, markup, style, tree_drawing
+from .contents import Contents
+from .markup import Html, element
+from .outcomes import LISTED
+
+CURVE_ROWS = 24  # rows of the table below the learning curve
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+def write(contents: Contents) -> Iterator[bytes]:
+    """Yield the page piece by piece."""
+    sections = list(_sections(contents))
+    title = f"Report on {os.path.basename(contents.request.model)}"
+    links = [element("li", element("a", heading, href=f"#{name}")) for name, heading, _ in sections]
+    head = [
+        Html('<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        Html('<link rel="icon" href="data:,">'),
+        element("title", title),
+        Html(f"<style>{style.STYLE}</style>\n</head>\n<body>"),
+        element("a", "Skip to the report", href="#main", class_="skip"),
+    ]
+    yield _encoded(*head)
+    yield _encoded(
+        element(
+            "header",
+            element("h1", title),
+            element("p", _lead(contents), class_="lead"),
+            element("nav", element("ul", *links), aria_label="Sections"),
+        ),
+        Html('<main id="main" tabindex="-1">'),
+        _tiles(contents),
+    )
+    for name, heading, body in sections:
+        yield _encoded(element("section", element("h2", heading), body, id=name))
+    made = f"Made by xclass {contents.versions['xclass']}. Nothing in this file is loaded from elsewhere."
+    yield _encoded(
+        Html("</main>"), element("footer", made), Html(f"<script>{style.SCRIPT}</script>\n</body>\n</html>")
+    )  # fmt: skip
+
+
+def _encoded(*pieces: Html) -> bytes:
+    """Return pieces of the page as bytes."""
+    return (markup.joined(*pieces) + "\n").encode("utf-8")
+
+
+def _lead(contents: Contents) -> str:
+    """Return the sentence below the title."""
+    text = (
+        f"A model of --{contents.reduction} that has learned {markup.number(contents.learned)} examples of "
+        f"{tree_drawing.classes_text(contents.classes)}"
+    )
+    if contents.errors is None:
+        return f"{text}. With labelled data (-d), the report shows the errors, too."
+    return f"{text}, tested on {' and '.join(contents.request.data)}."
+
+
+def _tiles(contents: Contents) -> Html:
+    """Return the key figures."""
+    tiles: list[tuple[str, str, str]] = []
+    errors = contents.errors
+    if errors is not None:
+        tiles.append((
+            "Test error", markup.percent(errors.error),
+            f"{markup.number(errors.examples)} examples, {tree_drawing.classes_text(errors.classes)}",
+        ))  # fmt: skip
+        if errors.list_error is not None:
+            tiles.append((f"Not among the first {LISTED}", markup.percent(errors.list_error), "of the test examples"))
+        if errors.calibration is not None:
+            tiles.append(("Calibration error", f"{errors.calibration.error:.3f}", "0 is ideal"))
+        if errors.log_loss is not None:
+            left_out = f"without {errors.without_probability:,} new labels" if errors.without_probability else "in nats"
+            tiles.append(("Log loss", f"{errors.log_loss:.3f}", left_out))
+    if contents.training_error is not None:
+        tiles.append(
+            ("Error while learning", markup.percent(contents.training_error), "each example before it was learned")
+        )
+    tiles.append(("Model file", f"{contents.model_bytes / 1e6:,.1f} MB", f"{contents.learned:,} examples learned"))
+    return element(
+        "dl",
+        *(
+            element("div", element("dt", name), element("dd", value, element("small", note)))
+            for name, value, note in tiles
+        ),
+        class_="tiles",
+        aria_label="Key figures",
+    )
+
+
+def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
+    """Yield the id, the heading and the contents of each section."""
+    if contents.errors is not None:
+        yield from error_sections.sections(contents, contents.errors)
+    if contents.curve is not None:
+        yield "curve", "Learning curve", _curve(contents)
+    yield "tree", "The tree", _tree(contents)
+    if contents.tables:
+        yield "tables", "Weight tables", _tables(contents)
+    yield "options", "Options and versions", _options(contents)
+
+
+def _curve(contents: Contents) -> Html:
+    """Return the section about the learning curve."""
+    curve = contents.curve
+    assert curve is not None  # else there is no section
+    if curve.is_training:
+        text = f"From {contents.request.curve}: each example was predicted before it was learned."
+    else:
+        text = (
+            "This is the error along the test data, from which nothing is learned: it shows whether the data change. "
+            "For the curve of the training run, train with --curve FILE, and give that file to the report."
+        )
+    step = max(1, -(-len(curve.examples) // CURVE_ROWS))
+    chosen = sorted({*range(0, len(curve.examples), step), len(curve.examples) - 1})
+    rows = [
+        [markup.number(curve.examples[i]), markup.percent(curve.average[i]), markup.percent(curve.recent[i])]
+        for i in chosen
+    ]  # fmt: skip
+    table = markup.table("Learning curve", ["examples", "all so far", "since the row before"], rows, numbers=(0, 1, 2))
+    figure = element("figure", Html(figures.learning_curve(curve)))
+    return markup.joined(
+        element("p", text), element("div", figure, markup.details("The same as a table", table), class_="pair")
+    )
+
+
+def _tree(contents: Contents) -> Html:
+    """Return the section about the tree."""
+    tree = contents.tree
+    if tree is None:
+        return element("p", f"--{contents.reduction} has no tree.")
+    which = f" of the first of {tree.trees} trees" if tree.trees > 1 else ""
+    text = (
+        f"The first levels{which}. Each node shows the number of classes at its leaves, the error of these classes on "
+        "the test data (the darker, the larger), and its most frequent classes. An arrow marks nodes with more below."
+    )
+    buttons = [
+        element("button", sign, type="button", data_zoom=act, aria_label=label)
+        for act, sign, label in (
+            ("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit to the width"),
+            ("full", "100 %", "Original size"),
+        )
+    ]  # fmt: skip
+    return markup.joined(
+        element("p", text),
+        Html(
+            f'<div class="buttons" hidden>{"".join(buttons)} <output id="zoom-state" aria-live="polite"></output></div>'
+        ),
+        element(
+            "p", "Keys in the drawing: + and − zoom, 0 fits it to the width, arrow keys move it.",
+            class_="note screen", id="tree-keys",
+        ),
+        element(
+            "div", tree_drawing.drawing(tree, contents.name), class_="tree", tabindex="0", role="group",
+            aria_label="Drawing of the tree, which can be moved and zoomed", aria_describedby="tree-keys",
+        ),
+        markup.details("The same as a list, with more classes", tree_drawing.outline(tree, contents.name)),
+    )  # fmt: skip
+
+
+def _tables(contents: Contents) -> Html:
+    """Return the section about the occupancy of the weight tables."""
+    tables = contents.tables
+    lossy = any(one.lost is not None for one in tables)
+    header = ["table", "in use", "size", "share", *(["found no place"] if lossy else [])]
+    rows = [
+        [
+            one.name, markup.number(one.used), markup.number(one.size), markup.percent(one.share),
+            *([markup.number(one.lost)] if lossy else []),
+        ]
+        for one in tables
+    ]  # fmt: skip
+    if lossy:
+        text = (
+            "A weight that finds its line of the table full takes the place of a small one, or is not stored. If many "
+            "weights found no place, train with a larger table (-b)."
+        )
+    else:
+        text = (
+            "Features are hashed into the table: the share in use is the probability that a new feature shares its "
+            "weight with another one. If it is above about a half, train with a larger table (-b)."
+        )
+    return markup.joined(
+        element("p", text),
+        element(
+            "div",
+            element("figure", Html(figures.occupancy(tables))),
+            markup.details(
+                "The same as a table",
+                markup.table("Weight tables", header, rows, numbers=range(1, len(header))),
+                open=True,
+            ),
+            class_="pair",
+        ),
+    )
+
+
+def _options(contents: Contents) -> Html:
+    """Return the section about options and versions."""
+    declared = {
+        name: one for group in configuration.option_groups().values() for name, one in options_of(group).items()
+    }
+    changed: list[list[str]] = []
+    others: list[list[str]] = []
+    for name, value in contents.options.items():
+        default = declared[name].default if name in declared else None
+        row = [f"--{name}", _value(value), _value(default)]
+        (others if value == default or value in (None, False, []) else changed).append(row)
+    header = ["option", "value", "general default"]
+    files = [
+        ["model", contents.request.model],
+        ["test data", ", ".join(contents.request.data) or "–"],
+        ["training data", ", ".join(contents.request.training) or "–"],
+        ["learning curve", contents.request.curve or "–"],
+        *contents.versions.items(),
+    ]
+    return markup.joined(
+        markup.table("Options that differ from the general defaults", header, changed, wide=(1,)),
+        markup.details("All other options", markup.table("Other options", header, others)),
+        markup.table("Files and versions", ["what", "value"], files, wide=(1,)),
+    )
+
+
+def _value(value: object) -> str:
+    """Return the value of an option as text."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, value)) or "–"
+    return f"{value:g}" if isinstance(value, float) else str(value)
