@@ -79,7 +79,8 @@ def run(words: Sequence[str]) -> int:
     if not path:
         raise UsageError(f"there is no file for the page; give -o FILE; usage: {USAGE}")
 
-    from ..report import contents, figures, page
+    from ..report import contents
+    from ..report.html import figures, page
     from ..run.report.console import Console
     from ..system import output_file
 

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
-from .calibration import Calibration
-from .curve import Curve
-from .frequencies import Bin
-from .occupancy import Table
+from ...errors import UsageError
+from ..calibration import Calibration
+from ..curve import Curve
+from ..frequencies import Bin
+from ..occupancy import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from . import figures, frequencies, markup
-from .contents import Contents, Errors, FailingClass
-from .examples import REPEATS, Listed, Reason, Shown
-from .failing import Failing
+from .. import frequencies
+from ..contents import Contents, Errors, FailingClass
+from ..examples import REPEATS, Listed, Reason, Shown
+from ..failing import Failing
+from ..outcomes import LISTED
+from . import figures, markup
 from .markup import Html, element, escaped
-from .outcomes import LISTED
 
 Name = Callable[[int], str]
 SHORT_PLACE = 24  # characters that need no second line

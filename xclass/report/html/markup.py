@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 
-from ..system.printable import printable
+from ...system.printable import printable
 
 
 class Html(str):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..api import configuration
-from ..options.declare import options_of
+from ...api import configuration
+from ...options.declare import options_of
+from ..contents import Contents
+from ..outcomes import LISTED
 from . import error_sections, figures, markup, style, tree_drawing
-from .contents import Contents
 from .markup import Html, element
-from .outcomes import LISTED
 
 CURVE_ROWS = 24  # rows of the table below the learning curve
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..tree import Node, Tree
 from . import markup
 from .markup import Html, element, escaped
-from .tree import Node, Tree
 
 BOX, HEIGHT = 178, 50  # size of a node in pixels
 ACROSS, DOWN = 30, 10  # gaps between nodes

@@ -1,0 +1,1 @@
+"""Write the contents of a report as an HTML page with figures."""
