@@ -40,6 +40,8 @@ from .text_format import FORMATS, BlockScanner, Chooser, TextFormat, vw_text
 COMPRESSED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, extension, tool
 CACHE_MAGIC = b"xclass cache\n"  # first bytes of a cache
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
+# blocks of long lines are larger, because the work for each batch counts when it has few examples
+BLOCK_LINES, LARGEST_BLOCK_OF_LONG_LINES = 1 << 10, 1 << 20
 Block = tuple[UInt8s, int, DataError | None]  # text, end of its last complete line, error that ends the reading
 
 
@@ -273,6 +275,8 @@ class Reader:
             if end or ended:
                 begin_of_lines = min(header or 0, end)
                 yield text[begin_of_lines:], end - begin_of_lines, error
+            if end and size < largest_size == LARGEST_BLOCK:
+                largest_size = _largest_block(text[:end])
             size = min(size * 2, largest_size) if end else max(size, len(incomplete))
         if len(incomplete) and error is None:
             assert self.format is not None
@@ -447,6 +451,12 @@ class Reader:
             return DataError(f"{self.name}: this is a directory; give a file of examples")
         reason = error.strerror or error
         return DataError(f"{self.name}: the file cannot be opened ({reason}); check its name and permissions")
+
+
+def _largest_block(text: UInt8s) -> int:
+    """Return the bytes of the largest blocks to read, by the length of the lines of a first block."""
+    lines = max(1, int(np.count_nonzero(text == parser.NEWLINE)))
+    return min(max(LARGEST_BLOCK, BLOCK_LINES * len(text) // lines), LARGEST_BLOCK_OF_LONG_LINES)
 
 
 def _size(path: str) -> int | None:
