@@ -46,13 +46,13 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> bool:
         equal &= same(one, many)
         print(
             f"  {count} workers: {'equal' if same(one, many) else 'DIFFERENT'}, {many.cpu:.1f} CPU s "
-            f"({many.cpu / one.cpu:.2f} x), {many.seconds:.1f} s; the process itself {many.own_cpu:.1f} CPU s",
+            f"({many.cpu / one.cpu:.2f} x), {many.seconds:.1f} s; the driver: {many.own_cpu:.1f} CPU s",
             *(f"    {line}" for line in many.messages if line.startswith("worker ")), sep="\n", flush=True,
         )  # fmt: skip
     rng, runs, kills, differ = random.Random(options.seed), 0, 0, 0
     while kills < options.kills:  # a run may end before its worker is killed
         after = rng.random() * max(0.5, many.seconds - options.start_seconds)
-        killed = learn("killed", [*words, "--workers", str(options.workers[-1])], data, folder, after, rng)
+        killed = learn("killed", [*words, *cluster], data, folder, after, rng, options.node)
         runs += 1
         kills += killed.killed
         differ += not same(one, killed)
@@ -71,11 +71,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=0, help="number of runs in which a worker has to be killed")
     parser.add_argument("--start_seconds", type=float, default=4.0, help="time before and after the learning of a run")
     parser.add_argument("--ray", help="address of a cluster that is running, without which each run starts its own")
+    parser.add_argument("--node", type=int, help="with --ray: process id of the raylet whose workers are killed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--more", nargs=argparse.REMAINDER, default=[], help="further options of the command")
     options = parser.parse_args(words)
     if unknown := set(options.sets) - set(CASES):
         raise BenchError(f"--sets: {', '.join(sorted(unknown))} is none of {', '.join(CASES)}")
+    if options.ray and options.kills and not options.node:
+        raise BenchError("--kills with --ray needs --node, because it kills workers of this machine")
     with work_folder(None) as folder:
         return int(not all([compare(name, options, folder) for name in options.sets]))
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from scripts.lib.processes import TOOLS, BenchError
 
-WORKER = b"ray::Worker"  # how the processes of the workers begin their command line in exact mode,
-PART_LEARNER = b"ray::PartLearner"  # and in averaging mode
+WORKER = b"ray::Worker"  # the beginning of the command line of a worker in exact mode,
+PART_LEARNER = b"ray::PartLearner"  # and of one in averaging mode
 COST = re.compile(
     r"^worker (\d+): examples = (\d+), CPU seconds = ([\d.]+), bytes sent = (\d+), bytes received = (\d+), "
     r"seconds waiting = ([\d.]+)$"
@@ -38,7 +38,7 @@ class Run(NamedTuple):
     model: Path
     predictions: Path
     messages: list[str]
-    own_cpu: float  # seconds of the process that was started, without its workers
+    own_cpu: float  # seconds of the process that was started, without its workers and Ray's services
     seconds: float  # from start to end
     killed: int  # number of workers that were killed
 
@@ -66,6 +66,7 @@ def learn(
     folder: Path,
     kill_after: float | None = None,
     rng: random.Random | None = None,
+    node: int | None = None,
 ) -> Run:
     """Learn in a process of its own.
 
@@ -77,6 +78,7 @@ def learn(
     folder : for the files
     kill_after : seconds after which a worker is killed, counted from when there are workers; None for never
     rng : chooses the worker
+    node : process of the node whose workers are killed; by default the process that is started, which starts a Ray
 
     Raises
     ------
@@ -87,29 +89,38 @@ def learn(
     command = [*TOOLS["xclass"], *words, "-d", str(data), "-f", str(model)]
     if "--sync_every" not in words:
         command += ["-p", str(predictions)]
-    begin, before, killed = time.perf_counter(), os.times(), 0
+    begin, killed, cpu = time.perf_counter(), 0, 0.0
     with open(folder / f"{name}.err", "w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         if kill_after is not None:
-            killed = _kill_one(process, kill_after, rng or random.Random(0))
-        status = process.wait()
+            killed = _kill_one(process, node or process.pid, kill_after, rng or random.Random(0))
+        while process.poll() is None:
+            cpu = max(cpu, cpu_of(process.pid))
+            time.sleep(0.02)
         errors.seek(0)
         messages = errors.read().splitlines()
-    if status:
-        raise BenchError("\n".join([f"{' '.join(command)} ended with status {status}:", *messages]))
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    if process.returncode:
+        raise BenchError("\n".join([f"{' '.join(command)} ended with status {process.returncode}:", *messages]))
     return Run(model, predictions, messages, cpu, time.perf_counter() - begin, killed)
 
 
-def _kill_one(process: subprocess.Popen[bytes], kill_after: float, rng: random.Random) -> int:
-    """Kill a worker of a run some seconds after there are workers; return 0 if the run ended before."""
-    while process.poll() is None and not workers_of(process.pid):
+def cpu_of(pid: int) -> float:
+    """Return the CPU seconds that a process has used, without its children; 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _kill_one(process: subprocess.Popen[bytes], root: int, kill_after: float, rng: random.Random) -> int:
+    """Kill a descendant of `root` some seconds after it has workers; return 0 if the run ended before."""
+    while process.poll() is None and not workers_of(root):
         time.sleep(0.05)
     deadline = time.perf_counter() + kill_after
     while process.poll() is None and time.perf_counter() < deadline:
         time.sleep(0.01)
-    pids = workers_of(process.pid) if process.poll() is None else []
+    pids = workers_of(root) if process.poll() is None else []
     if not pids:
         return 0
     os.kill(rng.choice(pids), signal.SIGKILL)

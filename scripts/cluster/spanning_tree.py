@@ -12,7 +12,6 @@ Tree      As in VW, the node in the middle of a range of nodes is the root of it
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import struct
@@ -23,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts.cluster.runs import cpu_of
 from scripts.lib.processes import TOOLS, BenchError
 
 ROOT_ADDRESS = b"\xff" * 4, b"\xff" * 2
@@ -141,7 +141,7 @@ def left_waiting(shards: Sequence[Path], words: Sequence[str], folder: Path, pat
     """
     with Server(len(shards)) as server:
         nodes = _start(shards, words, folder, server.port)
-        while nodes[-1].poll() is None and _cpu(nodes[-1].pid) < 1.0:
+        while nodes[-1].poll() is None and cpu_of(nodes[-1].pid) < 1.0:
             time.sleep(0.05)
         if nodes[-1].poll() is not None:
             raise BenchError("the node that is to be killed ended before; give more lines")
@@ -149,7 +149,7 @@ def left_waiting(shards: Sequence[Path], words: Sequence[str], folder: Path, pat
         nodes[-1].wait()
         used, since = 0.0, time.monotonic()
         while time.monotonic() - since < patience and any(node.poll() is None for node in nodes):
-            now = sum(_cpu(node.pid) for node in nodes if node.poll() is None)
+            now = sum(cpu_of(node.pid) for node in nodes if node.poll() is None)
             if now > used + 0.05:
                 used, since = now, time.monotonic()
             time.sleep(0.2)
@@ -174,12 +174,3 @@ def _end(nodes: Sequence[subprocess.Popen[bytes]]) -> None:
     for node in nodes:
         node.kill()
         node.wait()
-
-
-def _cpu(pid: int) -> float:
-    """Return the CPU seconds that a process has used; 0 if it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

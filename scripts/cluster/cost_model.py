@@ -1,0 +1,231 @@
+"""Predict what a run on a cluster costs, compare this with runs, and extrapolate to a large one.
+
+    python -m scripts.cluster.cost_model DATA_DIR --lines 20000 --sync_every 1000
+
+DATA_DIR has panlex and ptb. The unit costs are measured in one process on the first eighth of --lines lines of a
+set, and the start of a worker by a run over a few lines. `exact_cost` and `average_cost` predict from them the CPU
+seconds and bytes of runs over all of these lines, which are compared with 1, 2 and 4 workers. The last table is for
+10^10 examples, 10^6 classes and 100 machines; `Assumptions` holds what it assumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts.cluster.runs import Run, WorkerCost, head, learn, train_file
+from scripts.cluster.unit_costs import AverageUnits, ExactUnits, average_units, exact_units
+from scripts.lib.command_line import run, work_folder
+
+EXACT = "panlex", ["--oaa", "2111"], 2111
+AVERAGED = "ptb", ["--cpt", "10000"], 10000
+FEW = 200  # lines of the shortest run
+DAY = 86400.0
+
+
+class Prediction(NamedTuple):
+    """Hold what a run is expected to cost."""
+
+    worker_cpu: float  # seconds of each worker
+    driver_cpu: float  # seconds of the process that was started, without its start
+    sent: float  # bytes that each worker sends
+    received: float  # bytes that each worker receives
+
+
+class Assumptions(NamedTuple):
+    """Hold what the extrapolation assumes."""
+
+    examples: float = 1e10
+    classes: float = 1e6
+    machines: int = 100
+    processors: int = 16  # of each machine, for exact mode; averaging has one worker on each machine
+    bandwidth: float = 1.25e9  # bytes per second of each machine, 10 Gbit/s
+    speed: float = 1.0  # of a processor, relative to this machine's
+
+
+def exact_cost(units: ExactUnits, start: float, examples: float, workers: int) -> Prediction:
+    """Predict a run in exact mode: every worker reads all examples and learns its share of the model."""
+    cpu = start + examples * (units.read + units.learn / workers)
+    sent = examples * (units.message + units.first / workers) + units.model / workers
+    return Prediction(cpu, math.nan, sent, 0.0)
+
+
+def rounds_of(examples: float, workers: int, every: int) -> int:
+    """Return the number of rounds, of which the first is that of the first worker alone."""
+    return 1 + math.ceil(max(examples - every, 0.0) / (workers * every))
+
+
+def average_cost(units: AverageUnits, start: float, examples: float, workers: int, every: int) -> Prediction:
+    """Predict a run in averaging mode: every round, the model goes to the workers and their changes come back."""
+    rounds = rounds_of(examples, workers, every)
+    merges = (rounds - 1) * workers if workers > 1 else 0
+    cpu = start + examples / workers * units.learn + rounds * units.unpack
+    return Prediction(cpu, merges * units.merge, rounds * units.changes, (rounds - 1) * units.model)
+
+
+def scaled(units: AverageUnits, classes: float, to: float) -> AverageUnits:
+    """Return the unit costs for more classes: paths in a tree grow with the logarithm, all bytes in proportion."""
+    depth, size = math.log2(to) / math.log2(classes), to / classes
+    return AverageUnits(
+        units.learn * depth, units.unpack * size, units.merge * size, units.model * size, units.changes * size
+    )
+
+
+class LargeRound(NamedTuple):
+    """Hold the seconds of a round of the extrapolated run."""
+
+    learning: float
+    unpacking: float
+    transport: float
+    merging: float
+
+    @property
+    def total(self) -> float:
+        """Return the seconds of the round."""
+        return sum(self)
+
+
+def large_round(units: AverageUnits, every: float, given: Assumptions) -> LargeRound:
+    """Return the seconds of a round: machines pass the model on, and all changes share the driver's connection."""
+    moved = units.model * math.ceil(math.log2(given.machines)) + units.changes * given.machines
+    return LargeRound(
+        every * units.learn / given.speed, units.unpack / given.speed, moved / given.bandwidth,
+        given.machines * units.merge / given.speed,
+    )  # fmt: skip
+
+
+def row(*cells: object) -> None:
+    """Print a row of a table."""
+    print(
+        "| " + " | ".join(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells) + " |", flush=True
+    )
+
+
+def table(*titles: str) -> None:
+    """Print the head of a table."""
+    print()
+    row(*titles)
+    row("---", *["--:"] * (len(titles) - 1))
+
+
+def mean_cost(made: Run) -> WorkerCost:
+    """Return the mean of what the workers of a run have spent."""
+    return WorkerCost(*(statistics.mean(values) for values in zip(*made.costs, strict=True)))
+
+
+def check(name: str, made: Run, expected: Prediction, driver_start: float) -> None:
+    """Print a row with predicted and measured costs; without a prediction for the driver, only the measured one."""
+    mean, driver = mean_cost(made), made.own_cpu - driver_start
+    predicted = "" if math.isnan(expected.driver_cpu) else f"{expected.driver_cpu:.1f}"
+    row(
+        name, f"{expected.worker_cpu:.1f}", f"{mean.cpu:.1f}", f"{expected.sent / 1e6:.1f}", f"{mean.sent / 1e6:.1f}",
+        f"{expected.received / 1e6:.1f}", f"{mean.received / 1e6:.1f}", predicted,
+        f"{driver:.1f}", f"{mean.waiting:.1f}",
+    )  # fmt: skip
+
+
+HEADS = (
+    "workers", "CPU s per worker, predicted", "measured", "MB sent, predicted", "measured", "MB received, predicted",
+    "measured", "driver CPU s, predicted", "measured", "waiting s",
+)  # fmt: skip
+
+
+def report_exact(options: argparse.Namespace, folder: Path) -> ExactUnits:
+    """Measure, predict and check exact mode."""
+    name, words, parts = EXACT
+    data = head(train_file(options.data_dir, name), options.lines, folder)
+    few, some = cut(data, FEW, folder), cut(data, FEW + options.lines // 8, folder)
+    units = exact_units(words, few, some, parts)
+    begin = learn("few", [*words, "--workers", "1", *ray_of(options)], few, folder)
+    start = begin.costs[0].cpu - FEW * (units.read + units.learn)
+    print(f"\nExact mode, {name} {' '.join(words)}, {options.lines} examples. Unit costs:")
+    print(
+        f"{units.read * 1e6:.2f} us to read and {units.learn * 1e6:.1f} us to learn an example; {start:.1f} s to start"
+    )
+    print(
+        f"{units.message:.0f} bytes per example and worker and {units.first:.0f} once; {units.model / 1e6:.0f} MB model"
+    )
+    table(*HEADS)
+    for workers in options.workers:
+        made = learn("many", [*words, "--workers", str(workers), *ray_of(options)], data, folder)
+        check(str(workers), made, exact_cost(units, start, options.lines, workers), begin.own_cpu)
+    return units
+
+
+def report_averaged(options: argparse.Namespace, folder: Path) -> AverageUnits:
+    """Measure, predict and check averaging."""
+    name, words, _ = AVERAGED
+    every = options.sync_every
+    data = head(train_file(options.data_dir, name), options.lines, folder)
+    few, some = cut(data, FEW, folder), cut(data, 8 * every, folder)
+    units = average_units(words, some, every)
+    begin = learn("few", [*words, "--workers", "1", "--sync_every", str(FEW), *ray_of(options)], few, folder)
+    start = begin.costs[0].cpu - FEW * units.learn
+    print(f"\nAveraging, {name} {' '.join(words)}, {options.lines} examples, --sync_every {every}. Unit costs:")
+    print(f"{units.learn * 1e6:.2f} us to learn an example; {start:.1f} s to start")
+    print(f"per round and worker {units.unpack:.2f} s to unpack the model and {units.merge:.2f} s to merge the changes")
+    print(f"{units.model / 1e6:.1f} MB model, {units.changes / 1e6:.1f} MB changes")
+    table(*HEADS)
+    for workers in options.workers:
+        made = learn(
+            "many", [*words, "--workers", str(workers), "--sync_every", str(every), *ray_of(options)], data, folder
+        )
+        check(str(workers), made, average_cost(units, start, options.lines, workers, every), begin.own_cpu)
+    return units
+
+
+def report_large(exact: ExactUnits, averaged: AverageUnits, given: Assumptions) -> None:
+    """Print the extrapolation."""
+    print(f"\n{given.examples:.0e} examples, {given.classes:.0e} classes, {given.machines} machines")
+    table("--oaa, exact", "value")
+    workers = given.machines * given.processors
+    learning = exact.learn * given.classes / EXACT[2] / workers
+    row("workers", workers)
+    row("us per example to read", exact.read * 1e6)
+    row("us per example to learn", learning * 1e6)
+    row("days", given.examples * (exact.read + learning) / given.speed / DAY)
+    row("MB of model per worker", exact.model * given.classes / EXACT[2] / workers / 1e6)
+    row("MB/s to the driver", exact.message * workers / (exact.read + learning) / 1e6)
+    units = scaled(averaged, AVERAGED[2], given.classes)
+    table("--cpt --sync_every N", "rounds", "s learning", "s unpacking", "s transport", "s merging", "GB to the driver",
+          "days")  # fmt: skip
+    for every in (1e5, 1e6, 1e7):
+        one = large_round(units, every, given)
+        rounds = rounds_of(given.examples, given.machines, int(every))
+        row(f"N = {every:.0e}", rounds, one.learning, one.unpacking, one.transport, one.merging,
+            units.changes * given.machines / 1e9, rounds * one.total / DAY)  # fmt: skip
+
+
+def ray_of(options: argparse.Namespace) -> list[str]:
+    """Return the options of the command that name the cluster."""
+    return ["--ray", options.ray] if options.ray else []
+
+
+def cut(data: Path, lines: int, folder: Path) -> Path:
+    """Return a file with the first lines of another one."""
+    target = folder / f"{data.stem}.{lines}.vw"
+    with data.open("rb") as whole, target.open("wb") as out:
+        out.writelines(line for _, line in zip(range(lines), whole, strict=False))
+    return target
+
+
+def main(words: list[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data_dir", type=Path, metavar="DATA_DIR")
+    parser.add_argument("--lines", type=int, default=20000)
+    parser.add_argument("--sync_every", type=int, default=1000)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--ray", help="address of a cluster that is running, without which each run starts its own")
+    parser.add_argument("--machines", type=int, default=Assumptions().machines)
+    options = parser.parse_args(words)
+    with work_folder(None) as folder:
+        exact, averaged = report_exact(options, folder), report_averaged(options, folder)
+    report_large(exact, averaged, Assumptions(machines=options.machines))
+
+
+if __name__ == "__main__":
+    run(main)

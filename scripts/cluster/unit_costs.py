@@ -1,0 +1,176 @@
+"""Measure, in this process and without Ray, what workers and driver of a cluster spend for an example or a round.
+
+The CPU seconds of learning are differences between two runs, so that what a start takes is not in them. Kernels are
+compiled before.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from xclass.api.configuration import Config
+from xclass.array_types import UInt8s
+from xclass.cli import arguments, help_text
+from xclass.cli import command as cli
+from xclass.cluster import shards
+from xclass.cluster.averaging import Averaging
+from xclass.cluster.exact.worker import Place, StepResult, Worker
+from xclass.cluster.part_learner import Learned, PartLearner, Work
+from xclass.kernels import jit
+from xclass.options import resolve
+from xclass.reductions import presets
+from xclass.run import learner_use
+
+
+class ExactUnits(NamedTuple):
+    """Hold the unit costs of exact mode."""
+
+    read: float  # CPU seconds per example that each worker spends whatever its part: reading, and the results
+    learn: float  # CPU seconds per example for all parts together
+    message: float  # bytes per example that each worker sends to the driver
+    first: float  # bytes per example that the first worker sends in addition
+    model: float  # bytes of the states of all parts
+
+
+class AverageUnits(NamedTuple):
+    """Hold the unit costs of averaging."""
+
+    learn: float  # CPU seconds per example
+    unpack: (
+        float  # CPU seconds of a worker per round: the model of the round becomes a learner, and changes are encoded
+    )
+    merge: float  # CPU seconds of the driver per round and part: changes are decoded and averaged
+    model: float  # bytes of the model
+    changes: float  # bytes that a part sends per round, where rounds have as many examples as were measured
+
+
+def config_of(words: Sequence[str], data: Path) -> Config:
+    """Return the configuration of a command."""
+    groups, reductions = cli.option_groups()
+    typed = arguments.read(help_text.sections(groups, reductions), [*words, "-d", str(data)])
+    return resolve.resolve(
+        typed, None, groups, reductions, presets=presets.PRESETS, resolve_defaults=learner_use.with_defaults
+    )
+
+
+# -- exact mode
+
+
+def exact_units(words: Sequence[str], few: Path, many: Path, parts: int) -> ExactUnits:
+    """Measure the unit costs of exact mode.
+
+    Parameters
+    ----------
+    words : options
+    few, many : files with few and many lines, of which the second begins as the first
+    parts : greatest number of parts that the model can have
+    """
+    jit.activate()
+    for number, count in ((0, 1), (0, parts), (1, parts)):
+        _ExactPart(words, few, count, number)  # compiles
+    short, long = _ExactPart(words, few, 1), _ExactPart(words, many, 1)
+    first_short, first_long = _ExactPart(words, few, parts), _ExactPart(words, many, parts)
+    other_short, other_long = _ExactPart(words, few, parts, 1), _ExactPart(words, many, parts, 1)
+    lines = long.examples - short.examples
+    read = min(first_long.cpu - first_short.cpu, other_long.cpu - other_short.cpu) / lines
+    learn = (long.cpu - short.cpu) / lines - read
+    message = (other_long.sent - other_short.sent) / lines
+    first = (first_long.sent - first_short.sent) / lines - message
+    return ExactUnits(max(read, 0.0), max(learn, 0.0), message, first, long.state)
+
+
+class _ExactPart:
+    """Learn a part of a model in this process, as a worker does.
+
+    Attributes
+    ----------
+    examples : number of examples
+    cpu : CPU seconds of the steps
+    sent : bytes that the steps sent to the driver
+    state : bytes of what the part has learned
+    """
+
+    def __init__(self, words: Sequence[str], data: Path, parts: int, number: int = 0) -> None:
+        config = config_of([*words, "--workers", str(parts)], data)
+        worker = Worker(number + 1, ".", config, learner_use.of_run(config), parts)
+        worker.begin(0, 0, 0.0, Place())
+        self.examples = self.sent = step = 0
+        begin, ended = time.process_time(), False
+        while not ended:
+            _, message = worker.learn(0, step, 0)
+            assert message is not None
+            result: StepResult = pickle.loads(message)
+            self.sent += len(message)
+            self.examples = result.cost.examples
+            ended, step = result.ended, step + 1
+        self.cpu = time.process_time() - begin
+        state = worker.state(0, step)[1]
+        self.state = 0 if state is None else len(state)
+
+
+# -- averaging
+
+
+def average_units(words: Sequence[str], data: Path, every: int) -> AverageUnits:
+    """Measure the unit costs of averaging in a round after two others.
+
+    Parameters
+    ----------
+    words : options
+    data : file with at least 8 * every lines
+    every : examples of a part in a round
+    """
+    jit.activate()
+    for _ in range(2):  # the first one compiles
+        rounds = _Rounds(words, data, every)
+    learn = (rounds.long - rounds.short) / (every - every // 2)
+    unpack = max(rounds.long - every * learn, 0.0)
+    return AverageUnits(learn, unpack, rounds.merge, rounds.model, rounds.changes)
+
+
+class _Rounds:
+    """Learn some rounds with two parts in this process.
+
+    Attributes
+    ----------
+    long, short : CPU seconds of a worker for a round with all examples and with half of them
+    merge : CPU seconds of the driver per part
+    model, changes : see `AverageUnits`
+    """
+
+    def __init__(self, words: Sequence[str], data: Path, every: int) -> None:
+        config = config_of([*words, "--workers", "2", "--sync_every", str(every)], data)
+        parts = shards.deal([str(data)], shards.sizes_of([str(data)]), 2, True)
+        self._workers = [PartLearner(number, ".", config) for number in (1, 2)]
+        self._inside = 0.0
+        self._learned: list[Learned] = []
+        averaging = Averaging(config, parts, self._execute, None)
+        rounds = averaging.rounds_of_pass()
+        next(rounds), next(rounds)
+        base, cursors = averaging.model, list(averaging.cursors)
+        assert base is not None
+        self._inside, begin = 0.0, time.process_time()
+        next(rounds)
+        self.merge = (time.process_time() - begin - self._inside) / 2
+        self.model, self.changes = float(len(base)), _mean(self._learned, _sent)
+        self.long = _mean(self._learned, lambda one: one.cost.cpu)
+        work = Work(parts[0], cursors[0], every // 2, 0, False)
+        self.short = PartLearner(1, ".", config).learn(base, work).cost.cpu
+
+    def _execute(self, model: UInt8s | None, works: Sequence[Work]) -> Iterator[Learned]:
+        begin = time.process_time()
+        self._learned = [self._workers[work.part.number - 1].learn(model, work) for work in works]
+        self._inside += time.process_time() - begin
+        yield from self._learned
+
+
+def _sent(one: Learned) -> float:
+    return 0.0 if one.arrays is None else float(one.arrays.nbytes)
+
+
+def _mean(items: Sequence[Learned], value: Callable[[Learned], float]) -> float:
+    return sum(map(value, items)) / len(items)

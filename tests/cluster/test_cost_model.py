@@ -1,0 +1,83 @@
+"""The cost model: what it predicts from unit costs, and that bytes of small runs are as predicted."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from streams import multiclass
+
+from scripts.cluster import cost_model, runs, unit_costs
+
+UNITS = unit_costs.AverageUnits(learn=1e-3, unpack=0.5, merge=0.25, model=1000.0, changes=100.0)
+
+
+def test_exact_mode_divides_learning_but_not_reading():
+    units = unit_costs.ExactUnits(read=1.0, learn=8.0, message=2.0, first=4.0, model=100.0)
+    one, four = (cost_model.exact_cost(units, 5.0, 10, workers) for workers in (1, 4))
+    assert (one.worker_cpu, four.worker_cpu) == (95.0, 35.0)
+    assert (one.sent, four.sent) == (160.0, 55.0)
+
+
+@pytest.mark.parametrize(("workers", "rounds"), [(1, 10), (2, 6), (4, 4), (100, 2)])
+def test_rounds_after_the_first_are_shared(workers, rounds):
+    assert cost_model.rounds_of(1000, workers, 100) == rounds
+
+
+def test_driver_merges_the_parts_of_every_round_but_the_first():
+    made = cost_model.average_cost(UNITS, 2.0, 1000, 4, 100)
+    assert made.driver_cpu == 3 * 4 * 0.25
+    assert made.worker_cpu == pytest.approx(2.0 + 250 * 1e-3 + 4 * 0.5)
+    assert made.received == 3000.0
+    assert cost_model.average_cost(UNITS, 2.0, 1000, 1, 100).driver_cpu == 0
+
+
+def test_more_classes_make_paths_longer_and_models_larger():
+    units = cost_model.scaled(UNITS, 1000, 1e6)
+    assert units.learn == pytest.approx(2 * UNITS.learn)
+    assert units.model == 1000 * UNITS.model and units.merge == 1000 * UNITS.merge
+
+
+def test_a_large_round_adds_up():
+    given = cost_model.Assumptions(machines=100, bandwidth=1000.0)
+    one = cost_model.large_round(UNITS, 1e5, given)
+    assert one.transport == 7.0 + 10.0
+    assert one.total == pytest.approx(1e5 * 1e-3 + 0.5 + 17.0 + 25.0)
+
+
+def test_extrapolation_is_shown(capsys):
+    exact = unit_costs.ExactUnits(1e-6, 1e-4, 13.0, 77.0, 1e8)
+    cost_model.report_large(exact, UNITS, cost_model.Assumptions())
+    text = capsys.readouterr().out
+    assert "1e+10 examples, 1e+06 classes, 100 machines" in text
+    assert "| N = 1e+06 | 101 |" in text
+    assert "nan" not in text
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "train.vw"
+    path.write_text(multiclass(1, 20, 2000))
+    return path
+
+
+def test_bytes_of_exact_mode_are_as_predicted(cluster, data, tmp_path):
+    words = ["--oaa", "20", "-b", "12"]
+    few = cost_model.cut(data, 200, tmp_path)
+    units = unit_costs.exact_units(words, few, cost_model.cut(data, 1000, tmp_path), 20)
+    made = runs.learn("many", [*words, "--workers", "2", "--ray", cluster.address], data, tmp_path)
+    expected = cost_model.exact_cost(units, 0.0, 2000, 2)
+    assert cost_model.mean_cost(made).sent == pytest.approx(expected.sent, rel=0.15)
+    assert made.costs[0].examples == 2000
+
+
+def test_bytes_of_averaging_are_as_predicted(cluster, data, tmp_path):
+    words = ["--oaa", "20", "-b", "12"]
+    units = unit_costs.average_units(words, data, 200)
+    cluster_words = ["--workers", "2", "--sync_every", "200", "--ray", cluster.address]
+    made = runs.learn("many", [*words, *cluster_words], data, tmp_path)
+    expected = cost_model.average_cost(units, 0.0, 2000, 2, 200)
+    mean = cost_model.mean_cost(made)
+    assert mean.received == pytest.approx(expected.received, rel=0.25)
+    assert mean.sent == pytest.approx(expected.sent, rel=0.25)
+    assert math.isfinite(units.learn) and units.model > 0
