@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -154,11 +154,26 @@ def are_names(files: reader.Options, numbered: bool) -> bool:
     files : the files, of which the first is read
     numbered : see `detect.FormatLabels`
     """
+    return _find_names(files, numbered, lambda lines: reader.peek_labels(files.data, lines, bytearray()))
+
+
+def are_names_in(text: bytes, files: reader.Options, numbered: bool) -> bool:
+    """Return whether the labels of files are names, by the first lines of the first one; see `are_names`."""
+
+    def look(lines: detect.FormatLabels) -> None:
+        for line in text.split(b"\n"):
+            lines.add(line)
+
+    return _find_names(files, numbered, look)
+
+
+def _find_names(files: reader.Options, numbered: bool, look: Callable[[detect.FormatLabels], None]) -> bool:
+    """Return whether labels are names; `look` passes on the first lines."""
     detector = LabelDetector(read_on=True, only_names=True)
     if files.data:
         with configuration.naming_keywords():
             lines = detect.FormatLabels(detector, files, numbered)
-            reader.peek_labels(files.data, lines, bytearray())
+            look(lines)
             lines.end()
     detector.end()
     return bool(detector.name)

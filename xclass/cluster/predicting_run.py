@@ -213,20 +213,7 @@ class PredictingRun(Run):
 
     def _predicted(self) -> Iterator[tuple[Part, Predicted]]:
         """Yield the answers of the parts in order; some parts are predicted ahead."""
-        count = len(self._workers)
-        refs: list[Any] = []
-        for position, part in enumerate(self._to_predict):
-            while len(refs) < min(len(self._to_predict), position + AHEAD * count):
-                worker = self._workers[len(refs) % count]
-                refs.append(worker.predict.remote(self._model, self._to_predict[len(refs)]))
-            i = position % count
-            while True:
-                try:
-                    ((_, one),) = self._session.results([refs[position]], [self._workers[i]], [i + 1])
-                    break
-                except LostResultError:  # with its node
-                    refs[position] = self._workers[i].predict.remote(self._model, part)
-            refs[position] = None  # frees the object store
+        for part, i, one in predicted_in_order(self._session, self._workers, self._model, self._to_predict):
             self._costs[i] = added(self._costs[i], one.cost)
             yield part, one
 
@@ -237,6 +224,32 @@ class PredictingRun(Run):
     def _parts(self) -> ending.RunParts:
         """Return the parts that `finish` needs."""
         return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._costs, 1)])
+
+
+def predicted_in_order(
+    session: Session, workers: Sequence[Any], model: Any, parts: Sequence[Part], *arguments: Any
+) -> Iterator[tuple[Part, int, Any]]:
+    """Let workers predict parts, some of them ahead, and yield each part with its worker, from 0, and its answers.
+
+    Parameters
+    ----------
+    workers : actors with a method `predict`
+    model, arguments : arguments of `predict`, before and after the part
+    """
+    count = len(workers)
+    refs: list[Any] = []
+    for position, part in enumerate(parts):
+        while len(refs) < min(len(parts), position + AHEAD * count):
+            refs.append(workers[len(refs) % count].predict.remote(model, parts[len(refs)], *arguments))
+        i = position % count
+        while True:
+            try:
+                ((_, one),) = session.results([refs[position]], [workers[i]], [i + 1])
+                break
+            except LostResultError:  # with its node
+                refs[position] = workers[i].predict.remote(model, part, *arguments)
+        refs[position] = None  # frees the object store
+        yield part, i, one
 
 
 def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:

@@ -103,6 +103,12 @@ def sizes_of(paths: Sequence[str]) -> list[int | None]:
     return sizes
 
 
+def first_lines_in(folder: str, path: str) -> bytes:
+    """Return the beginning of a file whose relative name is in a folder, see `first_lines`."""
+    enter(folder)
+    return first_lines(path)
+
+
 def first_lines(path: str) -> bytes:
     """Return the decompressed beginning of a file, empty if it cannot be read."""
     peeked = bytearray()

@@ -128,6 +128,7 @@ class Run:
     writers: dict[str, Writer]
     recorder: Recorder
     new_progress: type[Progress] = Progress
+    new_saver: type[Saver] = Saver
 
     def __init__(self, config: Config, notes: Sequence[str], peeked: bytes) -> None:
         self.config = config
@@ -210,7 +211,7 @@ class Run:
         )  # fmt: skip
         if o.vw_exact and c.listing_options.probabilities:
             self.progress.log_loss_sum = 0.0  # VW shows the log loss even if there are no examples
-        self.saver = Saver(c, self.model, self.progress)
+        self.saver = self.new_saver(c, self.model, self.progress)
         closing.callback(self.saver.close)
         if contents is not None:
             self.saver.resume(contents, o.preserve_performance_counters)

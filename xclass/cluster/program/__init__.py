@@ -1,0 +1,1 @@
+"""Runs on a cluster that a program starts, without the command."""

@@ -1,0 +1,213 @@
+"""Turn what a program asks for into the options of a run, and the data that it names into files or blocks.
+
+The options of the run are those that the learner was made with and those of the request, as if they were typed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike, fspath
+from typing import Any, NamedTuple
+
+from ...api import configuration, files, model_contents
+from ...api.configuration import Config
+from ...api.learner import Learner
+from ...api.model_contents import Contents
+from ...errors import ClusterError, DataError, ModelError, UsageError, XclassWarning
+from ...options import resolve
+from ...options.declare import OptionGroup, options_of
+from ...reductions import presets, registry
+from ...run import learner_use
+from ...system.printable import short_repr
+from .. import options as cluster_options
+from .. import shards
+from ..session import Session
+from . import blocks
+
+LEARNER = "the learner"  # name of a learner in messages where that of its model file would stand
+ARGUMENTS = {"ray_timeout": "timeout", "ray": "address"}  # options of the cluster -> arguments with other names
+
+
+class Request(NamedTuple):
+    """Hold what a program asks for.
+
+    Attributes
+    ----------
+    data : paths, patterns and URLs, or a data set of Ray Data
+    learner : the learner
+    cluster : options of the cluster
+    format, label_column : as in `Learner.learn_file`
+    groups : option groups of the command
+    """
+
+    data: Any
+    learner: Learner
+    cluster: cluster_options.Options
+    format: str
+    label_column: str | None
+    groups: Mapping[str, type[OptionGroup]]
+
+
+class Files(NamedTuple):
+    """Hold the files or blocks of the data.
+
+    Attributes
+    ----------
+    paths : their names
+    sizes : their bytes, None where unknown
+    format, label_column : options of the reader
+    """
+
+    paths: tuple[str, ...]
+    sizes: list[int | None]
+    format: str
+    label_column: str | None
+
+
+def request(
+    data: Any, learner: object, groups: Mapping[str, type[OptionGroup]], format: str, label_column: object, **given: Any
+) -> Request:
+    """Check the arguments of a program.
+
+    Parameters
+    ----------
+    given : options of the cluster, None for those that are not given
+
+    Raises
+    ------
+    UsageError
+        if one has a value that is not allowed.
+    """
+    if not isinstance(learner, Learner):
+        raise UsageError(
+            f"learner: {short_repr(learner)} is not a Learner; give xclass.Learner(...) or xclass.load(path)"
+        )
+    declared = options_of(cluster_options.Options)
+    values = {
+        name: configuration.checked_value(ARGUMENTS.get(name, name), declared[name], value)
+        for name, value in given.items()
+        if value is not None
+    }
+    if not blocks.is_dataset(data):
+        data = _paths(data)
+    checked = files.options_of((), format, label_column)  # type: ignore[arg-type]  # any value, which becomes a text
+    return Request(data, learner, cluster_options.Options(**values), format, checked.label_column, groups)
+
+
+def _paths(data: object) -> tuple[str, ...]:
+    """Return the paths, patterns and URLs that a program has given."""
+    listed = [data] if isinstance(data, (str, PathLike)) else data
+    if isinstance(listed, Iterable):
+        listed = list(listed)
+        if listed and all(isinstance(path, (str, PathLike)) for path in listed):
+            return tuple(str(fspath(path)) for path in listed)
+    raise UsageError(f"data: {short_repr(data)} is none of paths, patterns, URLs and a data set of Ray Data")
+
+
+@contextlib.contextmanager
+def connected(asked: Request) -> Iterator[Session]:
+    """Connect to the cluster for the `with` block; its lines are issued as warnings, errors name arguments."""
+    with naming_arguments(), Session(asked.cluster, warn) as session:
+        yield session
+
+
+def warn(note: str) -> None:
+    """Issue a message as a Python warning."""
+    warnings.warn(configuration.with_keywords(with_arguments(note)), XclassWarning, stacklevel=2)
+
+
+@contextlib.contextmanager
+def naming_arguments() -> Iterator[None]:
+    """Replace the flags of the command by the names of arguments in errors that are raised in the `with` block."""
+    try:
+        with configuration.naming_keywords():
+            yield
+    except (ClusterError, DataError, ModelError, UsageError) as error:
+        raise type(error)(*(with_arguments(str(line)) for line in error.args)) from None
+
+
+def with_arguments(message: str) -> str:
+    """Replace the flags of options of the cluster in a message by the names of arguments."""
+    for name in options_of(cluster_options.Options):
+        message = re.sub(rf"(?<![\w'-])--{name}\b", ARGUMENTS.get(name, name), message)
+    return message
+
+
+def find(asked: Request, session: Session, least: int) -> Files:
+    """Find the files of the data, or compute the blocks of a data set.
+
+    Parameters
+    ----------
+    least : least number of blocks
+    """
+    if not blocks.is_dataset(asked.data):
+        folder = os.getcwd()
+        paths = session.call(shards.files_in, folder, asked.data)
+        return Files(paths, session.call(shards.survey, folder, paths), asked.format, asked.label_column)
+    found = session.call(blocks.described, blocks.blocks_of(asked.data, least, asked.label_column))
+    if not found:
+        raise DataError("the data set has no rows; give one with examples")
+    sizes: list[int | None] = [None] * len(found)
+    return Files(tuple(found), sizes, "jsonl" if found[0].has_rows else asked.format, None)
+
+
+def are_names(asked: Request, session: Session, found: Files) -> bool:
+    """Return whether the labels of the data are names, by the first lines, which a node of the cluster reads."""
+    text = session.call(shards.first_lines_in, os.getcwd(), found.paths[0])
+    options = files.options_of(found.paths[:1], found.format, found.label_column)
+    return files.are_names_in(text, options, "indexing" in asked.learner.config.given)
+
+
+def run_config(asked: Request, found: Files, contents: Contents | None, **given: Any) -> Config:
+    """Return the options of a run.
+
+    Parameters
+    ----------
+    contents : what the learner has learned; None for a new learner
+    given : further options of the run
+    """
+    config = asked.learner.config
+    stored = None
+    typed = {name: value for name, value in config.values().items() if name in config.given}
+    if contents is not None:
+        stored = contents.options
+        of_learner = configuration.declared_options()
+        typed = {
+            name: value for name, value in typed.items() if name not in presets.PRESETS and not of_learner[name].stored
+        }
+        given["initial_regressor"] = LEARNER
+    cluster = {name: value for name, value in vars(asked.cluster).items() if value not in (None, False)}
+    reader = {"data": found.paths, "format": found.format, "label_column": found.label_column}
+    read = {name: value for name, value in reader.items() if value is not None}
+    return resolve.resolve(
+        {**typed, **given, **cluster, **read, "quiet": True},
+        stored,
+        asked.groups,
+        registry.REDUCTIONS,
+        model=LEARNER,
+        presets=presets.PRESETS,
+        resolve_defaults=learner_use.with_defaults,
+    )
+
+
+def contents_of(learner: Learner) -> Contents | None:
+    """Return a copy of what a learner has learned; None for a new learner, which continues from nothing.
+
+    Raises
+    ------
+    UsageError
+        if it is closed or holds examples that are not learned yet.
+    """
+    _ = learner.reduction
+    if not learner.examples and not learner._spec.loaded and not learner._pending and not learner._previewed:
+        return None
+    return model_contents.from_bytes(learner._saved_bytes())
+
+
+def splittable(found: Files) -> bool:
+    """Return whether files can be divided at any line."""
+    return found.format in ("auto", "vw") and not isinstance(found.paths[0], blocks.Block)
