@@ -110,7 +110,7 @@ def _paths(data: object) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def connected(asked: Request) -> Iterator[Session]:
-    """Connect to the cluster for the `with` block; its lines are issued as warnings, errors name arguments."""
+    """Open a connection to the cluster; its lines are issued as warnings, errors name arguments."""
     with naming_arguments(), Session(asked.cluster, warn) as session:
         yield session
 
