@@ -1,8 +1,9 @@
 """How far each reduction is from what the memory of this machine allows.
 
     python -m scripts.memory.limits DATA_DIR --sets spelling,wordnet,panlex --json limits.json
+    python -m scripts.memory.limits --classes 1000,1000000 --examples 1000000 --reductions cpt --args='-b 24'
 
-A model is trained on the first lines of each training file. The time achieved is the CPU time of all threads per
+With `--classes`, streams with these numbers of classes are generated, as `scripts.bench.scaling` does. A model is trained on the first lines of each training file. The time achieved is the CPU time of all threads per
 example, less that of a run over a few lines. Then 30 further examples are learned by the kernels as plain Python, and
 the different cache lines of 64 bytes that each visits are counted: of weight tables, and others (`memory_accesses`).
 Then lines of a table as large as the weights are read and changed: independent random lines, several of which are on
@@ -25,16 +26,18 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from scripts.lib.command_line import names, run, workspace
+from scripts.lib.command_line import names, numbers, run, workspace
 from scripts.lib.data_sets import WARM_UP_LINES, options_of, prepare
 from scripts.lib.memory_accesses import LINE, NEEDED, count_lines
 from scripts.lib.processes import TOOLS, measure
 from scripts.lib.results import table
+from scripts.lib.streams import write_stream
 from scripts.lib.training import head, lines_of
 from xclass.kernels import intrinsics
 
 WORDS = LINE // 4  # numbers of a line
 AHEAD = (0, 16, 32)  # how many runs ahead are prefetched; the fastest counts
+STREAM_SEED, STREAM_FEATURES = 1, 10
 TIMES, COUNT = 3, 1_000_000  # runs, of which the fastest counts, and lines that a loop visits
 KINDS = {"independent": (1, 1), "2 threads": (2, 1), "consecutive": (1, 64), "dependent": (1, 1)}  # threads, run
 HEADS = ["set", "reduction", "features", "weights", "other", "new", "us", "least us", "new", "ratio", "new"]
@@ -99,6 +102,14 @@ def gather(size: int) -> dict[str, float]:
     return found
 
 
+def stream(work: Path, classes: int, examples: int) -> Path:
+    """Return a folder with a generated stream as train.vw."""
+    folder = work / f"{classes}_classes"
+    folder.mkdir(exist_ok=True)
+    write_stream(folder / "train.vw", STREAM_SEED, classes, examples + NEEDED, STREAM_FEATURES)
+    return folder
+
+
 def timed(folder: Path, words: list[str], examples: int) -> dict[str, float]:
     """Return the CPU microseconds per example of training; the first run compiles the kernels."""
     command, few = [*TOOLS["xclass"], *words, "-d"], min(WARM_UP_LINES, examples // 2)
@@ -118,18 +129,25 @@ def row(at: dict[str, float]) -> list[str]:
 def main() -> None:
     """Measure what is not stored yet and print the tables."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("data_dir", type=Path, metavar="DATA_DIR")
-    options.add_argument("--sets", required=True, type=names, metavar="A,B")
+    options.add_argument("data_dir", type=Path, metavar="DATA_DIR", nargs="?")
+    options.add_argument("--sets", default=[], type=names, metavar="A,B")
+    options.add_argument("--classes", default=[], type=numbers, metavar="K,...", help="numbers of classes of streams")
     options.add_argument("--reductions", type=names, default=names("oaa,log_multi,cpt,recall_tree,multiclass"))
     options.add_argument("--examples", type=int, default=50_000, help="lines to train on, at most (default: 50000)")
     options.add_argument("--args", default="", help="options of every run of xclass")
     options.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
     options.add_argument("--work", type=Path, help="folder for the data; a temporary one by default")
     given = options.parse_args()
+    if bool(given.sets) != bool(given.data_dir) or not (given.sets or given.classes):
+        options.error("give DATA_DIR and --sets, or --classes, or all three")
     rows, loops = [], {}
     with workspace(given) as (work, store):
-        for name in given.sets:
-            folder, classes = prepare(given.data_dir, name, work)
+        for name in [*given.sets, *given.classes]:
+            if isinstance(name, int):
+                folder, classes = stream(work, name, given.examples), name
+                name = f"{classes:,} classes"
+            else:
+                folder, classes = prepare(given.data_dir, name, work)
             examples = max(2, min(given.examples, lines_of(folder) - NEEDED))
             for reduction in given.reductions:
                 text = f"--{reduction} {classes} {options_of(name)} {given.args}"

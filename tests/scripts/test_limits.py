@@ -70,3 +70,21 @@ def test_indices_are_positions_in_the_flattened_array():
     array[2] = 0
     array[0, 1:3] += 1  # read and written
     assert array.positions == {6, 8, 9, 10, 11, 1, 2}
+
+
+def test_streams_of_any_number_of_classes_are_generated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(limits, "COUNT", 6400)
+    result = tool(
+        "memory.limits", "--classes", "5,1000", "--examples", "300", "--reductions", "random_tree", "--args=-b 12"
+    )
+    assert result.returncode == 0, result.stderr
+    rows = [line.strip("| ").split(" | ") for line in result.stdout.splitlines()[2:4]]
+    assert [row[0] for row in rows] == ["5 classes", "1,000 classes"]
+    assert float(rows[1][3]) > 2 * float(rows[0][3])  # a deeper tree has more routers on a path
+
+
+def test_data_and_sets_belong_together():
+    result = tool("memory.limits", "--sets", "tiny")
+    assert result.returncode == 2
+    assert "give DATA_DIR and --sets, or --classes" in result.stderr
