@@ -19,7 +19,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("cli",),
     ("cluster", "comparison", "report"),
     ("run", "sklearn"),
-    ("estimators", "merging"),
+    ("estimators", "merging", "shrinking"),
     ("river",),
     ("api",),
     ("explain",),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scripts.fuzzing.draw import drawn, weighted
 from scripts.fuzzing.model_bytes import RAW, packed
 from scripts.fuzzing.runs import ACCEPTED, Bench, Limits, Outcome
-from scripts.fuzzing.seeds import CLASSES, DATA, MODELS
+from scripts.fuzzing.seeds import CLASSES, DATA, MODELS, SHRUNK
 from xclass.cli import command as cli
 from xclass.cli import help_text
 from xclass.model import model_file, model_header
@@ -89,7 +89,9 @@ class Models:
         for name in self._names:
             data, options = MODELS[name]
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
-            saved = model_file.load("out/m")
+            if name.endswith(SHRUNK):
+                bench.xclass("shrink", "out/m", "-f", "out/s", "--bits", "8", "--quiet")
+            saved = model_file.load("out/s" if name.endswith(SHRUNK) else "out/m")
             self.originals[name] = Contents(saved.options, saved.facts, {n: a.copy() for n, a in saved.arrays.items()})
             bench.put(MODEL, packed(*self.originals[name]))
             reduction = name.split()[0]

@@ -33,6 +33,7 @@ def columns(n: int = 60, seed: int = 2) -> bytes:
     ).encode()
 
 
+SHRUNK = " shrunk"  # end of the names of models that `xclass shrink` makes smaller
 DATA = {
     "classes.vw": lines("classes"), "names.vw": lines("names"), "numbers.vw": lines("numbers"),
     "signs.vw": lines("signs"), "columns.vw": columns(),
@@ -89,5 +90,9 @@ MODELS = {  # name -> data, options of training
         "names.vw",
         f"--softmax_tree {K} -b 9 --learn_names --tree_init prototypes --tao_iterations 2",
     ),
+    f"oaa{SHRUNK}": ("classes.vw", f"--oaa {K} -b 8"),
+    f"recall_tree{SHRUNK}": ("names.vw", f"--recall_tree {K} -b 18 --learn_names"),
+    f"cpt{SHRUNK}": ("classes.vw", f"--cpt {K} -b 9"),
+    f"multiclass{SHRUNK}": ("classes.vw", f"--multiclass {K} -b 10"),
     "softmax_tree flat": ("columns.vw", f"--softmax_tree {K} -b 9 --depth 0 --smooth 0.1 --leaf_solver steps"),
 }

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ModelError, UsageError
-from ..model import model_file
+from ..model import compact_columns, model_file
 from ..model.stored_arrays import Stored
 from ..system import leftovers
 from ..system.printable import short_repr
@@ -127,7 +127,12 @@ def _checked(path: str, model: model_file.Model) -> Contents:
         if options.get("named_labels") is not None:
             raise ModelError(f"{path}: it holds the names of its classes twice; {REMEDY}")
         options["named_labels"] = _names(path, arrays.pop(CLASS_NAMES))
-    return Contents(options, facts["learner"], examples, clock, counters, arrays)
+    compact = compact_columns.is_compact(arrays)
+    if compact and counters is not None:
+        raise _damaged(path, "counters", counters, "null, because the weights are stored for predictions only")
+    with naming(path):
+        expanded = compact_columns.expanded(arrays) if compact else arrays
+    return Contents(options, facts["learner"], examples, clock, counters, expanded)
 
 
 @contextlib.contextmanager

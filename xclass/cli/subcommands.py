@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from . import compare, merge, report
+from . import compare, merge, report, shrink
 
 
 class Subcommand(NamedTuple):
@@ -32,5 +32,8 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     ),
     Subcommand(
         "report", "describe a model and its errors as an HTML page", report.USAGE, report.INTRO, report.run
+    ),
+    Subcommand(
+        "shrink", "make a model for prediction smaller", shrink.USAGE, shrink.INTRO, shrink.run
     ),
 )  # fmt: skip

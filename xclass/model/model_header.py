@@ -6,7 +6,7 @@ The layout is that of safetensors, so other programs can open it; nothing in it 
                 | u64   length of the header, little-endian                          |
           8     +--------------------------------------------------------------------+
                 | {"__metadata__":{"format":"xclass model","header_crc32":"xxxxxxxx",|
-                |   "version":"1",         raised when older versions cannot read it |
+                |   "version":"1",         2 with tables in compact form             |
                 |   "options":"{...}",     JSON in a string: options of the learner  |
                 |   "facts":"{...}",       JSON in a string: counters, other state   |
                 |   "crc32":"{...}"},      JSON in a string: array -> crc32          |
@@ -34,9 +34,11 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ..errors import ModelError
+from .compact_columns import is_compact
 from .stored_arrays import Stored
 
-VERSION = 1
+VERSION = 2  # the highest version that can be read
+COMPACT_VERSION, FIRST_VERSION = 2, 1  # of files with tables in compact form, and of all others
 HEADER_PREFIX = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # start of the header in every version
 CHECKSUM_DIGITS = slice(8 + len(HEADER_PREFIX), 16 + len(HEADER_PREFIX))  # position of the header's own crc32
 HEADER_LIMIT = 1 << 20  # bytes; parsed JSON takes up to thirty times its length
@@ -95,7 +97,7 @@ def make_header(
         "__metadata__": {
             "format": "xclass model",
             "header_crc32": "0" * 8,
-            "version": str(VERSION),
+            "version": str(COMPACT_VERSION if is_compact(arrays) else FIRST_VERSION),
             "options": _to_json(options),
             "facts": _to_json(facts),
             "crc32": _to_json(checksums),
@@ -198,11 +200,11 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
     if not (isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())):
         raise damaged(path, "the header", "its metadata is not a record of strings")
     version = metadata.get("version", "")
-    if version != str(VERSION):
+    if version not in (str(FIRST_VERSION), str(COMPACT_VERSION)):
         if version.isascii() and version.isdigit() and len(version) < 10 and int(version) > VERSION:
             raise ModelError(
                 f"{path}: the model was made by a newer version of xclass, in format {version}, and this version reads "
-                f"format {VERSION}; update xclass, or train the model again"
+                f"formats {FIRST_VERSION} to {VERSION}; update xclass, or train the model again"
             )
         raise damaged(path, "the header", f"its format version is {version[:20]!r}")
     options, facts, checksums = (

@@ -1,0 +1,219 @@
+"""`xclass shrink`: sizes, errors before and after, which weights go, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pytest
+from command import Result, learn, xclass
+from streams import multiclass, real
+from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, name_of, words_of
+
+from xclass.api import model_contents
+from xclass.cli.shrink import read_size
+from xclass.errors import UsageError
+from xclass.model import compact_columns, model_file
+from xclass.shrinking import models, pruning
+
+EVERY_VARIANT = pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param(name, options, id=name_of(name, options))
+        for name in BY_NAME
+        if name not in AT_THE_END
+        for options in [{}, *VARIANTS.get(name, [])]
+    ],
+)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def stream(name: str, seed: int, n: int) -> str:
+    return real(seed, n, signs=True) if BY_NAME[name].labels == "simple" else multiclass(seed, K, n)
+
+
+def rich(seed: int, n: int) -> str:
+    """Lines with many words, of which some depend on the class."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(n):
+        c = int(rng.integers(1, K + 1))
+        words = [f"c{c}.{w}" for w in rng.integers(0, 150, 4)] + [f"n{w}" for w in rng.integers(0, 400, 6)]
+        made.append(f"{c} | {' '.join(words)}\n")
+    return "".join(made)
+
+
+def shrink(*args) -> Result:
+    """The result of the subcommand, which has to succeed."""
+    result = xclass("shrink", *args)
+    assert result.status == 0, result.err
+    return result
+
+
+def numbers(text: str) -> np.ndarray:
+    return np.array([float(line.split(" ")[0]) for line in text.splitlines()])
+
+
+@EVERY_VARIANT
+def test_sixteen_bits_predict_nearly_the_same(place, name, options):
+    train, test = stream(name, 1, 150), stream(name, 2, 60)
+    learn(*chosen(name), *BITS, *words_of(options), "--quiet", "-f", "m", stdin=train)
+    shrink("m", "-f", "s", "--bits", 16)
+    shrink("m", "-f", "again", "--bits", 16)
+    assert (place / "s").read_bytes() == (place / "again").read_bytes()
+    assert (place / "s").stat().st_size < (place / "m").stat().st_size
+    before, after = (
+        numbers(learn("-i", model, "-t", "-p", "stdout", "--quiet", stdin=test).out) for model in ("m", "s")
+    )
+    if name == "scalar":
+        assert np.abs(before - after).max() < 0.01 * np.abs(before).max()
+    else:
+        assert np.mean(before != after) <= 0.05
+    result = xclass("-i", "s", stdin=train)
+    assert result.status == 2
+    assert "-i s: this model was saved with --predict_only_model" in result.err
+
+
+@pytest.mark.parametrize("args", [("--oaa", K, "-b", 18), ("--multiclass", K), ("--cpt", K), ("--recall_tree", K)])
+def test_a_quarter_of_the_bytes_is_the_default(place, args):
+    (place / "test.vw").write_text(rich(2, 300))
+    learn(*args, "--quiet", "-f", "m", stdin=rich(1, 3000))
+    result = shrink("m", "-f", "s", "-d", "test.vw")
+    sizes = [os.path.getsize(name) for name in ("m", "s")]
+    kept, weights = (int(n.replace(",", "")) for n in re.search(r"([0-9,]+) of ([0-9,]+) weights", result.err).groups())
+    assert kept >= weights / 2
+    assert sizes[1] <= sizes[0] / 4 or (args[0] in ("--multiclass", "--cpt") and kept < 0.501 * weights)
+    before, after = map(float, re.search(r"error on test.vw: ([0-9.]+) before, ([0-9.]+) after", result.err).groups())
+    assert after <= before + 0.02
+    tested = learn("-i", "s", "-t", "-d", "test.vw").err
+    assert f"average loss = {after:.6f}" in tested
+
+
+@pytest.mark.parametrize("args", [("--oaa", K, "-b", 14), ("--cpt", K, "-b", 12)])
+def test_a_size_is_kept(place, args):
+    learn(*args, "--quiet", "-f", "m", stdin=rich(1, 1500))
+    whole = os.path.getsize("m")
+    fewest = None
+    for part in (1.5, 2, 4, 6, 8):
+        size = int(whole / part)
+        result = xclass("shrink", "m", "-f", "s", "--size", size)
+        if result.status == 2:
+            assert "does not fit" in result.err
+            assert fewest is not None
+            break
+        assert os.path.getsize("s") <= size
+        kept = int(re.search(r"([0-9,]+) of [0-9,]+ weights", result.err)[1].replace(",", ""))
+        assert fewest is None or kept <= fewest
+        fewest = kept
+
+
+def test_the_least_salient_weights_go(place):
+    learn("--oaa", K, "-b", 12, "--quiet", "-f", "m", stdin=multiclass(1, K, 400))
+    whole = model_contents.load("m").arrays
+    small = models.shrunk("m", keep=0.25).contents.arrays
+    tables = pruning.tables_of(whole, whole)
+    (table,) = tables
+    saliency = np.abs(np.asarray(table.column)) * np.sqrt(
+        np.asarray(whole["weights.g"])[np.searchsorted(np.asarray(whole["weights.index"]), table.slot)]
+    )
+    rows = np.asarray(compact_columns.expanded(small)["weights.index"])
+    gone = ~np.isin(table.slot, rows)
+    assert len(rows) == -(-len(table.slot) // 4)
+    assert saliency[gone].max() <= saliency[~gone].min()
+
+
+def test_a_model_without_sums_loses_its_smallest_weights(place):
+    learn("--oaa", K, "-b", 12, "--quiet", "-f", "m", "--predict_only_model", stdin=multiclass(1, K, 400))
+    whole = model_contents.load("m").arrays
+    small = compact_columns.expanded(models.shrunk("m", keep=0.5, bits=16).contents.arrays)
+    w, rows = np.asarray(whole["weights.w"]), np.asarray(whole["weights.index"])
+    gone = ~np.isin(rows, np.asarray(small["weights.index"]))
+    assert gone.any()
+    assert np.abs(w[gone]).max() <= np.abs(w[~gone]).min()
+
+
+def test_at_least_half_of_the_weights_are_kept_by_default(place):
+    learn("--oaa", 3, "-b", 10, "--quiet", "-f", "m", stdin=multiclass(1, 3, 60))
+    result = shrink("m", "-f", "s")  # the header alone takes more than a quarter
+    kept, weights = (int(n) for n in re.search(r"([0-9]+) of ([0-9]+) weights, in 4 bits", result.err).groups())
+    assert kept == -(-weights // 2)
+
+
+def test_a_shrunk_model_can_be_shrunk_again(place):
+    learn("--multiclass", K, "-b", 12, "--quiet", "-f", "m", stdin=multiclass(1, K, 600))
+    shrink("m", "-f", "a", "--bits", 8)
+    shrink("a", "-f", "b", "--bits", 4)
+    assert os.path.getsize("b") < os.path.getsize("a") < os.path.getsize("m")
+    assert learn("-i", "b", "-t", "-p", "stdout", "--quiet", stdin="|w a").out
+
+
+def test_names_of_classes_stay(place):
+    data = "tea | kettle leaf\ncoffee | bean mill\n" * 20
+    learn("--oaa", 2, "-b", 10, "--quiet", "-f", "m", stdin=data)
+    shrink("m", "-f", "s", "--bits", 8)
+    assert learn("-i", "s", "-t", "-p", "stdout", "--quiet", stdin="| bean\n| leaf\n").out == "coffee\ntea\n"
+
+
+def test_what_is_refused(place):
+    learn("--oaa", 3, "-b", 10, "--quiet", "-f", "m", stdin=multiclass(1, 3, 60))
+    learn("--softmax_tree", 3, "--quiet", "-f", "tree", stdin=multiclass(1, 3, 60))
+    (place / "unlabelled.vw").write_text("| a\n| b\n")
+    before = (place / "m").read_bytes()
+    for args, status, message in (
+        ((), 2, "give one model to shrink, not 0"),
+        (("m", "m", "-f", "s"), 2, "give one model to shrink, not 2"),
+        (("m",), 2, "there is no file for the shrunk model; give -f FILE"),
+        (("m", "-f", "m"), 2, "-f m would write over the model that is shrunk"),
+        (("m", "-f", "s", "--size", "much"), 2, "--size much: it is not a size"),
+        (("m", "-f", "s", "--size", "1K"), 2, "the model does not fit into 1,000 bytes: it takes up to"),
+        (("m", "-f", "s", "--size", "1K", "--keep", "0.5"), 2, "give a larger --size or a smaller --keep"),
+        (("m", "-f", "s", "--keep", "0"), 2, "--keep 0 leaves no weights"),
+        (("m", "-f", "s", "--keep", "2"), 2, "--keep"),
+        (("m", "-f", "s", "--bits", "5"), 2, "--bits: '5' is none of 4, 8, 16"),
+        (("m", "-f", "s", "--format", "csv"), 2, "--format has no effect"),
+        (("m", "-f", "s", "-d", "unlabelled.vw"), 2, "-d unlabelled.vw: it has no labelled examples"),
+        (("m", "-f", "s", "-d", "missing.vw"), 1, "missing.vw"),
+        (("missing", "-f", "s"), 1, "missing: cannot load the model: there is no such file"),
+        (("tree", "-f", "s"), 1, "tree: a model of --softmax_tree has no weight tables to shrink"),
+        (("m", "-f", "none/s"), 1, "there is no folder"),
+    ):
+        result = xclass("shrink", *args)
+        assert (result.status, message in result.err, "Traceback" in result.err) == (status, True, False), (
+            args, result.status, result.err,
+        )  # fmt: skip
+        assert not (place / "s").exists()
+    assert (place / "m").read_bytes() == before
+
+
+def test_it_is_quiet_if_asked(place):
+    learn("--oaa", 3, "-b", 10, "--quiet", "-f", "m", stdin=multiclass(1, 3, 60))
+    result = shrink("m", "-f", "s", "--quiet")
+    assert (result.out, result.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("50M", 50_000_000), ("1.5g", 1_500_000_000), ("800KB", 800_000), ("123", 123), (".5M", 500_000)]
+)
+def test_sizes(text, size):
+    assert read_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "M", "-5M", "5T", "1e6", "0"])
+def test_other_texts_are_no_sizes(text):
+    with pytest.raises(UsageError, match="it is not a size"):
+        read_size(text)
+
+
+def test_the_file_is_one_of_the_second_version(place):
+    learn("--oaa", 3, "-b", 10, "--quiet", "-f", "m", stdin=multiclass(1, 3, 60))
+    shrink("m", "-f", "s", "--bits", 8)
+    arrays = model_file.load("s").arrays
+    assert {"weights.code", "weights.scale"} <= set(arrays)
+    assert not {"weights.w", "weights.g", "weights.n", "weights.index", "weights.sums"} & set(arrays)

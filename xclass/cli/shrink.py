@@ -1,0 +1,121 @@
+"""Execute `xclass shrink`, which makes a model for prediction smaller."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UsageError
+from ..options import words as option_words
+from ..options.declare import option, options_of
+from . import option_text
+
+USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
+INTRO = (
+    "Make a model smaller that is only used for prediction. What only learning needs is dropped, weights are stored in "
+    "16, 8 or 4 bits, and the weights that matter least are left out. Without --size, --bits and --keep, the new file "
+    "has a quarter of the bytes, or more if less than half of the weights would be kept. With -d, the error is shown "
+    "before and after. The new model cannot learn."
+)
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the options of the subcommand."""
+
+    final_regressor: str = option("save the shrunk model", flags=("-f", "--final_regressor"), metavar="FILE")
+    size: str = option(
+        "most bytes of the new file, such as 50M (50,000,000 bytes); as many weights are kept as fit", metavar="SIZE"
+    )
+    bits: str = option(
+        "bits of a weight; 4 bits cost less than leaving out weights",
+        choices=("4", "8", "16"),
+        default_text="the most with which all weights fit into --size, else 4; 8 with --keep alone",
+    )
+    keep: float = option(
+        "share of the weights that are kept: those without which predictions would change most",
+        kind=float,
+        minimum=0.0,
+        maximum=1.0,
+        metavar="X",
+        default_text="as many as fit into --size",
+    )
+    data: str = option(
+        "data with labels, on which the error is measured before and after",
+        flags=("-d", "--data"),
+        metavar="FILE",
+        read=True,
+    )
+    format: str = option("format of the data", default="auto", metavar="FORMAT")
+    quiet: bool = option("print nothing unless there is an error", kind=bool)
+
+
+def run(words: Sequence[str]) -> int:
+    """Shrink a model as the words after `xclass shrink` say, and return the exit status.
+
+    Raises
+    ------
+    UsageError
+        if the words are not understood or no share of the weights fits into the size.
+    ModelError
+        if a model cannot be read, shrunk or written.
+    DataError
+        if the data cannot be read.
+    """
+    declared = options_of(Options)
+    if {"-h", "--help"} & set(words):
+        print(option_text.of_subcommand(USAGE, INTRO, declared))
+        return 0
+    given, models = option_words.read(declared, words)
+    target = _checked_target(given, models)
+    size = None if given.get("size") is None else read_size(given["size"])
+    if given.get("keep") == 0:
+        raise UsageError("--keep 0 leaves no weights; give a number above 0 and at most 1, such as 0.5")
+    if "format" in given and "data" not in given:
+        raise UsageError("--format has no effect: there are no data; give -d FILE")
+
+    from ..api import model_contents
+    from ..model import model_file
+    from ..run.report.console import Console
+    from ..shrinking import models as shrinking
+
+    (path,) = models
+    output = Console(bool(given.get("quiet")))
+    model_file.check_writable(target)
+    data, data_format = given.get("data"), given.get("format", "auto")
+    before = None if data is None else shrinking.loss(path, data, data_format)
+    small = shrinking.shrunk(path, size, int(given["bits"]) if "bits" in given else None, given.get("keep"))
+    model_contents.save(target, lambda: small.contents)
+    sizes = os.path.getsize(path), os.path.getsize(target) if os.path.isfile(target) else 0
+    output.info(
+        f"{target}: {sizes[1] / 1e6:,.2f} MB instead of {sizes[0] / 1e6:,.2f} MB; {small.kept:,} of {small.weights:,} "
+        f"weights, in {small.setting.bits} bits"
+    )
+    if data is not None and before is not None:
+        after = shrinking.loss(target, data, data_format)
+        output.info(f"{before.name} on {data}: {before.value:.6f} before, {after.value:.6f} after")
+    return 0
+
+
+def read_size(text: str) -> int:
+    """Return the number of bytes that a size such as `50M`, `1.5G`, `800K` or `200000` says."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+)([KMG]?)B?", text.strip().upper())
+    if match is None or not 0 < float(match[1]) < 1e15:
+        raise UsageError(f"--size {text}: it is not a size; give a number of bytes, with K, M or G, such as 50M")
+    return int(float(match[1]) * UNITS[match[2]])
+
+
+def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
+    """Return the file to write; raise UsageError if it or the model is missing, or if both are the same."""
+    if len(models) != 1:
+        raise UsageError(f"give one model to shrink, not {len(models)}; usage: {USAGE}")
+    if not given.get("final_regressor"):
+        raise UsageError(f"there is no file for the shrunk model; give -f FILE; usage: {USAGE}")
+    path: str = given["final_regressor"]
+    if os.path.realpath(models[0]) == os.path.realpath(path) and os.path.isfile(path):
+        raise UsageError(f"-f {path} would write over the model that is shrunk; give another file")
+    return path
