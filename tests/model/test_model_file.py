@@ -288,9 +288,9 @@ def test_a_vast_header_length_takes_no_memory(tmp_path, length):
 def test_a_newer_version_says_so(tmp_path):
     small_model(tmp_path / "m")
     entries, data = header_of((tmp_path / "m").read_bytes())
-    entries["__metadata__"]["version"] = "2"
+    entries["__metadata__"]["version"] = "3"
     (tmp_path / "m").write_bytes(written(entries, data))
-    with pytest.raises(ModelError, match="newer version of xclass, in format 2"):
+    with pytest.raises(ModelError, match="newer version of xclass, in format 3"):
         model_file.load(tmp_path / "m")
     entries["__metadata__"]["version"] = "9" * 5000
     (tmp_path / "m").write_bytes(written(entries, data))
