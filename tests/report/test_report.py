@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import re
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pages
@@ -14,6 +16,8 @@ import pytest
 from command import learn, xclass
 
 import xclass as library
+from xclass.cli import command, report
+from xclass.options.declare import options_of
 from xclass.report import contents, failing, frequencies, outcomes, tree
 
 pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed: nothing is drawn")
@@ -224,7 +228,24 @@ def test_the_page_answers_which_classes_fail_why_and_what_helps(page, collected)
     assert page.text.count(" Try: ") >= len(collected.errors.failing)
     for one in collected.errors.failing:
         for finding in one.findings:
-            assert finding.reason in page.text and finding.advice in page.text
+            assert finding.reason in page.text
+            assert "".join(finding.advice.split()) in "".join(page.text.split())
+
+
+def test_every_option_that_advice_names_exists():
+    groups, _ = command.option_groups()
+    declared = [*(options_of(group) for group in groups.values()), options_of(report.Options)]
+    flags = {flag for group in declared for one in group.values() for flag in one.flags}
+    folder = Path(library.__file__).parent / "report"
+    named = {
+        match
+        for path in (folder / "advice.py", folder / "html" / "error_sections.py", folder / "html" / "page.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for match in re.findall(r"(?<![\w-])--?[a-z]\w*", node.value)
+    }
+    assert {"--ngram", "--passes", "-l", "--top_k", "--index_candidates", "--train"} <= named
+    assert named <= flags, named - flags
 
 
 def test_two_reports_differ_in_times_only(files, tmp_path):
@@ -294,8 +315,6 @@ def test_wrong_words_are_refused(files, tmp_path):
 
 def usage() -> str:
     """The usage line of the subcommand."""
-    from xclass.cli import report
-
     return report.USAGE
 
 

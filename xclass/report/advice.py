@@ -113,8 +113,7 @@ def _not_proposed(facts: Failing, setting: Setting) -> Finding | None:
     return Finding(
         f"In {_of(facts.not_proposed, facts.errors)} errors the class was not compared: neither the trees nor the "
         "index proposed it, because the words of these lines were rare in it.",
-        "Add training examples with such words. Train with more candidates (--candidates, --index_candidates), which "
-        "takes longer.",
+        "Add training examples with such words, or train with a larger --index_candidates.",
     )
 
 

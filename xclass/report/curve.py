@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from ..run.results.curve import COLUMNS, GROWTH
+from ..run.results.curve import COLUMNS
 from ..system.printable import short_repr
 from .outcomes import Outcomes
 
+FIRST, GROWTH = 10, 1.5  # examples at the first point of a curve along the test data, and the factor to the next
 MOST_BYTES = 1 << 26  # of the file
 
 
@@ -61,12 +62,12 @@ def read(path: str) -> Curve:
 
 
 def along(tested: Outcomes) -> Curve:
-    """Return the error along the test data, at numbers of examples that grow by 5 % or more."""
+    """Return the error along the test data, at numbers of examples from FIRST on that grow by GROWTH."""
     weight, wrong = np.cumsum(tested.weight), np.cumsum(tested.weight * tested.wrong)
-    points, due = [], 1
+    points, due = [], FIRST
     while due < len(weight):
         points.append(due - 1)
-        due = max(due + 1, int(due * GROWTH))
+        due = int(due * GROWTH)
     points.append(len(weight) - 1)
     points = [i for i in points if weight[i] > 0]
     before_weight = before_wrong = 0.0

@@ -14,6 +14,7 @@ from . import figures, markup
 from .markup import Html, element, escaped
 
 Name = Callable[[int], str]
+MOST_LOST = 0.5  # weights that found no place, as a share of those in use, above which a larger table is advised
 SHORT_PLACE = 24  # characters that need no second line
 WEIGHT_NOTE = "Numbers of examples are sums of their weights."
 
@@ -65,7 +66,8 @@ def _class(one: FailingClass, at: int, name: Name) -> Html:
     if facts.trained is not None:
         parts.append(f"{markup.number(facts.trained)} training examples")
     findings = [
-        element("li", finding.reason, " ", element("b", "Try: "), finding.advice) for finding in one.findings
+        element("li", finding.reason, " ", element("b", "Try: "), markup.with_options(finding.advice))
+        for finding in one.findings
     ]  # fmt: skip
     if one.lines and one.lines[0].reasons:
         findings.append(_surest(one.lines[0], facts, name))
@@ -134,7 +136,7 @@ def causes(contents: Contents, errors: Errors) -> Html:
     return markup.joined(
         table,
         element("p", "What would help, by its share of the errors:"),
-        element("ol", *(element("li", text) for text in _remedies(contents, errors))),
+        element("ol", *(element("li", markup.with_options(text)) for text in _remedies(contents, errors))),
     )
 
 
@@ -143,12 +145,12 @@ def _remedies(contents: Contents, errors: Errors) -> list[str]:
     total = errors.error * errors.weight
     texts = {
         "class never seen": "Add training examples of the classes that were never seen.",
-        "not compared": "Propose more classes: train with --candidates or --index_candidates above the values in the "
-        "options below, with more trees (--trees), or with more examples of rare classes.",
+        "not compared": "Add training examples, first of rare classes. To propose more classes, train with a larger "
+        "--index_candidates, then with larger --candidates and --trees; the values now are among the options below.",
         "close": f"Choose better among the first classes: try further passes (--passes 3) and other learning rates "
         f"(-l). Where a person chooses, show the first {LISTED}.",
         "compared, not close": "Give the lines more features that tell the classes apart: pairs of words (--ngram 2), "
-        "parts of words (--affix), or other columns.",
+        "parts of words, or other columns of the source.",
         "not close": "Give the lines more features that tell the classes apart, such as pairs of words (--ngram 2).",
         "other class more probable": "Give the lines more features that tell the classes apart, or try another "
         "reduction (--multiclass has the fewest errors on most data).",
@@ -159,12 +161,11 @@ def _remedies(contents: Contents, errors: Errors) -> list[str]:
     ]
     remedies.sort(key=lambda entry: -entry[0])
     result = [text for _, text in remedies]
-    full = [table for table in contents.tables if table.lost and table.share > 0.5]
+    full = [table for table in contents.tables if (table.lost or 0) > MOST_LOST * table.used]
     if full:
-        lost = sum(table.lost or 0 for table in full)
         result.append(
-            f"Weights were lost: {', '.join(table.name for table in full)} are more than half full, and {lost:,} "
-            "weights found no place. Train with a larger table (-b)."
+            f"Weights were lost: in {', '.join(table.name for table in full)} more than half as many weights found no "
+            "place as are in use. Train with a larger table (-b)."
         )
     return result
 
@@ -188,14 +189,10 @@ def frequency(errors: Errors) -> Html:
     ]  # fmt: skip
     header = ["examples", "classes tested", "test examples", "errors", "error", f"among the first {LISTED}"]
     return markup.joined(
-        element("p", f"Classes are grouped by the number of {sources[errors.source]}."),
-        _pair(
+        element("p", markup.with_options(f"Classes are grouped by the number of {sources[errors.source]}.")),
+        markup.beside(
             figures.error_by_frequency(errors.bins, axis),
-            markup.details(
-                "The same as a table",
-                markup.table("Error by class frequency", header, rows, numbers=range(1, 6)),
-                open=True,
-            ),
+            markup.table("Error by class frequency", header, rows, numbers=range(1, 6)),
         ),
     )
 
@@ -236,12 +233,7 @@ def calibration(errors: Errors) -> Html:
             f"If calibration were ideal, answers with a probability of 0.7 would be right in 70 % of the cases. The "
             f"expected calibration error is {measured.error:.4f}; on the whole the answers are {tendency}.",
         ),
-        _pair(
-            figures.calibration(measured),
-            markup.details(
-                "The same as a table", markup.table("Calibration", header, rows, numbers=(1, 2, 3)), open=True
-            ),
-        ),
+        markup.beside(figures.calibration(measured), markup.table("Calibration", header, rows, numbers=(1, 2, 3))),
     )
 
 
@@ -289,11 +281,6 @@ def uncertain(contents: Contents, errors: Errors) -> Html:
 def _place(shown: Shown) -> Html:
     """Return the file and line of an example, on one line unless it is long."""
     return element("span", shown.place, class_="place" if len(shown.place) <= SHORT_PLACE else None)
-
-
-def _pair(figure: str, table: Html) -> Html:
-    """Return a figure with its table beside it where there is space."""
-    return element("div", element("figure", Html(figure)), table, class_="pair")
 
 
 def sections(contents: Contents, errors: Errors) -> Sequence[tuple[str, str, Html]]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from ...system.printable import printable
+
+OPTION = re.compile(r"(?<![\w-])(--?[a-z]\w*(?: \d+)?)")
+MOST_COLUMNS = 5  # of a table that stays a table on a phone
 
 
 class Html(str):
@@ -16,6 +20,14 @@ class Html(str):
 def escaped(text: object) -> Html:
     """Return any text as HTML; characters that are not printable are shown as escapes."""
     return text if isinstance(text, Html) else Html(html.escape(printable(str(text))))
+
+
+def with_options(text: str) -> Html:
+    """Return a sentence as HTML, in which options of the command are code that is not broken over lines."""
+    pieces = OPTION.split(text)  # every second piece is an option
+    return Html(
+        "".join(element("code", piece, class_="place") if i % 2 else escaped(piece) for i, piece in enumerate(pieces))
+    )
 
 
 def element(tag: str, *contents: object, **attributes: object) -> Html:
@@ -48,6 +60,8 @@ def table(
     rows : cells
     numbers : columns that are aligned to the right
     wide : columns of running text
+
+    A table of few columns, all of numbers, stays a table on a phone; in others each row becomes a list there.
     """
 
     def kind(j: int) -> str | None:
@@ -69,13 +83,21 @@ def table(
         element("thead", element("tr", *head, role="row"), role="rowgroup"),
         element("tbody", *body, role="rowgroup"),
         role="table",
+        class_="figures" if len(numbers) == len(header) - 1 < MOST_COLUMNS else None,
     )
 
 
-def details(summary: object, *contents: object, open: bool = False) -> Html:
+def details(summary: object, *contents: object, open: bool = False, class_: str | None = None) -> Html:
     """Return contents that the reader can open."""
     inner = Html(f"<summary>{escaped(summary)}</summary>\n{joined(*contents)}")
-    return Html(f"<details{' open' if open else ''}>{inner}</details>")
+    kind = f' class="{class_}"' if class_ else ""
+    return Html(f"<details{kind}{' open' if open else ''}>{inner}</details>")
+
+
+def beside(figure: str, table: Html) -> Html:
+    """Return a figure with its table, which stands beside it and is open where there is space."""
+    text = details("The same as a table", table, open=True, class_="same")
+    return element("div", element("figure", Html(figure)), text, class_="pair")
 
 
 def bar(share: float) -> Html:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import numpy as np
+
 from ...api import configuration
 from ...options.declare import options_of
 from ..contents import Contents
@@ -12,7 +14,7 @@ from ..outcomes import LISTED
 from . import error_sections, figures, markup, style, tree_drawing
 from .markup import Html, element
 
-CURVE_ROWS = 24  # rows of the table below the learning curve
+CURVE_ROWS = 12  # rows of the table below the learning curve
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
@@ -120,17 +122,14 @@ def _curve(contents: Contents) -> Html:
             "This is the error along the test data, from which nothing is learned: it shows whether the data change. "
             "For the curve of the training run, train with --curve FILE, and give that file to the report."
         )
-    step = max(1, -(-len(curve.examples) // CURVE_ROWS))
-    chosen = sorted({*range(0, len(curve.examples), step), len(curve.examples) - 1})
+    due = curve.examples[-1] / 2.0 ** np.arange(CURVE_ROWS - 1, -1, -1)
+    chosen = sorted({int(np.searchsorted(curve.examples, number)) for number in due if number >= 1})
     rows = [
         [markup.number(curve.examples[i]), markup.percent(curve.average[i]), markup.percent(curve.recent[i])]
         for i in chosen
     ]  # fmt: skip
     table = markup.table("Learning curve", ["examples", "all so far", "since the row before"], rows, numbers=(0, 1, 2))
-    figure = element("figure", Html(figures.learning_curve(curve)))
-    return markup.joined(
-        element("p", text), element("div", figure, markup.details("The same as a table", table), class_="pair")
-    )
+    return markup.joined(element("p", markup.with_options(text)), markup.beside(figures.learning_curve(curve), table))
 
 
 def _tree(contents: Contents) -> Html:
@@ -151,7 +150,7 @@ def _tree(contents: Contents) -> Html:
         )
     ]  # fmt: skip
     return markup.joined(
-        element("p", text),
+        element("p", markup.with_options(text)),
         Html(
             f'<div class="buttons" hidden>{"".join(buttons)} <output id="zoom-state" aria-live="polite"></output></div>'
         ),
@@ -190,16 +189,9 @@ def _tables(contents: Contents) -> Html:
             "weight with another one. If it is above about a half, train with a larger table (-b)."
         )
     return markup.joined(
-        element("p", text),
-        element(
-            "div",
-            element("figure", Html(figures.occupancy(tables))),
-            markup.details(
-                "The same as a table",
-                markup.table("Weight tables", header, rows, numbers=range(1, len(header))),
-                open=True,
-            ),
-            class_="pair",
+        element("p", markup.with_options(text)),
+        markup.beside(
+            figures.occupancy(tables), markup.table("Weight tables", header, rows, numbers=range(1, len(header)))
         ),
     )
 

@@ -75,13 +75,16 @@ footer { color: var(--muted); padding-top: 24px; padding-bottom: 40px; font-size
 @media screen and (min-width: 900px) { .pair { display: grid; gap: 32px;
   grid-template-columns: minmax(0, 520px) minmax(0, 1fr); align-items: start; } }
 @media screen and (max-width: 640px) {
-  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  table, caption, tbody, tr, tbody th, td { display: block; }
-  tbody tr { border-bottom: 1px solid var(--line); padding: 8px 0; }
-  tbody th, td, .number { border: 0; padding: 2px 0; text-align: left; white-space: normal; }
-  td { display: grid; grid-template-columns: 9.5em minmax(0, 1fr); gap: 8px; }
-  td::before { content: attr(data-name); color: var(--muted); }
-  td.wide { grid-template-columns: minmax(0, 1fr); gap: 0; min-width: 0; }
+  table:not(.figures) thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
+    clip-path: inset(50%); }
+  table:not(.figures) :is(caption, tbody, tr, tbody th, td), table:not(.figures) { display: block; }
+  table:not(.figures) tbody tr { border-bottom: 1px solid var(--line); padding: 8px 0; }
+  table:not(.figures) :is(tbody th, td) { border: 0; padding: 2px 0; text-align: left; white-space: normal; }
+  table:not(.figures) tbody td { display: grid; grid-template-columns: 9.5em minmax(0, 1fr); gap: 8px; }
+  table:not(.figures) td::before { content: attr(data-name); color: var(--muted); }
+  table:not(.figures) tbody td.wide { grid-template-columns: minmax(0, 1fr); gap: 0; min-width: 0; }
+  table.figures { font-size: .78rem; }
+  table.figures :is(th, td) { padding-right: 5px; min-width: 0; }
   h1 { font-size: 1.4rem; }
   .class { padding: 4px 12px 8px; }
 }
@@ -130,6 +133,10 @@ for (const box of document.querySelectorAll(".tree")) {
   });
   document.querySelector(".buttons").hidden = false;
   show(fit() >= 0.8 ? fit() : 1);
+  box.scrollTop = (box.scrollHeight - box.clientHeight) / 2;  // to the root
+}
+if (matchMedia("(max-width: 640px)").matches) {
+  for (const one of document.querySelectorAll("details.same")) one.open = false;
 }
 const opened = [];
 addEventListener("beforeprint", () => {
