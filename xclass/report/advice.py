@@ -113,7 +113,7 @@ def _not_proposed(facts: Failing, setting: Setting) -> Finding | None:
     return Finding(
         f"In {_of(facts.not_proposed, facts.errors)} errors the class was not compared: neither the trees nor the "
         "index proposed it, because the words of these lines were rare in it.",
-        "Add training examples with such words, or train with a larger --index_candidates.",
+        "Add training examples with such words, or train with pairs of words (--ngram 2).",
     )
 
 

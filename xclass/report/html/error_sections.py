@@ -145,8 +145,8 @@ def _remedies(contents: Contents, errors: Errors) -> list[str]:
     total = errors.error * errors.weight
     texts = {
         "class never seen": "Add training examples of the classes that were never seen.",
-        "not compared": "Add training examples, first of rare classes. To propose more classes, train with a larger "
-        "--index_candidates, then with larger --candidates and --trees; the values now are among the options below.",
+        "not compared": "Add training examples, first of rare classes. Train with pairs of words as features "
+        "(--ngram 2), from which more classes are proposed, or with another --index_candidates.",
         "close": f"Choose better among the first classes: try further passes (--passes 3) and other learning rates "
         f"(-l). Where a person chooses, show the first {LISTED}.",
         "compared, not close": "Give the lines more features that tell the classes apart: pairs of words (--ngram 2), "
