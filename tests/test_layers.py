@@ -17,7 +17,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("workspace",),
     ("ray",),
     ("cli",),
-    ("cluster", "comparison", "report"),
+    ("cluster", "comparison", "report", "tuning"),
     ("run", "sklearn"),
     ("estimators", "merging", "shrinking"),
     ("river",),

@@ -37,6 +37,7 @@ from ..kernels.jit import jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..options.declare import option
+from ..options.search import one_of
 
 DECISION_EXAMPLES = 1024  # number of examples after which it is decided whether features are columns
 RARE, FEW, SPREAD = 8, 4, 1.0  # thresholds of the decision, see above
@@ -62,6 +63,7 @@ def normalize_option(size: str, weighting: str) -> Any:
         choices=("auto", "columns", "unit", "none", "idf"),
         default="auto",
         stored=True,
+        search=one_of("auto", "unit", "columns", first=("unit",), weight=0.7),
     )
 
 

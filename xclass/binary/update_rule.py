@@ -14,12 +14,23 @@ import numpy as np
 
 from ..errors import UsageError
 from ..options.declare import option
+from ..options.search import Facts, Search, between, one_of
 from ..system import memory
 from . import loss
 from .table_size import CLASS_SLOTS_LOG2, MAX_BITS, MIN_BITS, SLOT_BYTES
 
 MAX_OPTION = 1e30  # limit of all numeric options; float32 ends at 3.4e38
 SAFE_RATE = 1024  # largest learning rate for which the bounds of `finite.is_safe` hold
+
+
+def _losses(facts: Facts) -> Search | None:
+    """Return the losses to try: those that give probabilities, if the reduction has a choice."""
+    return one_of("squared", "logistic") if facts.reduction in ("oaa", "cpt", "multiclass") else None
+
+
+def _penalties(facts: Facts) -> Search | None:
+    """Return the coefficients of L1 to try: those of the softmax tree, whose leaves must be sparse."""
+    return between(0.01, 1.0, "log", first=(0.03, 0.1)) if facts.reduction == "softmax_tree" else None
 
 
 @dataclass(frozen=True)
@@ -46,12 +57,14 @@ class Options:
         default_text="0.5; 10 if an update rule is given, see --sgd",
         stored=True,
         adjustable=True,
+        search=between(0.05, 5.0, "log", first=(0.25, 1.0), weight=1.5),
     )
     loss_function: str = option(
         "loss of the binary learner; `classic` is squared loss without the importance-aware step",
         choices=("squared", "logistic", "hinge", "quantile", "classic"),
         default_text="logistic for --recall_tree, hinge for --log_multi, otherwise squared",
         stored=True,
+        search=_losses,
     )
     quantile_tau: float = option(
         "quantile for --loss_function quantile",
@@ -107,6 +120,7 @@ class Options:
         metavar="LAMBDA",
         stored=True,
         adjustable=True,
+        search=_penalties,
     )
     l2: float = option(
         "strength of L2 regularisation: the fraction by which every update shrinks all weights",

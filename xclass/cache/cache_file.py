@@ -23,7 +23,7 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -126,6 +126,7 @@ class Reader:
     ----------
     facts : what `Writer.finish` was given, and the number of blocks
     fraction_read : fraction read, 0 to 1
+    places : offset in bytes of each block that was read by the last iteration
     end : offset in bytes where the last block ends
 
     Raises
@@ -136,6 +137,7 @@ class Reader:
 
     def __init__(self, file: IO[bytes], classes: bool) -> None:
         self.fraction_read = 0.0
+        self.places: list[int] = []
         size = os.fstat(file.fileno()).st_size
         trailer_size = 24 + len(END)
         if size < len(MAGIC) + trailer_size:
@@ -153,23 +155,42 @@ class Reader:
         if zlib.crc32(text) != crc:
             raise DamagedCacheError("its end is damaged")
         self.facts = _facts(text)
-        self._unpacker = Unpacker(np.frombuffer(self._map, np.uint8), self.end, classes)
+        self._classes = classes
+        self._unpacker = self._new_unpacker()
 
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
         """Yield each batch and the number of lines in the files before its own."""
         at = len(MAGIC)
         blocks = crc = requested = 0
+        self.places = []
         while at < self.end:
             while at >= requested:
                 requested = self._look_ahead(requested)
             batch, lines_before, size, checksum = self._unpacker.unpack(at)
             crc = zlib.crc32(checksum.to_bytes(8, "little"), crc)
             blocks += 1
+            self.places.append(at)
             at += size
             self.fraction_read = at / self.end
             yield batch, lines_before
         if blocks != self.facts["blocks"] or crc != self._crc:
             raise DamagedCacheError("some of its blocks are missing")
+
+    def _new_unpacker(self) -> Unpacker:
+        """Return a decoder of the blocks with memory of its own."""
+        return Unpacker(np.frombuffer(self._map, np.uint8), self.end, self._classes)
+
+    def batches_from(self, places: Sequence[int]) -> Iterator[Batch]:
+        """Yield the batches of the blocks at these bytes; several threads may iterate at the same time.
+
+        Raises
+        ------
+        DamagedCacheError
+            if a block has changed.
+        """
+        unpacker = self._new_unpacker()
+        for at in places:
+            yield unpacker.unpack(at)[0]
 
     def _look_ahead(self, requested: int) -> int:
         """Request the window that begins at `requested`, release the one before the last, and return its end."""

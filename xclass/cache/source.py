@@ -202,6 +202,11 @@ class Source:
             return self._cache.fraction_read
         return self._text.position() / self._text.size if self._text.size else None
 
+    @property
+    def complete_cache(self) -> Reader | None:
+        """Return the cache that the next passes read; None before the first pass and if there is none."""
+        return self._cache
+
     def report(self) -> list[str]:
         """Return the lines about malformed input for the end of the run."""
         return self._text.report()

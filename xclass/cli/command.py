@@ -16,51 +16,18 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from .. import __version__
 from ..errors import UsageError, XclassError
 from ..options import resolve as options_resolve
-from ..options.declare import OptionGroup, options_of
 from ..system import terminal
 from ..system.printable import printable
-from ..text import label_detection
 from . import arguments, completion, help_text, subcommands, vw_flags
-
-if TYPE_CHECKING:  # importing reductions takes time
-    from ..reductions.core.base import Reduction
+from .declared import add_implied_options
+from .declared import option_groups as option_groups  # other modules take it from here
 
 EXIT_DEFECT = 70  # exit status after an unexpected exception; EX_SOFTWARE in sysexits.h
-
-
-def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
-    """Return the `Options` dataclasses by the names of their groups, and the `Reduction` records."""
-    from ..api import configuration
-    from ..cache import source as cache
-    from ..cluster import options as cluster
-    from ..reductions import presets, registry
-    from ..run import passes, shuffle, timing
-    from ..run.inspect import explain_options, readable_model, tree_dump
-    from ..run.results import options as results
-    from ..run.run import Options as RunOptions
-    from ..text import reader
-
-    groups: dict[str, type[OptionGroup]] = {
-        "multiclass": presets.Options,
-        "run": RunOptions,
-        "reader": reader.Options,
-        "cache": cache.Options,
-        "passes": passes.Options,
-        "shuffle": shuffle.Options,
-        "readable": readable_model.Options,
-        "explainer": explain_options.Options,
-        "tree_dump": tree_dump.Options,
-        "timing": timing.Options,
-        "cluster": cluster.Options,
-        "results": results.Options,
-    }
-    groups.update({group: options for group, options in configuration.option_groups().items() if group not in groups})
-    return groups, registry.REDUCTIONS
 
 
 def run(argv: Sequence[str]) -> int:
@@ -70,9 +37,11 @@ def run(argv: Sequence[str]) -> int:
         return 0
     for subcommand in subcommands.SUBCOMMANDS:
         if list(argv[:1]) == [subcommand.name]:
-            return subcommand.run(argv[1:])
+            outcome = subcommand.run(argv[1:])
+            return outcome if isinstance(outcome, int) else run(outcome)
         if list(argv) == ["--help", subcommand.name]:
-            return subcommand.run(["--help"])
+            subcommand.run(["--help"])
+            return 0
     groups, reductions = option_groups()
     arranged = help_text.sections(groups, reductions)
     if completion.is_asked_for():
@@ -112,7 +81,7 @@ def run(argv: Sequence[str]) -> int:
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
     peeked = bytearray()  # bytes that label detection takes from standard input
-    notes += _add_implied_options(given, groups, reductions, peeked)
+    notes += add_implied_options(given, groups, reductions, peeked)
     config = options_resolve.resolve(
         given,
         stored,
@@ -163,58 +132,6 @@ def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mappin
         other = given.get(flags[flag])
         if isinstance(other, str) and os.path.realpath(other) == os.path.realpath(path):
             raise UsageError(f"{flag} {other} would write over the names of --named_labels: give another file")
-
-
-def _add_implied_options(
-    given: dict[str, Any], groups: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], peeked: bytearray
-) -> list[str]:
-    """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
-
-    Parameters
-    ----------
-    given : the options that the user typed, field -> value; written
-    groups : group -> its `Options` dataclass
-    reductions : all `Reduction` records
-    peeked : written: the bytes taken from standard input to detect the type of the labels
-
-    Returns
-    -------
-    notes : messages for the user about what was detected
-    """
-    from ..cache import source as cache
-    from ..formats import detect
-    from ..reductions import presets
-    from ..text import reader
-
-    owners: dict[str, set[str]] = {}
-    for group, declared in groups.items():
-        for name in options_of(declared):
-            owners.setdefault(name, set()).add(group)
-    names = {record.name for record in reductions}
-    if given.get("no_stdin") or (not given.get("data") and "cache_file" in given and cache.no_input()):
-        return []
-    proposed = next(record for record in reductions if record.name == presets.PROPOSED)
-    common = set(proposed.learner_options or ()) - {"loss_function", "sgd"}
-    from_file = bool(given.get("data"))
-
-    def examine_lines(labels: label_detection.LabelDetector) -> None:
-        """Pass the labels of the first lines to `labels`."""
-        options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
-        data = detect.FormatLabels(labels, options, numbered="indexing" in given)
-        reader.peek_labels(given.get("data"), data, peeked)
-        data.end()
-
-    implied, note = label_detection.implied_options(
-        given,
-        owners,
-        names,
-        presets.PROPOSED,
-        common,
-        examine_lines,
-        from_file,
-    )
-    given.update(implied)
-    return [note] if note else []
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from . import compare, merge, report, shrink
+from . import compare, merge, report, shrink, tune
 
 
 class Subcommand(NamedTuple):
@@ -19,10 +19,14 @@ class Subcommand(NamedTuple):
     summary: str  # one line for the help
     usage: str  # the command line, for the man page
     intro: str  # what it does, in whole sentences, for the man page
-    run: Callable[[Sequence[str]], int]  # called with the words after the name; returns the exit status
+    # called with the words after the name; returns the exit status, or the words of a command line to execute next
+    run: Callable[[Sequence[str]], int | list[str]]
 
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
+    Subcommand(
+        "tune", "search for the options with the fewest errors", tune.USAGE, tune.INTRO, tune.run
+    ),
     Subcommand(
         "merge", "merge models that learned apart into one", merge.USAGE, merge.INTRO, merge.run
     ),

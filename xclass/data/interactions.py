@@ -31,14 +31,25 @@ from ..errors import UsageError
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..options.declare import option
+from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import CROSSED_GROUP, Batch, Pool
 from .feature_limit import check_features
 from .namespaces import decode
 
 WILDCARD = ord(":")
+MOST_GROUPS, MOST_CROSSED = 6, 60  # namespaces and mean number of features up to which `xclass tune` tries crosses
 PIECE = 1 << 21  # maximum features of one batch, 16 MB
 PRIME = np.uint64(16777619)
+
+
+def _pairs(facts: Facts) -> Search | None:
+    """Return the pairs of namespaces to try: all of them together, each with itself, and each with each other one."""
+    if not facts.groups or len(facts.groups) > MOST_GROUPS or facts.features > MOST_CROSSED:
+        return None
+    pairs = [a + b for i, a in enumerate(facts.groups) for b in facts.groups[i:]]
+    within = tuple(pair for pair in pairs if pair[0] == pair[1])
+    return one_of((), *dict.fromkeys([("::",), within, *((pair,) for pair in pairs)]), first=(("::",),))
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,7 @@ class Options:
         metavar="AB",
         repeated=True,
         stored=True,
+        search=_pairs,
     )
     cubic: tuple[str, ...] = option("cross the features of three namespaces", metavar="ABC", repeated=True, stored=True)
     interactions: tuple[str, ...] = option(

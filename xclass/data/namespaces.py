@@ -31,6 +31,7 @@ from ..array_types import Bools, Float64s, Int64s
 from ..errors import UsageError
 from ..kernels.jit import jit
 from ..options.declare import option
+from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import Batch
 from .feature_limit import check_features
@@ -38,7 +39,13 @@ from .feature_limit import check_features
 GRAM_MULTIPLIER = np.uint64(27942141)
 PIECE = 1 << 23  # maximum features of one batch, 64 MB
 MOST_PATTERNS = 1 << 16  # maximum patterns of a group
+MOST_WORDS = 200  # mean number of features up to which `xclass tune` tries n-grams
 MOST_PARTS = 1 << 22  # maximum length of all patterns of a group
+
+
+def _grams(facts: Facts) -> Search | None:
+    """Return the lengths of n-grams to try if the features are words of a short text."""
+    return one_of((), ("2",), ("3",), first=(("2",),), weight=1.5) if facts.features <= MOST_WORDS else None
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,7 @@ class Options:
         metavar="[A]N",
         repeated=True,
         stored=True,
+        search=_grams,
     )
     skips: tuple[str, ...] = option(
         "also add n-grams that skip up to N features, of every namespace or of A",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from ..system.printable import short_repr
+from .search import Declared
 
 LARGEST_FLOAT = 3.4e38  # kernels use single precision
 LARGEST_INT = 2**64 - 1
@@ -48,6 +49,7 @@ class Option:
     adjustable : whether a stored option may get another value when learning continues from a model
     read : for an option that names a file (metavar FILE): whether the file is read, and not written
     minimum, maximum : allowed range of a number, both ends included; None for no limit
+    search : values that `xclass tune` tries, or a function of the data that returns them; None for none
     """
 
     help: str
@@ -66,6 +68,7 @@ class Option:
     read: bool = False
     minimum: float | None = None
     maximum: float | None = None
+    search: Declared = None
 
 
 def option(help: str, **attributes: Any) -> Any:
@@ -100,6 +103,16 @@ def options_of(group: type[OptionGroup]) -> dict[str, Option]:
 def long_flag(declared: Option) -> str:
     """Return the longest flag of an option, which names it in messages."""
     return max(declared.flags, key=len)
+
+
+def as_words(declared: Option, value: object) -> list[str]:
+    """Return an option and its value as words of a command line."""
+    flag = min(declared.flags, key=len)
+    if declared.kind is bool or (declared.value_if_bare is not None and value == declared.value_if_bare):
+        return [flag]
+    values = value if isinstance(value, tuple) else (value,)
+    texts = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
+    return [word for text in texts for word in (flag, text)]
 
 
 def allowed_values(declared: Option) -> str:

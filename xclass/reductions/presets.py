@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..data.batch import HIGHEST_LABEL
 from ..options.declare import option
 from ..options.resolve import Presets
+from ..options.search import one_of
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Options:
         value_if_bare=0,
         minimum=0,
         maximum=HIGHEST_LABEL,
+        search=one_of(0, weight=4.0),
     )
 
 

@@ -27,6 +27,7 @@ from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
 from ..options.declare import option
+from ..options.search import one_of
 from ..reductions.core.base import Previews
 from ..reductions.core.contract import BatchTask
 from .shuffle import Shuffler
@@ -36,7 +37,14 @@ from .shuffle import Shuffler
 class Options:
     """Declare the options of passes over the data."""
 
-    passes: int = option("number of passes over the data", kind=int, default=1, minimum=1, metavar="N")
+    passes: int = option(
+        "number of passes over the data",
+        kind=int,
+        default=1,
+        minimum=1,
+        metavar="N",
+        search=one_of(1, 2, 3, 4, 5, 8, 12, first=(3, 8), weight=3.0),
+    )
     holdout_off: bool = option("with several passes, learn from every example", kind=bool)
     holdout_period: int = option(
         "with several passes, hold out every Nth line: it is predicted but not learned from, and its loss decides "

@@ -9,6 +9,7 @@ from ...binary import adagrad, feature_scaling, gd, tagged_words
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...options.declare import option, options_of
+from ...options.search import Facts, Search, between, one_of
 from ...system import memory
 from ..core.spec import LearnerSpec
 
@@ -24,6 +25,11 @@ START_BITS = 20  # -b at which a table of tagged words begins that is doubled wh
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
 }  # fmt: skip
+
+
+def _forest(facts: Facts) -> Search | None:
+    """Return the numbers of trees to try; --cpt alone is a single tree."""
+    return one_of(2, 4, 8, first=(8,)) if facts.reduction == "multiclass" else None
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Options:
         metavar="general|balanced|random|kmeans|huffman|FILE",
         default="general",
         stored=True,
+        search=one_of("general", "kmeans", first=("kmeans",), weight=2.0),
     )
     tree_sample: int = option(
         "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, in an extra "
@@ -75,6 +82,7 @@ class Options:
         maximum=1,
         metavar="ALPHA",
         stored=True,
+        search=between(0.1, 1.0, "linear", weight=0.5),
     )
     cpt_arity: int = option(
         "number of branches of a node, a power of two: 2 is the binary tree; a node with m branches has m - 1 "
@@ -118,6 +126,7 @@ class Options:
         maximum=64,
         metavar="T",
         stored=True,
+        search=_forest,
     )
     tree_noise: float = option(
         "standard deviation of the noise added where a class is inserted, in all trees but the first",
@@ -126,6 +135,7 @@ class Options:
         minimum=0,
         metavar="SD",
         stored=True,
+        search=between(0.05, 0.5, "log", weight=0.5),
     )
     rerank: bool = option(
         "let one scorer per class choose among the candidates that the trees propose, and give calibrated "
@@ -141,6 +151,7 @@ class Options:
         default_text="10 with --rerank and one tree; else 5",
         metavar="N",
         stored=True,
+        search=between(3, 20, "int", first=(8,)),
     )
     candidate_cut: float = option(
         "with --rerank, drop candidates less probable than this fraction of the tree's best",
@@ -151,6 +162,7 @@ class Options:
         maximum=1,
         metavar="SHARE",
         stored=True,
+        search=one_of(0.0, 0.01, 0.1, first=(0.0,)),
     )
     rerank_rate: float = option(
         "learning rate of the scorers of --rerank",
@@ -159,6 +171,7 @@ class Options:
         minimum=0,
         metavar="RATE",
         stored=True,
+        search=between(0.1, 1.5, "log", first=(0.25, 0.7), weight=1.5),
     )
     index_slots: int = option(
         "with --rerank, number of classes that the index keeps for each feature; the index proposes classes in which "
@@ -170,6 +183,7 @@ class Options:
         metavar="N",
         stored=True,
         omitted=True,
+        search=one_of(8, 16, 32, first=(32,), weight=0.7),
     )
     index_bits: int = option(
         "log2 of the number of features for which the index has a row; features with the same hash share a row",
@@ -190,6 +204,7 @@ class Options:
         metavar="N",
         stored=True,
         omitted=True,
+        search=between(4, 32, "int", first=(16,), weight=0.7),
     )
     max_doublings: int = option(
         "how often a table of weights is doubled when half of its words are in use; -b is the size at which it begins",

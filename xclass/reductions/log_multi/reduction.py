@@ -39,6 +39,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
+from ...options.search import Facts, Search, one_of
 from ..core import label_arrays, tree_routers, tree_view
 from ..core.base import Explains, Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
@@ -58,6 +59,11 @@ KEPT_FEATURES, KEPT_LEVELS = 256, 64  # features and levels of the scratch that 
 MOST_ROUTERS = 2**27  # highest number of routers, because their places are int32
 
 
+def _routers(facts: Facts) -> Search:
+    """Return the numbers of routers that the paper tries, K - 1 to 64 K - 1."""
+    return one_of(*(min((facts.classes << i) - 1, MOST_ROUTERS) for i in range(7)), first=(facts.classes - 1,))
+
+
 @dataclass(frozen=True)
 class Options:
     """Hold the options of LOMTree."""
@@ -73,6 +79,7 @@ class Options:
         maximum=MOST_ROUTERS,
         default_text="4 K - 1, but at most 65535 and at least K - 1; K - 1 with --vw_exact",
         stored=True,
+        search=_routers,
     )
     swap_resistance: int = option(
         "how reluctant the tree is to recycle its smallest leaf in order to split another [R_S]",
@@ -82,6 +89,7 @@ class Options:
         minimum=1,
         maximum=2**32,
         stored=True,
+        search=one_of(4, 8, 16, 32, 64, 128, 256, first=(16, 64)),
     )
     lom_rules: str = option(
         "details that the paper leaves open: with `vw`, examples of weight 0 are counted in the tree, and recycling a"

@@ -27,6 +27,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
+from ...options.search import Facts, Search, one_of
 from ...system import processors
 from ..core import label_arrays, probabilities
 from ..core.base import Explains, Inspectable, Learner, Reduction, split_range
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..core.explanation import Reasons
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
+MOST_WORK = 1e8  # examples times classes up to which `xclass tune` proposes it
 LEAST_CLASSES = 64  # fewest classes of a thread
 LOG2_SLOTS_PER_CLASS = 12  # log2 of the slots per class if -b is not given
 UNDECIDED = 2  # value of `indexing` while the label base is not detected
@@ -50,11 +52,18 @@ LEAST_SHARE = 0.02  # with squared loss, the least probability of a class before
 NO_PROBABILITY = 999.0  # log loss if the label's probability is 0, as in VW
 
 
+def _tried(facts: Facts) -> Search | None:
+    """Return the number of classes if the time of one regressor for each class is acceptable."""
+    return one_of(facts.classes) if float(facts.examples) * facts.classes <= MOST_WORK else None
+
+
 @dataclass(frozen=True)
 class Options:
     """Hold the options of one-against-all."""
 
-    oaa: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    oaa: int = option(
+        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True, search=_tried
+    )
     scores: bool = option("predict the score of every class", kind=bool)
     indexing: int = option(
         "lowest label: classes are 1..K or 0..K-1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,12 +13,24 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option, options_of
+from ...options.search import Facts, Search, between, flag
 from ..core import probabilities
 from ..core.spec import LearnerSpec
 from . import routing
 from .scoring import SHARDS
 
 MOST_CANDIDATES = 1 << 20
+
+
+def _candidates(facts: Facts) -> Search:
+    """Return the numbers of candidates to try, those of the paper."""
+    return between(min(20, facts.classes), min(100, facts.classes), "int", first=(min(100, facts.classes),))
+
+
+def _depths(facts: Facts) -> Search:
+    """Return the depths to try: from 5 levels less than a balanced tree has, to 2 levels more."""
+    levels = math.ceil(math.log2(max(2, facts.classes)))
+    return between(max(1, levels - 5), levels + 2, "int", first=(max(1, levels - 2),))
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,7 @@ class Options:
         maximum=MOST_CANDIDATES,
         default_text="4 ceil(log2 K), at most K",
         stored=True,
+        search=_candidates,
     )
     max_depth: int = option(
         "number of levels of routers",
@@ -42,6 +56,7 @@ class Options:
         maximum=26,
         default_text="ceil(log2 K)",
         stored=True,
+        search=_depths,
     )
     bern_hyper: float = option(
         "weight of the penalty in the recall bound [lambda]; with 0, descent never stops above a leaf",
@@ -50,13 +65,15 @@ class Options:
         minimum=0,
         metavar="LAMBDA",
         stored=True,
+        search=between(0.01, 10.0, "log", first=(0.1,)),
     )
-    node_only: bool = option("use the node reached as the only path feature", kind=bool, stored=True)
-    no_path_features: bool = option("score without path features", kind=bool, stored=True)
+    node_only: bool = option("use the node reached as the only path feature", kind=bool, stored=True, search=flag())
+    no_path_features: bool = option("score without path features", kind=bool, stored=True, search=flag())
     randomized_routing: bool = option(
         "while learning, choose a branch at random with the probability that the router's score gives",
         kind=bool,
         stored=True,
+        search=flag(),
     )
     router_weight: str = option(
         "importance of an example for a router: `entropy` is the change of label entropy in bits times the weight at "

@@ -9,6 +9,7 @@ from ...binary import feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...options.declare import option, options_of
+from ...options.search import Facts, Search, between, one_of
 from ..core.spec import LearnerSpec
 from . import leaf_sgd
 
@@ -18,6 +19,11 @@ LEAST_LIMIT = 10  # levels that --depth can set for any number of examples
 TRAINING = (  # options without effect with -t
     "tao_iterations", "tree_init", "zero_loss", "beta", "depth", "leaf_classes", "leaf_solver", "leaf_passes",
 )  # fmt: skip
+
+
+def _tried(facts: Facts) -> Search | None:
+    """Return the number of classes if the time that the tree takes is acceptable."""
+    return one_of(facts.classes, weight=2.0) if float(facts.examples) * facts.classes <= MOST_WORK else None
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,7 @@ class Options:
         minimum=1,
         maximum=HIGHEST_LABEL,
         stored=True,
+        search=_tried,
     )
     depth: int = option(
         "number of levels of routers; 0 is a single softmax",
@@ -40,6 +47,7 @@ class Options:
         default_text="from the numbers of classes and examples",
         metavar="D",
         stored=True,
+        search=between(0, 5, "int", weight=0.5),
     )
     leaf_classes: int = option(
         "largest number of classes in a leaf [k]", kind=int, minimum=1, default_text="all", metavar="K", stored=True
@@ -71,6 +79,7 @@ class Options:
         minimum=1,
         default_text="8, down to 4 for large products of examples and classes",
         metavar="N",
+        search=one_of(4, 8, 16, first=(16,)),
     )
     zero_loss: str = option(
         "loss of a router for an example: `01` is 1 if the leaf is wrong; `beta` is the leaf's cross-entropy, and "
@@ -105,6 +114,7 @@ MANY_EXAMPLES = 150_000  # number of examples above which the default of --l1 gr
 DENSE = 0.05  # mean share of the features that an example has, above which leaves are fitted by `exact`
 MOST_PASSES, FEWEST_PASSES = 8, 4
 MANY = 2e9  # examples times classes up to which leaves get MOST_PASSES passes
+MOST_WORK = 4e9  # examples times classes up to which `xclass tune` proposes the tree
 WORK = 1e10  # examples times classes above which routers divide them among several leaves
 
 

@@ -1,0 +1,94 @@
+"""List the option groups of a run, and add the options that a command line or the first labels imply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..options.declare import OptionGroup, options_of
+from ..text import label_detection
+
+if TYPE_CHECKING:  # importing reductions takes time
+    from ..reductions.core.base import Reduction
+
+
+def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
+    """Return the `Options` dataclasses by the names of their groups, and the `Reduction` records."""
+    from ..api import configuration
+    from ..cache import source as cache
+    from ..cluster import options as cluster
+    from ..reductions import presets, registry
+    from ..run import passes, shuffle, timing
+    from ..run.inspect import explain_options, readable_model, tree_dump
+    from ..run.results import options as results
+    from ..run.run import Options as RunOptions
+    from ..text import reader
+
+    groups: dict[str, type[OptionGroup]] = {
+        "multiclass": presets.Options,
+        "run": RunOptions,
+        "reader": reader.Options,
+        "cache": cache.Options,
+        "passes": passes.Options,
+        "shuffle": shuffle.Options,
+        "readable": readable_model.Options,
+        "explainer": explain_options.Options,
+        "tree_dump": tree_dump.Options,
+        "timing": timing.Options,
+        "cluster": cluster.Options,
+        "results": results.Options,
+    }
+    groups.update({group: options for group, options in configuration.option_groups().items() if group not in groups})
+    return groups, registry.REDUCTIONS
+
+
+def add_implied_options(
+    given: dict[str, Any], groups: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], peeked: bytearray
+) -> list[str]:
+    """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
+
+    Parameters
+    ----------
+    given : the options that the user typed, field -> value; written
+    groups : group -> its `Options` dataclass
+    reductions : all `Reduction` records
+    peeked : written: the bytes taken from standard input to detect the type of the labels
+
+    Returns
+    -------
+    notes : messages for the user about what was detected
+    """
+    from ..cache import source as cache
+    from ..formats import detect
+    from ..reductions import presets
+    from ..text import reader
+
+    owners: dict[str, set[str]] = {}
+    for group, declared in groups.items():
+        for name in options_of(declared):
+            owners.setdefault(name, set()).add(group)
+    names = {record.name for record in reductions}
+    if given.get("no_stdin") or (not given.get("data") and "cache_file" in given and cache.no_input()):
+        return []
+    proposed = next(record for record in reductions if record.name == presets.PROPOSED)
+    common = set(proposed.learner_options or ()) - {"loss_function", "sgd"}
+    from_file = bool(given.get("data"))
+
+    def examine_lines(labels: label_detection.LabelDetector) -> None:
+        """Pass the labels of the first lines to `labels`."""
+        options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
+        data = detect.FormatLabels(labels, options, numbered="indexing" in given)
+        reader.peek_labels(given.get("data"), data, peeked)
+        data.end()
+
+    implied, note = label_detection.implied_options(
+        given,
+        owners,
+        names,
+        presets.PROPOSED,
+        common,
+        examine_lines,
+        from_file,
+    )
+    given.update(implied)
+    return [note] if note else []

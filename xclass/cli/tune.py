@@ -1,0 +1,134 @@
+"""Execute `xclass tune`, which searches for the options with which a learner makes the fewest errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import UsageError
+from ..options import words as option_words
+from ..options.declare import Option, options_of
+from . import option_text
+from .declared import add_implied_options, option_groups
+
+USAGE = "xclass tune -d FILE [--time 5m] [-f FILE] [OPTIONS]"
+INTRO = (
+    "Search for the options with the fewest errors: reductions, passes, learning rates, n-grams and others. Settings "
+    "learn from the first examples and are compared on the next ones; the better half goes on to twice as many. The "
+    "data are parsed once. At the end stand a table and the command line with the best options, which are the defaults "
+    "unless others are better by more than chance; -f trains and saves the model. Options of a learner, such as "
+    "--recall_tree 1000 or -q ab, apply to all settings and are not searched. Ctrl-C ends the search with the best "
+    "options so far, and the same command continues it."
+)
+
+
+def run(words: Sequence[str]) -> int | list[str]:
+    """Search as the words after `xclass tune` say.
+
+    Returns
+    -------
+    status : the exit status, or the words of the command line that trains the model of -f
+
+    Raises
+    ------
+    UsageError
+        if the words are not understood.
+    DataError
+        if a file cannot be read or written, or a line is malformed.
+    """
+    from ..tuning import options as tuning_options
+
+    own = options_of(tuning_options.Options)
+    if {"-h", "--help"} & set(words):
+        print(option_text.of_subcommand(USAGE, INTRO, {**_reading(), **own}))
+        return 0
+    from ..model import model_file
+    from ..tuning.search import Search
+
+    options, request = _request(words, own)
+    if options.final_regressor is not None:
+        if not request.files.data:
+            raise UsageError("-f: the model is trained on all data after the search; give a file with -d")
+        model_file.check_writable(options.final_regressor)
+    found = Search(request).run()
+    for line in [] if options.quiet else ["", *found.lines, ""]:
+        print(line)
+    print(_typed(found.words, options.final_regressor), flush=True)
+    if found.signal:
+        return 128 + found.signal
+    if options.final_regressor is None:
+        return 0
+    return [*found.words[1:], "-f", options.final_regressor, "--quiet"]
+
+
+def _typed(words: Sequence[str], model: str | None) -> str:
+    """Return a command line as it is typed, with the file of the model, or a name for it."""
+    from ..tuning import report
+
+    return report.quoted([*words, "-f", model or "model.bin"])
+
+
+def _reading() -> dict[str, Option]:
+    """Return the options that say what is read, by field name."""
+    from ..cache import source as cache
+    from ..text import reader
+
+    return {**options_of(reader.Options), **options_of(cache.Options)}
+
+
+def _request(words: Sequence[str], own: Mapping[str, Option]) -> tuple[Any, Any]:
+    """Return the options of the search and the request that the words describe."""
+    from ..api import configuration
+    from ..cache import source as cache
+    from ..reductions import presets
+    from ..text import label_words, reader
+    from ..tuning.options import Options
+    from ..tuning.search import Request
+    from ..tuning.settings import PASSES
+
+    learner = {
+        name: option
+        for name, option in configuration.declared_options().items()
+        if name == "top_k" or not any(option.flags[0] in flags.split() for flags, _ in configuration.OF_A_RUN)
+    }
+    learner.pop("top_k", None)
+    declared = {**learner, "passes": PASSES, **_reading(), **own}
+    given, files = option_words.read(declared, words)
+    if files:
+        given["data"] = (*given.get("data", ()), *files)
+    options = Options(**{name: given.pop(name) for name in own if name in given})
+    kept = cache.Options(**{name: given.pop(name) for name in options_of(cache.Options) if name in given})
+    if given.get("vw_exact"):
+        raise UsageError("--vw_exact fixes what would be searched, so that predictions agree with VW's; leave it out")
+    groups, reductions = option_groups()
+    peeked = bytearray()
+    _check_data(given)
+    notes = add_implied_options(given, groups, reductions, peeked)
+    names = given.get("named_labels")
+    if names is not None and names.startswith("@"):
+        given["named_labels"] = label_words.read_names(names[1:])
+    elif names is not None:
+        label_words.check_names(names)
+    read = reader.Options(**{name: given.pop(name) for name in options_of(reader.Options) if name in given})
+    chosen = [name for name in (*(record.name for record in reductions), *presets.PRESETS) if name in given]
+    if not chosen:
+        raise UsageError(
+            *(notes or ["the labels are numbers"]),
+            "tune compares learners of classes; give --multiclass, or another reduction and the number of its classes",
+        )
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one reduction")
+    typed = any(word.split("=")[0].lstrip("-") == chosen[0] for word in words)
+    value = given.pop(chosen[0])
+    request = Request(
+        options, read, kept, given, (chosen[0], value) if typed else None, bytes(peeked), tuple(notes)
+    )  # fmt: skip
+    return options, request
+
+
+def _check_data(given: Mapping[str, Any]) -> None:
+    """Raise UsageError if there are no data."""
+    import sys
+
+    if not given.get("data") and sys.stdin is not None and sys.stdin.isatty():
+        raise UsageError(f"no data: give a file with -d, or pipe examples to standard input; usage: {USAGE}")

@@ -1,0 +1,149 @@
+"""Let the learner of one setting learn from some examples and predict others.
+
+A learner that learns in one pass is kept between two spans, and continues where it is: it predicts the examples that
+follow, and learns from them afterwards (progressive validation). Others begin anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..api.learner import Learner
+from ..data.batch import Batch
+from ..errors import XclassError
+from ..reductions.core import base
+from ..reductions.core.base import LearnsAtEnd
+from . import metrics
+from .results import CHUNKS, Result, Span, failure
+from .settings import Setting, Space
+from .stream import Stream
+
+Check = Callable[[], None]  # raises an exception to end the work
+
+
+class Candidate:
+    """Hold the learner of a setting.
+
+    Parameters
+    ----------
+    space : the settings
+    setting : that of the learner
+    stream : the data
+    metric : what is computed of the predictions
+    """
+
+    def __init__(self, space: Space, setting: Setting, stream: Stream, metric: str) -> None:
+        self._space, self._setting, self._stream, self._metric = space, setting, stream, metric
+        self._learner: Learner | None = None
+        self._reduction: base.Learner | None = None
+        self._ended = False  # whether the learner has ended a pass
+        self._learned: tuple[tuple[int, int], ...] = ()
+        self._seconds = 0.0
+
+    @property
+    def size(self) -> int:
+        """Return the number of examples that the learner, if there is one, has learned from and continues from."""
+        return sum(high - low for low, high in self._learned)
+
+    def close(self) -> None:
+        """Free the memory of the learner."""
+        learner, self._learner, self._reduction = self._learner, None, None
+        self._learned, self._seconds = (), 0.0
+        if learner is not None:
+            learner.close()
+
+    def stop(self) -> None:
+        """Make a learner that learns at the end of the data return soon; may be called from another thread."""
+        reduction = self._reduction
+        if isinstance(reduction, LearnsAtEnd):
+            reduction.stop()
+
+    def run(self, span: Span, check: Check) -> Result:
+        """Learn from the examples of a span that are not learned yet, predict the others and return the losses.
+
+        Parameters
+        ----------
+        span : examples to learn from and to predict
+        check : called between batches; an exception that it raises ends the work
+        """
+        try:
+            try:
+                self._learn(span, check)
+                result = self._judge(span, check)
+            except BaseException:
+                self.close()
+                raise
+        except XclassError as error:
+            return failure(str(error).splitlines()[0])
+        if not self._may_continue():
+            self.close()
+        return result
+
+    def _may_continue(self) -> bool:
+        """Return whether the learner can learn from more examples as if it had not been interrupted."""
+        assert self._learner is not None
+        several = self._space.passes(self._setting) > 1
+        return not (several or self._ended or isinstance(self._learner.reduction, LearnsAtEnd))
+
+    def _learn(self, span: Span, check: Check) -> None:
+        """Learn from the examples of a span."""
+        known, wanted = self._learned, span.learned
+        if not (len(known) == len(wanted) == 1 and known[0][0] == wanted[0][0] and known[0][1] <= wanted[0][1]):
+            self.close()
+        begin = time.perf_counter()
+        rest = span.learned
+        if self._learner is None:
+            self._learner = self._new()
+        elif known:
+            rest = ((known[0][1], wanted[0][1]),)
+        passes = self._space.passes(self._setting)
+        if self._learner.preview_size == 0:
+            for batch in self._read(rest, check):
+                if not self._learner.preview(batch):
+                    break
+        self._ended = False
+        for number in range(passes):
+            for batch in self._read(rest, check):
+                self._learner.learn_many(batch)
+            if number + 1 < passes or self._learner.preview_size is not None or self._learner.unlearned:
+                self._learner.end_pass()
+                self._ended = True
+                check()
+        self._learned = span.learned
+        self._seconds += time.perf_counter() - begin
+
+    def _new(self) -> Learner:
+        """Return a new learner, which uses one thread."""
+        config = self._space.config(self._setting)
+        learner = Learner.from_config(config, self._space.use(self._setting))
+        self._reduction = learner.reduction
+        learner.reduction.workers = 1
+        learner.names.add(list(self._stream.names))
+        return learner
+
+    def _read(self, ranges: tuple[tuple[int, int], ...], check: Check) -> Iterator[Batch]:
+        """Yield batches, and call `check` between them."""
+        for _, batch in self._stream.batches(ranges):
+            check()
+            yield batch
+
+    def _judge(self, span: Span, check: Check) -> Result:
+        """Predict the examples of a span that are held out, and return the losses."""
+        assert self._learner is not None
+        low, high = span.judged
+        sums, weights = np.zeros(CHUNKS), np.zeros(CHUNKS)
+        for first, batch in self._stream.batches((span.judged,)):
+            check()
+            at = first
+            for task in self._learner.predict_tasks(batch, metrics.wanted(self._metric)):
+                loss, weight = metrics.losses(self._metric, task)
+                chunk = (np.arange(at, at + task.batch.n) - low) * CHUNKS // (high - low)
+                sums += np.bincount(chunk, loss, CHUNKS)
+                weights += np.bincount(chunk, weight, CHUNKS)
+                at += task.batch.n
+        if not np.isfinite(sums).all():
+            return failure("its losses are not finite", self._seconds)
+        return Result(sums, weights, self._seconds)

@@ -1,0 +1,280 @@
+"""Search by successive halving: the better half of the settings learns from twice as many examples.
+
+Source    Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization".
+Idea      A generation of settings learns from the first examples, and predicts the next ones. The better half goes on
+          to twice as many examples, until the last settings have learned from all examples but the held-out tail, which
+          they predict. The first generation holds the defaults and one change of them at a time; each later one varies
+          the best settings so far. The remaining time is spent on comparing the best settings with the defaults on
+          further parts of the data, each held out in turn.
+Differs   from the paper: the defaults are never dropped, and the best setting replaces them only if it is better by
+          more than chance. If the time does not suffice for half of the settings, fewer go on.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Sequence
+
+from .evaluator import Evaluator
+from .results import Result, Span, difference, joined
+from .settings import Setting, Space
+
+TAIL = 10  # the last examples, one in so many, are held out
+LEAST_SIZE = 4000  # examples that settings learn from at first
+MOST_LEVELS = 6
+LATER = 12  # settings of a later generation
+EXPLORED = 0.6  # share of the time after which no generation begins
+FIRST_STEP = 0.03  # share of the time that the default setting may take for the first step
+FINALISTS, LAST_FINALISTS = 8, 2  # settings that are compared with the defaults at the end; as many remain
+PARENTS = 4  # best settings that a later generation varies
+FOLDS = 9  # parts of the data that they are compared on, in addition to the tail
+CERTAIN = 1.3  # standard errors by which a setting must be better than the defaults (one-sided, 10 %)
+HOPELESS = 2.0  # standard errors by which a finalist is worse than the best when it is dropped
+GUESS = 1.5  # time of a setting without results, in times of the default setting
+
+
+class Halving:
+    """Search for the best setting.
+
+    Parameters
+    ----------
+    space : the settings
+    evaluator : computes results
+    n : number of examples
+    seed : seed of the random changes
+    most : largest number of settings to try; None for no limit
+    trains : whether the model is trained after the search, for which time is reserved
+    """
+
+    def __init__(self, space: Space, evaluator: Evaluator, n: int, seed: int, most: int | None, trains: bool) -> None:
+        self._space, self._evaluator, self._n = space, evaluator, n
+        self._rng = random.Random(f"{seed} tune")
+        self._most, self._trains = most, trains
+        self._tail = max(1, n // TAIL)
+        self._begin = time.monotonic()
+        self._sizes: list[int] = []
+        self._costs: dict[Setting, float] = {}  # seconds for learning an example, in all passes
+        self._best: Setting | None = None
+        self._lost: set[Setting] = set()  # settings that have failed
+
+    def run(self) -> Setting:
+        """Search until the time is over or nothing better is found; return the best setting."""
+        default = self._space.default
+        self._plan()
+        unsuccessful = 0
+        generation = self._space.first()[: self._most]
+        while generation and unsuccessful < 2 and not self._is_late():
+            before = self._best
+            self._halve(generation)
+            unsuccessful = unsuccessful + 1 if self._best == before else 0
+            generation = self._vary()
+        self._evaluator.keep_only([])
+        return self._decide(default)
+
+    # sizes and times
+
+    def _plan(self) -> None:
+        """Choose the numbers of examples to learn from, by the time that the default setting takes for the first."""
+        whole = self._n - self._tail
+        sizes = [whole]
+        while len(sizes) < MOST_LEVELS and sizes[0] // 2 >= min(LEAST_SIZE, whole):
+            sizes.insert(0, sizes[0] // 2)
+        self._sizes = sizes
+        quota = FIRST_STEP * self._evaluator.time_left
+        while len(self._sizes) > 1:
+            result = self._compute([self._space.default], self._sizes[0])[0]
+            if result is None or result.failed:
+                return
+            ahead = result.seconds / self._sizes[0] * self._sizes[1]
+            if ahead > quota or len(self._sizes) <= 4:
+                return
+            del self._sizes[0]
+
+    def _span(self, size: int) -> Span:
+        """Return what a setting learns from, and the next examples, which it predicts."""
+        if size == self._sizes[-1]:
+            return Span(((0, size),), (size, self._n))
+        judged = min(max(size // 2, LEAST_SIZE // 4), self._n - size)
+        return Span(((0, size),), (size, size + judged))
+
+    def _fold(self, number: int) -> Span:
+        """Return the span in which a part before the tail is held out, the part with this number from the end."""
+        low, high = self._n - (number + 1) * self._tail, self._n - number * self._tail
+        return Span(((0, low), (high, self._n)), (low, high))
+
+    def _cost(self, setting: Setting) -> float:
+        """Return the seconds that learning one example takes, an estimate if the setting has no result."""
+        if setting in self._costs:
+            return self._costs[setting]
+        passes = self._space.passes(setting) / self._space.passes(self._space.default)
+        return GUESS * self._costs.get(self._space.default, 0.0) * passes
+
+    def _seconds(self, setting: Setting, size: int) -> float:
+        """Return the seconds that a setting will take to get to a size, an estimate."""
+        if self._evaluator.known(setting, self._span(size)) is not None:
+            return 0.0
+        return self._cost(setting) * (size - self._evaluator.learned(setting)) / self._evaluator.workers
+
+    def _needed(self, settings: Sequence[Setting], level: int) -> float:
+        """Return the seconds that settings will take from a level on if the better halves are the first ones."""
+        total = 0.0
+        for size in self._sizes[level:]:
+            total += sum(self._seconds(setting, size) for setting in settings)
+            settings = settings[: math.ceil(len(settings) / 2)]
+        return total
+
+    def _is_late(self) -> bool:
+        """Return whether the time for new settings is over."""
+        return self._explore_time() <= 0
+
+    def _explore_time(self) -> float:
+        """Return the seconds that are left for new settings."""
+        used = time.monotonic() - self._begin
+        left = self._evaluator.time_left
+        return 0.0 if left <= 0 else EXPLORED * (used + left) - used
+
+    # generations
+
+    def _compute(self, settings: Sequence[Setting], size: int) -> list[Result | None]:
+        """Return the results of settings at a size, and note how long they took."""
+        span = self._span(size)
+        results = self._evaluator.results([(setting, span) for setting in settings])
+        for setting, result in zip(settings, results, strict=True):
+            if result is not None and result.failed:
+                self._lost.add(setting)
+            elif result is not None:
+                self._costs[setting] = result.seconds / size
+        if self._trains:
+            self._evaluator.reserve = self._n * self._costs.get(self._best or self._space.default, 0.0)
+        return results
+
+    def _halve(self, settings: list[Setting]) -> None:
+        """Compare settings at rising sizes, and remember the best one."""
+        incumbents = list(dict.fromkeys([self._space.default, *([self._best] if self._best else [])]))
+        settings = [setting for setting in settings if setting not in incumbents]
+        for level, size in enumerate(self._sizes):
+            time_left = self._explore_time() if level + 1 < len(self._sizes) else self._evaluator.time_left
+            count = len(settings)
+            while count > 1 and self._needed([*incumbents, *settings[:count]], level) > max(time_left, 0.0):
+                count -= 1
+            settings = settings[:count]
+            self._evaluator.keep_only([*incumbents, *settings])
+            taking_part = [*incumbents, *settings]
+            results = self._compute(taking_part, size)
+            found = {
+                setting: result.loss
+                for setting, result in zip(taking_part, results, strict=True)
+                if result is not None and not result.failed
+            }
+            if not found or self._evaluator.time_left <= 0:
+                self._choose_partly(found, taking_part)
+                return
+            ranked = sorted((setting for setting in settings if setting in found), key=lambda one: found[one])
+            if size == self._sizes[-1] or not ranked:
+                self._best = min(found, key=lambda one: found[one])
+                return
+            settings = ranked[: math.ceil(len(ranked) / 2)]
+
+    def _choose_partly(self, found: dict[Setting, float], taking_part: list[Setting]) -> None:
+        """Remember the best setting of a comparison that the time did not suffice for, if all have a result."""
+        if self._best is None and found and len(found) == len([one for one in taking_part if one not in self._lost]):
+            self._best = min(found, key=lambda one: found[one])
+
+    def _vary(self) -> list[Setting]:
+        """Return the next generation: variations of the best settings, and their changes combined."""
+        tried = self._evaluator.tried
+        room = LATER if self._most is None else min(LATER, self._most - len(tried))
+        if room <= 0 or self._best is None:
+            return []
+        ranked = self._ranking()
+        parents = ranked[:PARENTS] or [self._best]
+        pool = [change for setting in ranked[: LATER // 2] for change in setting.changes]
+        chosen: dict[Setting, None] = {}
+        for _ in range(20 * LATER):
+            if len(chosen) >= room:
+                break
+            parent = self._best if self._rng.random() < 0.6 else self._rng.choice(parents)
+            child: Setting | None = parent
+            if pool and self._rng.random() < 0.5:
+                field, value = self._rng.choice(pool)
+                if field in self._space.searches(parent.reduction):
+                    child = parent.changed(field, value)
+            if child == parent or self._rng.random() < 0.3:
+                child = self._space.near(child or parent, self._rng)
+            if child is not None and child not in tried and self._space.is_valid(child):
+                chosen[child] = None
+        return list(chosen)
+
+    def _ranking(self) -> list[Setting]:
+        """Return the settings with results, best first: those with the largest size before the others."""
+        rows = []
+        for place, setting in enumerate(self._evaluator.tried):
+            for level in reversed(range(len(self._sizes))):
+                result = self._evaluator.known(setting, self._span(self._sizes[level]))
+                if result is not None and not result.failed:
+                    rows.append((-level, result.loss, place, setting))
+                    break
+        return [setting for *_, setting in sorted(rows, key=lambda row: row[:3])]
+
+    # the decision
+
+    def _decide(self, default: Setting) -> Setting:
+        """Compare the best settings with the defaults on further parts of the data, and return the one to use."""
+        last = self._span(self._sizes[-1])
+        spans = [last]
+        whole = [one for one in self._ranking() if one != default and self._evaluator.known(one, last) is not None]
+        if self._evaluator.known(default, last) is None or not whole:
+            return self._decide_partly(default)
+        finalists = whole[:FINALISTS]
+        for number in range(1, FOLDS + 1):
+            span = self._fold(number)
+            while len(finalists) > 1 and self._fold_time([default, *finalists], span) > self._evaluator.time_left / 2:
+                finalists.pop()
+            if span.judged[0] <= 0 or self._fold_time([default, *finalists], span) > self._evaluator.time_left:
+                break
+            results = self._evaluator.results([(setting, span) for setting in (default, *finalists)])
+            self._evaluator.keep_only([])
+            if any(result is None or result.failed for result in results):
+                break
+            spans.append(span)
+            finalists = self._hopeful(default, finalists, spans)
+            if not finalists:
+                return default
+        best = min(finalists, key=lambda one: self._on(one, spans).loss)
+        lost, error = difference(self._on(best, spans), self._on(default, spans))
+        return best if lost < -CERTAIN * error else default
+
+    def _fold_time(self, settings: Sequence[Setting], span: Span) -> float:
+        """Return the seconds that settings will take for a span that no learner can continue to, an estimate."""
+        lacking = [setting for setting in settings if self._evaluator.known(setting, span) is None]
+        return sum(self._cost(setting) for setting in lacking) * span.size / self._evaluator.workers
+
+    def _hopeful(self, default: Setting, finalists: list[Setting], spans: list[Span]) -> list[Setting]:
+        """Return the better finalists, without those that are worse than another by more than chance."""
+        ranked = sorted(finalists, key=lambda one: self._on(one, spans).loss)
+        kept = []
+        for setting in ranked[: max(LAST_FINALISTS, len(ranked) * 3 // 4)]:
+            own = self._on(setting, spans)
+            pairs = [difference(own, self._on(other, spans)) for other in (ranked[0], default)]
+            if all(worse <= HOPELESS * error for worse, error in pairs):
+                kept.append(setting)
+        return kept
+
+    def _on(self, setting: Setting, spans: Sequence[Span]) -> Result:
+        """Return the result of a setting on several spans, which have to be known."""
+        results = [self._evaluator.known(setting, span) for span in spans]
+        return joined([result for result in results if result is not None])
+
+    def _decide_partly(self, default: Setting) -> Setting:
+        """Return the setting to use if none has learned from all examples: by the largest size that two have."""
+        for size in reversed(self._sizes):
+            span = self._span(size)
+            found = {one: self._evaluator.known(one, span) for one in self._evaluator.tried}
+            usable = {one: result for one, result in found.items() if result is not None and not result.failed}
+            if default in usable and len(usable) > 1:
+                best = min(usable, key=lambda one: usable[one].loss)
+                lost, error = difference(usable[best], usable[default])
+                return best if lost < -CERTAIN * error else default
+        return default

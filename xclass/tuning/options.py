@@ -1,0 +1,67 @@
+"""Declare the options of `xclass tune` that are not options of the learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..options.declare import option
+
+METRICS = ("error", "log_loss", "top5")
+METHODS = ("halving", "random")
+DRAWS = 59  # settings that --method random draws, as in the recall tree paper
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the options of the search."""
+
+    time: str = option(
+        "time that the search and the training of the model may take, such as 90s, 5m or 2h", default="5m", metavar="T"
+    )
+    memory: str | None = option(
+        "memory that the process may take, such as 1G", default_text="half of the free memory", metavar="SIZE"
+    )
+    metric: str = option(
+        "what is minimised on examples that were not learned from: `error`; `log_loss`, the mean of -log p of the "
+        "label; `top5`, the share of labels that are not among the five most probable classes",
+        choices=METRICS,
+        default="error",
+    )
+    method: str = option(
+        "`halving` gives more data to the better half of the settings, and varies the best one; `random` draws every "
+        "option of every setting at random, and gives all settings the same data",
+        choices=METHODS,
+        default="halving",
+    )
+    settings: int = option(
+        "largest number of settings to try",
+        kind=int,
+        minimum=1,
+        default_text=f"{DRAWS} with --method random",
+        metavar="N",
+    )
+    share: float = option(
+        "with --method random, share of the examples, from the first on, that the settings are compared on",
+        kind=float,
+        minimum=0.0,
+        maximum=1.0,
+        default_text="0.1",
+        metavar="SHARE",
+    )
+    range: tuple[str, ...] = option(
+        "search these values of an option: 'OPTION log A B', 'OPTION linear A B' or 'OPTION int A B' between A and B; "
+        "'OPTION one X Y ...' these; 'OPTION flag' given or not. If there is a range, nothing else is searched",
+        metavar="RANGE",
+        repeated=True,
+    )
+    state: str | None = option(
+        "file that keeps the results of the settings, with which the same command continues a search",
+        default_text="DATA.tune",
+        metavar="FILE",
+    )
+    final_regressor: str = option(
+        "save the model that learned from all examples with the best options",
+        flags=("-f", "--final_regressor"),
+        metavar="FILE",
+    )
+    quiet: bool = option("print only the command line with the best options", kind=bool)

@@ -1,0 +1,216 @@
+"""Execute a search: parse the data, try settings until the time is over, and report the best one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..api import configuration
+from ..cache import source as cache
+from ..errors import DataError, UsageError, XclassWarning
+from ..kernels import jit
+from ..options.declare import Option, as_words, options_of
+from ..run.report.console import Console
+from ..run.signals import SignalHandler
+from ..system import memory as system_memory
+from ..system import resident
+from ..text import reader
+from . import quantities, random_search, ranges, report
+from .evaluator import Evaluator
+from .halving import Halving
+from .options import DRAWS, Options
+from .results import Result, Span
+from .settings import PASSES, Setting, Space
+from .state import State
+from .stream import Stream
+
+SHARE = 0.1  # default of --share
+LEAST_MEMORY = 1 << 28  # bytes that a search needs at least
+
+
+@dataclass(frozen=True)
+class Request:
+    """Hold what a search is about.
+
+    Attributes
+    ----------
+    options : options of the search
+    files, kept : options of the reader and of the cache
+    fixed : options of the learner that all settings have, field -> value, without the reduction
+    chosen : name and value of the only reduction; None to choose the reduction, too
+    peeked : bytes already read from standard input
+    notes : messages about what was detected
+    """
+
+    options: Options
+    files: reader.Options
+    kept: cache.Options
+    fixed: Mapping[str, Any]
+    chosen: tuple[str, int] | None
+    peeked: bytes = b""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """Hold the result of a search.
+
+    Attributes
+    ----------
+    words : the command line with the best options, without -f
+    lines : the table
+    signal : number of the signal that ended the search, 0 if none did
+    """
+
+    words: list[str]
+    lines: list[str]
+    signal: int
+
+
+class Search:
+    """Search for the best options.
+
+    Parameters
+    ----------
+    request : what to search
+
+    Raises
+    ------
+    UsageError
+        if an option is not allowed, or nothing is left to search.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._begin = time.monotonic()
+        self._request = request
+        o = request.options
+        self._seconds = quantities.seconds("--time", o.time)
+        free = system_memory.available()
+        self._memory = quantities.size("--memory", o.memory) if o.memory else (free or 1 << 32) // 2
+        if self._memory < LEAST_MEMORY:
+            raise UsageError(
+                f"--memory: {self._memory >> 20} MB are too few for a search; give at least {LEAST_MEMORY >> 20}M"
+            )
+        if o.method == "halving" and o.share is not None:
+            raise UsageError("--share has no effect with --method halving, which uses all data; leave it out")
+        if o.share == 0:
+            raise UsageError("--share: 0 is out of range; give a number above 0, at most 1")
+        self._ranges = ranges.read(o.range, {**configuration.declared_options(), "passes": PASSES})
+        for field in self._ranges:
+            if field in request.fixed or field in configuration.option_groups():
+                raise UsageError(f"--range: --{field} is given as well, or chooses a reduction; drop one of them")
+        self._console = Console(o.quiet)
+        self._count = 0
+
+    def run(self) -> Found:
+        """Search, and return the best options.
+
+        Raises
+        ------
+        UsageError, DataError
+            if the data or the options do not allow a search.
+        """
+        r = self._request
+        jit.activate()
+        path = self._state_path()
+        if path is not None and os.path.isdir(path):
+            raise DataError(f"{path}: the results cannot be kept there: this is a folder; give another --state")
+        reduction = r.chosen or ("multiclass", 0)
+        options = {field: value for field, value in r.fixed.items() if field != "passes"}
+        config = configuration.configured(*reduction, options)
+        for note in r.notes:
+            self._console.info(note)
+        with warnings.catch_warnings(), contextlib.ExitStack() as closing:
+            warnings.simplefilter("ignore", XclassWarning)
+            stream = Stream(config, r.files, r.kept, r.peeked)
+            closing.callback(stream.close)
+            for note in stream.notes:
+                self._console.warn(note)
+            space = Space(stream, r.fixed, r.chosen, r.options.metric != "error", self._ranges)
+            state = State(path, self._facts())
+            evaluator = Evaluator(space, stream, r.options.metric, state, self._limit(), self._report_to(space))
+            evaluator.deadline = self._begin + self._seconds
+            self._start(stream, state)
+            with SignalHandler(evaluator.stop) as signals:
+                try:
+                    best = self._best(space, evaluator, stream.n)
+                finally:
+                    evaluator.keep_only([])
+                    state.write()
+            rows = report.rows(space, evaluator.tried, dict(state.items()))
+            if not rows:
+                raise DataError("the time did not suffice for a single setting; give more --time")
+            if all(row.result.failed for row in rows):
+                raise UsageError(f"no setting can be used; the first one: {rows[0].result.failed}")
+            lines = report.table(space, rows, best, r.options.metric)
+        words = report.command(space, best, self._fixed_words())
+        return Found(words, lines, signals.stopped or 0)
+
+    def _best(self, space: Space, evaluator: Evaluator, n: int) -> Setting:
+        """Return the best setting by the method that was chosen."""
+        o, seed = self._request.options, int(self._request.fixed.get("random_seed", 0))
+        if o.method == "random":
+            return random_search.run(space, evaluator, n, seed, o.settings or DRAWS, o.share or SHARE)
+        return Halving(space, evaluator, n, seed, o.settings, o.final_regressor is not None).run()
+
+    def _limit(self) -> int:
+        """Return the bytes that the process may take."""
+        return self._memory if self._request.options.memory else resident.size() + self._memory
+
+    def _start(self, stream: Stream, state: State) -> None:
+        """Say what is searched."""
+        names = f", {stream.facts('').classes:,} classes"
+        self._console.info(f"{stream.n:,} examples{names}, parsed in {time.monotonic() - self._begin:.1f} s")
+        if state.resumed:
+            self._console.info(f"{self._state_path()}: continuing with {state.resumed} results")
+
+    def _report_to(self, space: Space) -> Any:
+        """Return the function that shows a result on the console."""
+
+        def show(setting: Setting, span: Span, result: Result) -> None:
+            self._count += 1
+            loss = result.failed or f"{result.loss:.4f}"
+            used = time.monotonic() - self._begin
+            self._console.info(f"{used:6.1f} s  {span.size:>9,} examples  {loss}  {space.text(setting)}")
+
+        return show
+
+    def _state_path(self) -> str | None:
+        """Return the file of the results, None if there is none, for data from standard input."""
+        if self._request.options.state is not None:
+            return self._request.options.state
+        data = self._request.files.data
+        return f"{data[0]}.tune" if data and "://" not in data[0] else None
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what must not change when a search is continued."""
+        r = self._request
+        files = []
+        for path in r.files.data:
+            with contextlib.suppress(OSError):
+                status = os.stat(path)
+                files.append([status.st_size, status.st_mtime_ns])
+        return {
+            "data": list(r.files.data), "files": files, "metric": r.options.metric,
+            "options": {field: list(value) if isinstance(value, tuple) else value for field, value in r.fixed.items()},
+            "format": r.files.format, "label_column": r.files.label_column,
+        }  # fmt: skip
+
+    def _fixed_words(self) -> list[str]:
+        """Return the words of the data and of the options that all settings have."""
+        r = self._request
+        declared: dict[str, Option] = {**configuration.declared_options(), "passes": PASSES}
+        words: list[str] = []
+        for field, option in options_of(reader.Options).items():
+            value = getattr(r.files, field)
+            if value not in (option.default, None, ()):
+                words += as_words(option, value)
+        for field, value in r.fixed.items():
+            if value not in (None, ()) and field in declared:
+                words += as_words(declared[field], value)
+        return words

@@ -1,0 +1,134 @@
+"""Parse the data once into a cache, and read any range of its examples from it.
+
+All settings read the same examples: hashes of features are cut to the size of a learner's table when it learns, so the
+cache holds whole ones. Several threads may read at the same time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..api import configuration
+from ..api.configuration import Config, LearnerUse
+from ..cache import cache_key
+from ..cache import source as cache
+from ..cache.cache_file import Reader as CacheReader
+from ..data import batch_ops, class_names
+from ..data.batch import CONSTANT_GROUP, Batch
+from ..errors import DataError
+from ..formats import detect
+from ..options.search import Facts
+from ..text import reader as text
+
+WHOLE = 32  # bits of a feature's hash
+
+
+class Stream:
+    """Hold the examples of a search.
+
+    Parameters
+    ----------
+    config : options of a learner, which say how labels and features are read
+    files : options of the reader
+    kept : options of the cache
+    peeked : bytes already read from standard input
+
+    Attributes
+    ----------
+    n : number of examples
+    names : names of the classes, if labels are names
+    notes : warnings about the text and the cache
+    mean_features, plain, groups : see `options.search.Facts`
+    highest : highest class
+
+    Raises
+    ------
+    DataError
+        if a file cannot be read, a line is malformed, or there are too few examples with a label.
+    """
+
+    def __init__(self, config: Config, files: text.Options, kept: cache.Options, peeked: bytes = b"") -> None:
+        self._constant = not config.parser.noconstant
+        self.notes: list[str] = []
+        spec = configuration.spec_of(config, LearnerUse())
+        labels = configuration.label_range(config, spec)
+        names = class_names.Names(spec.names, spec.learn_names)
+        parsed = text.Reader(
+            files, config.parser, WHOLE, True, *labels, names=names, peeked=peeked, choose=detect.chooser(files)
+        )
+        parsed.preview(peeked)
+        key = cache_key.make_key(config.parser, WHOLE, True, labels.lowest, labels.highest, None)
+        key.update({"format": files.format, "label_column": files.label_column})
+        self._source = cache.Source(parsed, kept, key, self._constant, passes=2)
+        self._reader = self._read()
+        self.names = tuple(names.names)
+        self.notes += [*self._source.notes, *parsed.report()]
+        self._survey()
+
+    def close(self) -> None:
+        """Release the cache."""
+        self._source.close()
+
+    def _read(self) -> CacheReader:
+        """Write the cache, unless there is one that fits, and return it."""
+        if self._source.complete_cache is None:
+            for _ in self._source:
+                pass
+        found = self._source.complete_cache
+        if found is None:
+            raise DataError(
+                "; ".join(self._source.notes) or f"{self._source.name}: no cache can be written of the data"
+            )
+        return found
+
+    def _survey(self) -> None:
+        """Read all examples once to count them, and to find out what they look like."""
+        counts, labelled, features, plain, highest = [], 0, 0, True, 0
+        groups: set[int] = set()
+        for batch, _ in self._reader:
+            counts.append(batch.n)
+            with_label = ~np.isnan(batch.label)
+            labelled += int(np.count_nonzero(with_label))
+            features += len(batch.index) - batch.n * self._constant
+            plain = plain and bool((batch.value == 1).all())
+            groups.update(np.unique(batch.group_name).tolist())
+            if with_label.any():
+                highest = max(highest, int(batch.label[with_label].max()))
+        self._first = [0, *itertools.accumulate(counts)]
+        self._places = self._reader.places
+        self.n = self._first[-1]
+        if labelled < 2:
+            raise DataError(
+                f"{self._source.name}: {labelled} examples have a label; a search needs thousands, some of them to "
+                "learn from and some to compare settings on"
+            )
+        self.mean_features, self.plain = features / self.n, plain
+        self.groups = "".join(chr(group) for group in sorted(groups - {CONSTANT_GROUP}) if 32 < group < 127)
+        self.highest = highest
+
+    def facts(self, reduction: str) -> Facts:
+        """Return what the searches of a reduction's options may depend on."""
+        classes = max(self.highest, len(self.names))
+        return Facts(reduction, classes, self.n, self.mean_features, self.plain, self.groups)
+
+    def batches(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Batch]]:
+        """Yield the examples of some ranges as batches, each with the number of its first example.
+
+        Parameters
+        ----------
+        ranges : (begin, end) of each range of examples, counted from 0
+        """
+        for low, high in ranges:
+            if low >= high:
+                continue
+            block = bisect_right(self._first, low) - 1
+            last = bisect_right(self._first, high - 1)
+            for batch in self._reader.batches_from(self._places[block:last]):
+                first = self._first[block]
+                begin, end = max(low - first, 0), min(high - first, batch.n)
+                yield first + begin, batch if end - begin == batch.n else batch_ops.cut(batch, begin, end)
+                block += 1
