@@ -1,1 +1,1 @@
-"""Commands that measure error, time and memory, and that search for options."""
+"""Commands that measure error, time and memory."""

@@ -14,7 +14,7 @@ paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures 
 
 A method, or an option, that `xclass --help_all` does not list is left out with a line that says so. What was measured
 before, with the same command, data and program, is not measured again. But with --small, nothing is compiled while the
-clock runs. --tuned looks for the best options among --probes of scripts/bench/probe.py first.
+clock runs. --tuned first looks for the best options among --probes random ones, by `xclass tune --method random`.
 """
 
 from __future__ import annotations
@@ -133,14 +133,13 @@ def note(folder: Path, **row) -> None:
 
 
 def tuned(folder: Path, given: argparse.Namespace, words: list[str]) -> list[str]:
-    """Return the options of the best of some probes, after the command's own."""
+    """Return the options of the best of some random settings, after the command's own."""
     train = file_in(folder, "train.vw")
-    share = 1.0 if "--passes" in words else 0.1  # small sets are learned in several passes, with a part held out
-    tail = 0.1 if "--oaa_subsample" in words else 0.0  # which has no progressive loss
-    wanted = search.Search(train, words, search.defaults(words, classes_in(folder)), given.probes, share, tail=tail)
-    digest = hashlib.sha256(json.dumps(wanted.key()).encode()).hexdigest()[:8]  # other data, another search
-    results = folder / f"probes.{given.method}.{digest}.jsonl"
-    return [*words, *search.best(search.carry_out(wanted, results))["options"]]
+    share = 1.0 if "--passes" in words else 0.1  # small sets are learned in several passes
+    key = [words, given.probes, share, train.stat().st_size, train.stat().st_mtime_ns]
+    digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:8]  # other data or options, another search
+    state = folder / f"{given.method}.{digest}.tune"
+    return [*words, *search.best(train, words, classes_in(folder), given.probes, share, state)]
 
 
 def main() -> int:
@@ -189,7 +188,7 @@ def make(given: argparse.Namespace) -> int:
         return 0
     if given.dry_run:
         if given.tuned:
-            print(f"  the best of {given.probes} probes, scripts/bench/probe.py, is added to:")
+            print(f"  the best of {given.probes} settings, xclass tune --method random, is added to:")
         for command in commands(given.folder, given.method, words, wanted):
             if command:
                 print(as_typed(command))

@@ -316,16 +316,19 @@ def here(monkeypatch):
         yield
 
 
-def test_tuned_row_takes_the_best_probe(tmp_path, monkeypatch, capsys, here):
+def test_tuned_row_takes_the_best_setting(tmp_path, monkeypatch, capsys, here):
     small_set(tmp_path)
     words = ("filter_tree", "tuned", "error=9.5", "--tuned")
     assert made(tmp_path, monkeypatch, *words, "--", "-b", "14") == 0
     assert "--probes 59 looks for them" in capsys.readouterr().out
     assert made(tmp_path, monkeypatch, *words, "--probes", "2", "--", "-b", "14") == 0
-    out, err = capsys.readouterr()
-    losses = {float(loss): rate for loss, rate in re.findall(r"probe \d of 2: ([\d.]+) in .*: -l (\S+)", err)}
-    assert f"-l {losses[min(losses)]} -f" in out
-    assert len(list(tmp_path.glob("probes.filter_tree.*.jsonl"))) == 1
+    out = capsys.readouterr().out
+    (state,) = tmp_path.glob("filter_tree.*.tune")
+    rows = [json.loads(line) for line in state.read_text().splitlines()[1:]]
+    losses = {found["setting"].split()[-1]: sum(found["sums"]) for found in rows}
+    rate = re.search(r" -l (\S+) -f", out)[1]
+    assert len(rows) == 2 and losses[rate] == min(losses.values())
+
 
 
 def test_errors_are_counted_where_the_summary_has_none(tmp_path, monkeypatch, here):
@@ -428,3 +431,12 @@ def test_missing_source_is_reported(server, tmp_path, monkeypatch, capsys):
     (tmp_path / "a.bz2").touch()
     assert fetch.main() == 0
     assert capsys.readouterr().out == f"{tmp_path}/a.bz2\n"
+
+
+def test_ranges_of_a_reduction_are_those_it_has():
+    ranges = search.defaults(["--recall_tree", "1000", "--max_depth", "9"], 1000)
+    assert ranges[0] == "-l linear 0.1 4" and "--bern_hyper log 0.01 10" in ranges
+    assert not [text for text in ranges if text.startswith("--max_depth")]  # chosen already
+    assert search.unknown(["--recall_tree", "-b", "--no_such", "24", "-7"]) == ["--no_such"]
+    with pytest.raises(BenchError, match="no ranges are known"):
+        search.defaults(["-b", "3"], 5)

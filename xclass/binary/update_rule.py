@@ -25,7 +25,7 @@ SAFE_RATE = 1024  # largest learning rate for which the bounds of `finite.is_saf
 
 def _losses(facts: Facts) -> Search | None:
     """Return the losses to try: those that give probabilities, if the reduction has a choice."""
-    return one_of("squared", "logistic") if facts.reduction in ("oaa", "cpt", "multiclass") else None
+    return one_of("squared", "logistic", first=("logistic",)) if facts.reduction in ("oaa", "cpt") else None
 
 
 def _penalties(facts: Facts) -> Search | None:

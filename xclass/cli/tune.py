@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,8 +49,6 @@ def run(words: Sequence[str]) -> int | list[str]:
 
     options, request = _request(words, own)
     if options.final_regressor is not None:
-        if not request.files.data:
-            raise UsageError("-f: the model is trained on all data after the search; give a file with -d")
         model_file.check_writable(options.final_regressor)
     found = Search(request).run()
     for line in [] if options.quiet else ["", *found.lines, ""]:
@@ -102,7 +102,7 @@ def _request(words: Sequence[str], own: Mapping[str, Option]) -> tuple[Any, Any]
         raise UsageError("--vw_exact fixes what would be searched, so that predictions agree with VW's; leave it out")
     groups, reductions = option_groups()
     peeked = bytearray()
-    _check_data(given)
+    _check_data(given.get("data", ()), options.final_regressor)
     notes = add_implied_options(given, groups, reductions, peeked)
     names = given.get("named_labels")
     if names is not None and names.startswith("@"):
@@ -126,9 +126,20 @@ def _request(words: Sequence[str], own: Mapping[str, Option]) -> tuple[Any, Any]
     return options, request
 
 
-def _check_data(given: Mapping[str, Any]) -> None:
-    """Raise UsageError if there are no data."""
-    import sys
+def _check_data(paths: Sequence[str], model: str | None) -> None:
+    """Check that there are data, and files if a model will be trained on them after the search.
 
-    if not given.get("data") and sys.stdin is not None and sys.stdin.isatty():
+    Raises
+    ------
+    UsageError
+        if there are none.
+    OSError
+        if a file cannot be found.
+    """
+    if not paths and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError(f"no data: give a file with -d, or pipe examples to standard input; usage: {USAGE}")
+    if not paths and model is not None:
+        raise UsageError("-f: the model is trained on all data after the search; give a file with -d")
+    for path in paths:
+        if "://" not in path:
+            os.stat(path)

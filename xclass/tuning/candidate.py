@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..api.learner import Learner
+from ..array_types import Float64s
 from ..data.batch import Batch
 from ..errors import XclassError
 from ..reductions.core import base
@@ -71,16 +72,21 @@ class Candidate:
         """
         try:
             try:
+                begin = time.perf_counter()
                 self._learn(span, check)
-                result = self._judge(span, check)
+                sums, weights = self._judge(span, check)
+                self._seconds += time.perf_counter() - begin
             except BaseException:
                 self.close()
                 raise
         except XclassError as error:
             return failure(str(error).splitlines()[0])
+        seconds = self._seconds
         if not self._may_continue():
             self.close()
-        return result
+        if not np.isfinite(sums).all():
+            return failure("its losses are not finite", seconds)
+        return Result(sums, weights, seconds)
 
     def _may_continue(self) -> bool:
         """Return whether the learner can learn from more examples as if it had not been interrupted."""
@@ -93,7 +99,6 @@ class Candidate:
         known, wanted = self._learned, span.learned
         if not (len(known) == len(wanted) == 1 and known[0][0] == wanted[0][0] and known[0][1] <= wanted[0][1]):
             self.close()
-        begin = time.perf_counter()
         rest = span.learned
         if self._learner is None:
             self._learner = self._new()
@@ -113,7 +118,6 @@ class Candidate:
                 self._ended = True
                 check()
         self._learned = span.learned
-        self._seconds += time.perf_counter() - begin
 
     def _new(self) -> Learner:
         """Return a new learner, which uses one thread."""
@@ -130,8 +134,8 @@ class Candidate:
             check()
             yield batch
 
-    def _judge(self, span: Span, check: Check) -> Result:
-        """Predict the examples of a span that are held out, and return the losses."""
+    def _judge(self, span: Span, check: Check) -> tuple[Float64s, Float64s]:
+        """Predict the examples of a span that are held out; return the sums of losses and weights by chunk."""
         assert self._learner is not None
         low, high = span.judged
         sums, weights = np.zeros(CHUNKS), np.zeros(CHUNKS)
@@ -144,6 +148,4 @@ class Candidate:
                 sums += np.bincount(chunk, loss, CHUNKS)
                 weights += np.bincount(chunk, weight, CHUNKS)
                 at += task.batch.n
-        if not np.isfinite(sums).all():
-            return failure("its losses are not finite", self._seconds)
-        return Result(sums, weights, self._seconds)
+        return sums, weights

@@ -19,11 +19,17 @@ from .stream import Stream
 
 Job = tuple[Setting, Span]
 TOO_LARGE = "it needs more memory than --memory allows"
+TOO_SLOW = "it takes too long for --time"
+WARM_UP = 200  # examples from which a setting learns when its kernels are compiled
 CHECKS = 8  # batches between two looks at the memory
 
 
 class Ended(Exception):
     """Report that the time is over, or that the user has stopped the search."""
+
+
+class Slow(Exception):
+    """Report that a setting takes too long."""
 
 
 class Crowded(Exception):
@@ -44,6 +50,7 @@ class Evaluator:
     ----------
     deadline : value of time.monotonic() at which everything has to be done
     reserve : seconds before the deadline at which computing ends, because they are needed afterwards
+    patience : seconds that a setting may take for a span
     tried : settings of which a result was requested, in that order
     """
 
@@ -59,7 +66,8 @@ class Evaluator:
         self._stopped = threading.Event()
         self.workers = processors.count()
         self.deadline = float("inf")
-        self.reserve = 0.0
+        self.reserve, self.patience = 0.0, float("inf")
+        self._slow: dict[Job, Result] = {}  # not kept in the state, because a longer search may have the time
         self.tried: dict[Setting, None] = {}
 
     @property
@@ -78,9 +86,33 @@ class Evaluator:
         for candidate in list(self._candidates.values()):
             candidate.stop()
 
+    def warm_up(self, settings: Sequence[Setting], examples: int) -> None:
+        """Learn a few examples with each setting, so that no result includes the time of compiling or loading kernels.
+
+        Parameters
+        ----------
+        settings : the settings
+        examples : number of examples of the data
+        """
+
+        def check() -> None:
+            if not self.time_left:
+                raise Ended
+
+        few = min(WARM_UP, examples // 2)
+        span = Span(((0, few),), (few, 2 * few))
+        for setting in settings:
+            candidate = Candidate(self._space, setting, self._stream, self._metric)
+            try:
+                candidate.run(span, check)
+            except (Ended, MemoryError):
+                return
+            finally:
+                candidate.close()
+
     def known(self, setting: Setting, span: Span) -> Result | None:
         """Return the result of a setting if it was computed, else None."""
-        return self._state.get(self._space.name(setting), span)
+        return self._slow.get((setting, span)) or self._state.get(self._space.name(setting), span)
 
     def results(self, jobs: Sequence[Job]) -> list[Result | None]:
         """Return the result of each job; None if the time was over before."""
@@ -126,12 +158,14 @@ class Evaluator:
                 setting, Candidate(self._space, setting, self._stream, self._metric)
             )
             self._busy.append(setting)
-        calls = 0
+        calls, begin = 0, time.monotonic()
 
         def check() -> None:
             nonlocal calls
             if not self.time_left:
                 raise Ended
+            if time.monotonic() - begin > self.patience:
+                raise Slow
             calls += 1
             if calls % CHECKS == 1:
                 self._check_memory(setting, alone)
@@ -139,6 +173,10 @@ class Evaluator:
         try:
             result = candidate.run(span, check)
         except Ended:
+            return None
+        except Slow:
+            result = self._slow[job] = failure(TOO_SLOW, time.monotonic() - begin)
+            self._report(setting, span, result)
             return None
         except (Crowded, MemoryError):
             candidate.close()

@@ -43,7 +43,7 @@ class Result(NamedTuple):
     ----------
     sums : float64[CHUNKS], sum of the weighted losses of each chunk
     weights : float64[CHUNKS], sum of the weights of the labelled examples of each chunk
-    seconds : time that learning from all examples of the span took
+    seconds : time that learning and predicting all examples of the span took
     failed : why there are no losses, or ""
     """
 

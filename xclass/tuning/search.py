@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api import configuration
+from ..api.learner import Learner
 from ..cache import source as cache
 from ..errors import DataError, UsageError, XclassWarning
 from ..kernels import jit
 from ..options.declare import Option, as_words, options_of
+from ..run import warm_up
 from ..run.report.console import Console
 from ..run.signals import SignalHandler
 from ..system import memory as system_memory
@@ -138,6 +140,7 @@ class Search:
             self._start(stream, state)
             with SignalHandler(evaluator.stop) as signals:
                 try:
+                    self._compile(space, evaluator, stream)
                     best = self._best(space, evaluator, stream.n)
                 finally:
                     evaluator.keep_only([])
@@ -157,6 +160,19 @@ class Search:
         if o.method == "random":
             return random_search.run(space, evaluator, n, seed, o.settings or DRAWS, o.share or SHARE)
         return Halving(space, evaluator, n, seed, o.settings, o.final_regressor is not None).run()
+
+    def _compile(self, space: Space, evaluator: Evaluator, stream: Stream) -> None:
+        """Compile the kernels of the reductions that were not used on this machine before, and load all others."""
+        for setting in space.reductions:
+            config, use = space.config(setting), space.use(setting)
+            name = config.reduction.name
+            if jit.is_first_run(name):
+                self._console.info(f"compiling the kernels of --{name} for this machine (in the first run only)")
+                with Learner.from_config(config, use) as learner:
+                    warm_up.prepare(config, use, learner.reduction, False)
+            evaluator.warm_up([setting], stream.n)
+            if not evaluator.stopped:
+                jit.note_compiled(name)
 
     def _limit(self) -> int:
         """Return the bytes that the process may take."""

@@ -25,6 +25,7 @@ from ..options.search import Facts
 from ..text import reader as text
 
 WHOLE = 32  # bits of a feature's hash
+MOST_ROWS = 512  # examples of a batch, so that a search can end between two of them
 
 
 class Stream:
@@ -129,6 +130,7 @@ class Stream:
             last = bisect_right(self._first, high - 1)
             for batch in self._reader.batches_from(self._places[block:last]):
                 first = self._first[block]
-                begin, end = max(low - first, 0), min(high - first, batch.n)
-                yield first + begin, batch if end - begin == batch.n else batch_ops.cut(batch, begin, end)
+                for begin in range(max(low - first, 0), min(high - first, batch.n), MOST_ROWS):
+                    end = min(begin + MOST_ROWS, high - first, batch.n)
+                    yield first + begin, batch if end - begin == batch.n else batch_ops.cut(batch, begin, end)
                 block += 1

@@ -1,0 +1,203 @@
+"""The command `xclass tune`: its table, its model, continuing, stopping, and its messages."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+
+import pytest
+import streams
+from command import learn, start_process, xclass
+
+from xclass.tuning.evaluator import Evaluator
+
+K = 12
+SMALL = ("--settings", 4, "-b", 14)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with data."""
+    folder = tmp_path_factory.mktemp("tune")
+    (folder / "train.vw").write_text(streams.multiclass(3, K, 1500))
+    (folder / "numbers.vw").write_text(streams.real(3, 50))
+    (folder / "few.vw").write_text("1 |a b\n2 |a c\n3 |a d\n")
+    return folder
+
+
+def tuned(place, *words):
+    """Return the lines of the output of a search in a folder of its own name, and what it wrote to standard error."""
+    result = learn("tune", "-d", "train.vw", *SMALL, *words, cwd=place)
+    return result.lines, result.err
+
+
+def test_a_table_and_the_command_line_are_printed(place, tmp_path):
+    lines, err = tuned(place, "--state", tmp_path / "state")
+    assert re.fullmatch(r"1,500 examples, 12 classes, parsed in [\d.]+ s", err.splitlines()[1])
+    head = next(line for line in lines if line)
+    assert head.split() == ["error", "against", "defaults", "learned", "s", "options"]
+    rows = [line for line in lines if re.match(r"[ *]  +0\.\d{4} ", line)]
+    assert len(rows) == 4 and sum(row[0] == "*" for row in rows) == 1
+    assert all(len(line) <= 80 for line in lines[:-1])
+    words = shlex.split(lines[-1])
+    assert words[:3] == ["xclass", "-d", "train.vw"] and words[-2:] == ["-f", "model.bin"] and "-b" in words
+    marked = next(row for row in rows if row[0] == "*").split("  ")[-1]
+    assert marked == "(defaults)" or set(marked.split()) <= set(words)
+
+
+def test_the_model_is_that_of_the_command_line(place, tmp_path):
+    lines, _ = tuned(place, "--state", tmp_path / "state", "-f", "tuned.bin", "--quiet")
+    assert len(lines) == 1
+    words = shlex.split(lines[0])
+    assert words[-2:] == ["-f", "tuned.bin"]
+    learn(*words[1:-1], "again.bin", cwd=place)
+    assert (place / "tuned.bin").read_bytes() == (place / "again.bin").read_bytes()
+
+
+def test_results_do_not_depend_on_the_number_of_threads(place, tmp_path, monkeypatch):
+    def losses(name):
+        tuned(place, "--state", tmp_path / name, "--method", "random", "--share", 1)
+        rows = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()[1:]]
+        return sorted((row["setting"], row["sums"]) for row in rows)
+
+    one = losses("first")
+    monkeypatch.setattr("xclass.system.processors.count", lambda: 1)
+    assert losses("second") == one and len(one) == 4
+
+
+def test_the_same_command_continues(place, tmp_path, monkeypatch):
+    state = tmp_path / "state"
+    first, _ = tuned(place, "--state", state)
+    whole = state.read_text().splitlines()
+    state.write_text("".join(line + "\n" for line in whole[:3]))
+    computed = []
+    add = Evaluator._try
+    monkeypatch.setattr(
+        Evaluator, "_try", lambda self, job, alone=False: (computed.append(job), add(self, job, alone))[1]
+    )
+    second, err = tuned(place, "--state", state)
+    assert "continuing with 2 results" in err
+    assert len(computed) == len(whole) - 3
+    assert re.sub(r" +[\d.]+  ", " ", second[-1]) == re.sub(r" +[\d.]+  ", " ", first[-1])
+    computed.clear()
+    tuned(place, "--state", state)
+    assert not computed
+
+
+def test_the_state_is_beside_the_data_by_default(place, tmp_path):
+    (tmp_path / "train.vw").write_bytes((place / "train.vw").read_bytes())
+    tuned(tmp_path)
+    assert (tmp_path / "train.vw.tune").is_file()
+    result = xclass("tune", "-d", "train.vw", *SMALL, "--metric", "top5", cwd=tmp_path)
+    assert result.status == 1
+    assert 'train.vw.tune: it is of another search: metric was "error" and is "top5"; remove it' in result.err
+
+
+def test_ctrl_c_keeps_the_best_and_the_search_continues(place, tmp_path):
+    state = tmp_path / "state"
+    child = start_process("tune", "-d", "train.vw", "-b", 14, "--time", "1h", "--state", state, "-f", "m", cwd=place)
+    for line in child.stderr:
+        if b"examples  0." in line:
+            break
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=120)
+    assert child.returncode == 128 + signal.SIGINT
+    assert b"options\n" in out and out.splitlines()[-1].startswith(b"xclass -d train.vw -b 14 --multiclass")
+    assert state.is_file() and not (place / "m").exists()
+    result = learn("tune", "-d", "train.vw", "-b", 14, "--settings", 2, "--state", state, cwd=place)
+    assert "continuing with" in result.err
+
+
+def test_a_killed_search_leaves_a_whole_state(place, tmp_path):
+    state = tmp_path / "state"
+    child = start_process("tune", "-d", "train.vw", "-b", 14, "--time", "1h", "--state", state, cwd=place)
+    for _ in child.stderr:
+        if state.exists():
+            break
+    child.kill()
+    child.communicate()
+    assert not [path for path in tmp_path.iterdir() if path != state]
+    assert (
+        "continuing with" in learn("tune", "-d", "train.vw", "-b", 14, "--settings", 2, "--state", state, cwd=place).err
+    )
+
+
+def test_a_given_range_alone_is_searched(place, tmp_path):
+    lines, _ = tuned(
+        place, "--state", tmp_path / "s", "--recall_tree", K, "--method", "random", "--share", 1,
+        "--range", "-l log 0.5 2", "--range", "--max_depth one 2 3",
+    )  # fmt: skip
+    words = shlex.split(lines[-1])
+    assert words[words.index("--max_depth") + 1] in ("2", "3") and 0.5 <= float(words[words.index("-l") + 1]) <= 2
+    assert set(words) & {"--passes", "--ngram", "--bern_hyper"} == set()
+
+
+def test_names_and_standard_input(place):
+    names = re.sub(r"^(\d+)", r"class\1", (place / "train.vw").read_text(), flags=re.MULTILINE)
+    result = learn("tune", *SMALL, stdin=names, cwd=place)
+    assert "labels are names" in result.err
+    assert result.lines[-1].startswith("xclass") and "--learn_names" in result.lines[-1]
+    assert not list(place.glob("*.tune"))
+
+
+def test_other_metrics(place, tmp_path):
+    for metric, title in (("log_loss", "log loss"), ("top5", "top 5")):
+        lines, _ = tuned(place, "--state", tmp_path / metric, "--metric", metric)
+        assert next(line for line in lines if line).strip().startswith(title)
+
+
+def test_a_setting_that_needs_too_much_memory_is_named(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("xclass.system.resident.size", lambda: 1 << 40)
+    result = xclass("tune", "-d", "train.vw", *SMALL, "--state", tmp_path / "s", "--memory", "300M", cwd=place)
+    assert result.status == 2
+    assert "no setting can be used; the first one: it needs more memory than --memory allows" in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("-d", "train.vw", "--time", "soon"), 2, "--time: 'soon' is not a duration"),
+        (("-d", "train.vw", "--memory", "1M"), 2, "--memory: 1 MB are too few for a search; give at least 256M"),
+        (("-d", "train.vw", "--share", "0.5"), 2, "--share has no effect with --method halving"),
+        (("-d", "train.vw", "--method", "random", "--share", "0"), 2, "--share: 0 is out of range"),
+        (("-d", "train.vw", "--oaa", "12", "--cpt", "12"), 2, "--oaa and --cpt exclude each other"),
+        (("-d", "train.vw", "--range", "-l log 1"), 2, "--range '-l log 1': log takes 2 values"),
+        (("-d", "train.vw", "-l", "1", "--range", "-l log 1 2"), 2, "--range: --learning_rate is given as well"),
+        (("-d", "train.vw", "-p", "x"), 2, "there is no option -p"),
+        (("-d", "train.vw", "--vw_exact"), 2, "--vw_exact fixes what would be searched"),
+        (
+            ("-d", "train.vw", "--metric", "errors"),
+            2,
+            "--metric: 'errors' is none of error, log_loss, top5; did you mean",
+        ),
+        (("-d", "train.vw", "--ect", "12", "--metric", "top5"), 2, "--ect does not estimate probabilities"),
+        (("-d", "train.vw", "--oaa", "12", "--trees", "2"), 2, "--trees belongs to --cpt, which was not chosen"),
+        (("-d", "numbers.vw"), 2, "tune compares learners of classes; give --multiclass"),
+        (("-d", "missing.vw"), 1, "missing.vw: No such file"),
+        (("-d", "missing.vw", "--multiclass"), 1, "missing.vw"),
+        (("-d", "train.vw", "--state", "."), 1, ".: the results"),
+        (("-d", "train.vw", "--state", "none/x"), 1, "none/x: the results of the settings cannot be written there"),
+        (("-d", "train.vw", "-f", "none/x"), 1, "none/x"),
+        (("-f", "model"), 2, "-f: the model is trained on all data after the search; give a file with -d"),
+    ],
+)
+def test_messages(place, words, status, message):
+    result = xclass("tune", *words, cwd=place)
+    assert result.status == status and message in result.err, result.err
+    assert not list(place.glob("*.tune")) and "Traceback" not in result.err
+
+
+def test_too_little_time_is_reported(place, tmp_path):
+    result = xclass("tune", "-d", "train.vw", *SMALL, "--time", "0.001s", "--state", tmp_path / "s", cwd=place)
+    assert result.status == 1 and "the time did not suffice for a single setting; give more --time" in result.err
+
+
+def test_few_examples_are_enough_to_run(place, tmp_path):
+    result = learn("tune", "-d", "few.vw", "--multiclass", *SMALL, "--state", tmp_path / "s", cwd=place)
+    assert result.lines[-1].startswith("xclass -d few.vw -b 14 --multiclass")
+
+
+def test_help():
+    assert "Usage: xclass tune -d FILE" in learn("tune", "--help").out == learn("--help", "tune").out

@@ -1,0 +1,169 @@
+"""Successive halving and random search, with results that are computed from the settings at once."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import numpy as np
+import pytest
+
+from xclass.tuning import halving, random_search, results
+from xclass.tuning.halving import Halving
+from xclass.tuning.results import CHUNKS, Result
+from xclass.tuning.settings import Setting
+
+DEFAULT = Setting("multiclass", 0)
+N = 100_000
+NOISE = 0.002
+
+
+class Line:
+    """A space of settings with the options a, b and c, whose values are 1 to 9 and 5 by default."""
+
+    default = DEFAULT
+
+    def first(self):
+        return [DEFAULT, *(DEFAULT.changed(field, value) for value in (3, 7) for field in "abc")]
+
+    def searches(self, reduction):
+        return dict.fromkeys("abc")
+
+    def near(self, setting, rng):
+        return setting.changed(rng.choice("abc"), rng.randint(1, 9))
+
+    def drawn(self, rng):
+        return Setting("multiclass", 0, tuple((field, rng.randint(1, 9)) for field in "abc"))
+
+    def passes(self, setting):
+        return 1
+
+    def is_valid(self, setting):
+        return True
+
+
+class Computed:
+    """Results whose loss is `loss(setting)` and falls with the number of examples; time passes only by learning."""
+
+    def __init__(self, loss, seconds=1e-5, budget=1e9, failing=()):
+        self.loss, self.seconds, self.budget, self.failing = loss, seconds, budget, set(failing)
+        self.workers, self.reserve, self.used, self.patience = 2, 0.0, 0.0, 0.0
+        self.tried, self.found, self.sizes = {}, {}, {}
+
+    @property
+    def time_left(self):
+        return max(0.0, self.budget - self.reserve - self.used)
+
+    def known(self, setting, span):
+        return self.found.get((setting, span))
+
+    def learned(self, setting):
+        return self.sizes.get(setting, 0)
+
+    def keep_only(self, settings):
+        self.sizes = {setting: size for setting, size in self.sizes.items() if setting in settings}
+
+    def results(self, jobs):
+        for setting, span in jobs:
+            self.tried[setting] = None
+            if (setting, span) in self.found or not self.time_left:
+                continue
+            start = self.learned(setting) if len(span.learned) == 1 else 0
+            self.used += (span.size - start) * self.seconds / self.workers
+            self.sizes[setting] = span.size
+            if setting in self.failing:
+                self.found[setting, span] = results.failure("its losses are not finite", span.size * self.seconds)
+                continue
+            rng = np.random.default_rng(zlib.crc32(repr((setting.changes, span)).encode()))
+            mean = self.loss(setting) + 3 / np.sqrt(span.size) + rng.normal(0, NOISE, CHUNKS)
+            self.found[setting, span] = Result(mean * 100, np.full(CHUNKS, 100.0), span.size * self.seconds)
+        return [self.known(*job) for job in jobs]
+
+
+def distance(setting):
+    """Return a loss that is least for a = 3, b = 8 and c = 5."""
+    values = {"a": 5, "b": 5, "c": 5, **setting.values}
+    return 0.1 + 0.01 * (abs(values["a"] - 3) + abs(values["b"] - 8) + abs(values["c"] - 5))
+
+
+def searched(monkeypatch, evaluator, most=None, trains=False):
+    """Return the best setting, and the search; the clock shows the time that learning took."""
+    monkeypatch.setattr(halving.time, "monotonic", lambda: evaluator.used)
+    search = Halving(Line(), evaluator, N, 0, most, trains)
+    return search.run(), search
+
+
+def test_the_best_setting_is_found(monkeypatch):
+    evaluator = Computed(distance)
+    best, _ = searched(monkeypatch, evaluator)
+    assert distance(best) <= 0.11 < distance(DEFAULT)
+
+
+def test_the_better_half_goes_on(monkeypatch):
+    evaluator = Computed(distance)
+    _, search = searched(monkeypatch, evaluator, most=7)
+    counts = [sum(span.learned[0] == (0, size) for _, span in evaluator.found) for size in search._sizes]
+    assert counts[:3] == [7, 4, 3] and len(search._sizes) == 4
+    whole = search._sizes[-1]
+    assert whole == 90_000 and all(
+        after == pytest.approx(2 * size, abs=1) for size, after in zip(search._sizes, search._sizes[1:], strict=False)
+    )
+    assert {setting for setting, span in evaluator.found if span.learned == ((0, whole),)} >= {DEFAULT}
+
+
+def test_the_defaults_win_if_nothing_is_better(monkeypatch):
+    evaluator = Computed(lambda setting: 0.2 + 0.0001 * bool(setting.changes))
+    assert searched(monkeypatch, evaluator)[0] == DEFAULT
+
+
+def test_a_search_is_repeatable(monkeypatch):
+    one, other = Computed(distance), Computed(distance)
+    assert searched(monkeypatch, one)[0] == searched(monkeypatch, other)[0]
+    assert list(one.found) == list(other.found)
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.05, 0.3, 1.0, 2.0, 5.0, 20.0])
+def test_the_time_is_kept(monkeypatch, budget):
+    """The default setting learns from all examples in one second."""
+    evaluator = Computed(distance, seconds=1e-5, budget=budget)
+    best, _ = searched(monkeypatch, evaluator, trains=True)
+    if budget >= 2:
+        assert evaluator.used <= budget
+        assert evaluator.budget - evaluator.used >= 0.5 or best == DEFAULT  # to train the model
+    if budget >= 5:
+        assert distance(best) < distance(DEFAULT)
+    if budget == 0:
+        assert best == DEFAULT
+
+
+def test_settings_that_fail_are_left_out(monkeypatch):
+    failing = [DEFAULT.changed("a", 3), DEFAULT.changed("b", 7)]
+    best, _ = searched(monkeypatch, Computed(distance, failing=failing))
+    assert best not in failing and distance(best) < distance(DEFAULT)
+
+
+def test_the_defaults_may_fail(monkeypatch):
+    assert searched(monkeypatch, Computed(distance, failing=[DEFAULT]), most=7)[0] in Line().first()
+
+
+def test_no_more_settings_than_allowed_are_tried(monkeypatch):
+    evaluator = Computed(distance)
+    searched(monkeypatch, evaluator, most=10)
+    assert len(evaluator.tried) == 10
+
+
+def test_random_settings_get_the_same_examples():
+    evaluator = Computed(distance)
+    best = random_search.run(Line(), evaluator, N, 0, 20, 0.1)
+    assert {span for _, span in evaluator.found} == {results.Span(((0, 9000),), (9000, 10_000))}
+    assert distance(best) <= min(map(distance, evaluator.tried)) + 0.01
+    fewer = Computed(distance)
+    random_search.run(Line(), fewer, N, 0, 10, 0.1)
+    assert list(evaluator.tried)[:10] == list(fewer.tried)
+    assert next(iter(fewer.tried)) == Line().drawn(random.Random("0 1"))
+
+
+def test_random_search_ends_with_the_time():
+    evaluator = Computed(distance, seconds=1e-3, budget=10.0)
+    random_search.run(Line(), evaluator, N, 0, 59, 0.1)
+    assert len(evaluator.found) < 10

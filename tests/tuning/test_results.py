@@ -1,0 +1,96 @@
+"""Losses by chunk: their mean, the difference of two settings, and the file that keeps them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from xclass.errors import DataError
+from xclass.tuning import results
+from xclass.tuning.results import CHUNKS, Result, Span
+from xclass.tuning.state import State
+
+SPAN = Span(((0, 800),), (800, 1200))
+
+
+def drawn(rng, probability, shared=None):
+    """Return the result of a setting that is wrong with a probability, and which of 400 * CHUNKS examples are wrong."""
+    noise = rng.random(400 * CHUNKS) if shared is None else shared
+    wrong = noise < probability
+    return Result(wrong.reshape(CHUNKS, -1).sum(axis=1).astype(float), np.full(CHUNKS, 400.0), 1.0), wrong
+
+
+def test_the_standard_error_is_that_of_independent_examples():
+    rng = np.random.default_rng(1)
+    one, wrong = drawn(rng, 0.3)
+    assert one.loss == pytest.approx(wrong.mean())
+    assert one.deviation == pytest.approx(np.sqrt(0.3 * 0.7 / wrong.size), rel=0.3)
+
+
+def test_the_difference_is_paired():
+    rng = np.random.default_rng(2)
+    shared = rng.random(400 * CHUNKS)
+    one, first = drawn(rng, 0.30, shared)
+    other, second = drawn(rng, 0.29, shared)
+    lost, error = results.difference(one, other)
+    assert lost == pytest.approx(first.mean() - second.mean())
+    independent, _ = drawn(rng, 0.29)
+    assert error < 0.3 * results.difference(one, independent)[1]  # most errors are the same ones
+
+
+def test_joined_results_weigh_every_example_alike():
+    rng = np.random.default_rng(3)
+    one, other = drawn(rng, 0.2)[0], drawn(rng, 0.6)[0]
+    assert results.joined([one, other]).loss == pytest.approx((one.loss + other.loss) / 2)
+    assert results.joined([one, results.failure("no memory")]).failed == "no memory"
+
+
+def test_a_failed_setting_has_no_loss():
+    assert results.failure("x").loss == np.inf == results.failure("x").deviation
+
+
+def test_results_are_kept_and_read_again(tmp_path):
+    path = str(tmp_path / "state")
+    one = drawn(np.random.default_rng(4), 0.5)[0]
+    state = State(path, {"data": ["a"]})
+    state.add("--oaa 3", SPAN, one)
+    state.add("--oaa 3 -l 1", SPAN, results.failure("its losses are not finite"))
+    state.write()
+    again = State(path, {"data": ["a"]})
+    assert again.resumed == 2
+    found = again.get("--oaa 3", SPAN)
+    assert found is not None and found.loss == one.loss and found.seconds == one.seconds
+    failed = again.get("--oaa 3 -l 1", SPAN)
+    assert failed is not None and failed.failed == "its losses are not finite"
+    assert again.get("--oaa 3", Span(((0, 8),), (8, 9))) is None
+
+
+def test_results_of_another_search_are_refused(tmp_path):
+    path = tmp_path / "state"
+    state = State(str(path), {"data": ["a"], "metric": "error"})
+    state.add("--oaa 3", SPAN, results.failure("x"))
+    state.write()
+    with pytest.raises(DataError, match='state: it is of another search: metric was "error" and is "top5"; remove it'):
+        State(str(path), {"data": ["a"], "metric": "top5"})
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"\xff\xfe", b"[]", b'{"search": {"version": 1}}\n{"setting": "x"}', b"{}"]
+)
+def test_a_file_that_is_no_state_is_refused(tmp_path, content):
+    path = tmp_path / "state"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"state: .*remove"):
+        State(str(path), {})
+
+
+def test_a_damaged_result_is_named(tmp_path):
+    path = tmp_path / "state"
+    State(str(path), {}).write()
+    good = {"setting": "a", "learned": [[0, 5]], "judged": [5, 6], "sums": [0.0] * CHUNKS, "weights": [1.0] * CHUNKS}
+    rows = [{"search": {"version": 1}}, {**good, "seconds": 1.0}, {**good, "setting": "b", "sums": [1.0]}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match="result 2 is damaged"):
+        State(str(path), {})
