@@ -330,7 +330,6 @@ def test_tuned_row_takes_the_best_setting(tmp_path, monkeypatch, capsys, here):
     assert len(rows) == 2 and losses[rate] == min(losses.values())
 
 
-
 def test_errors_are_counted_where_the_summary_has_none(tmp_path, monkeypatch, here):
     small_set(tmp_path)
     assert made(tmp_path, monkeypatch, "oaa", "sub", "error=9.5", "--", "-b", "14", "--oaa_subsample", "4") == 0
