@@ -25,6 +25,7 @@ from ..kernels.constants import ZERO
 from ..kernels.jit import jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
+from ..system import sparse_memory
 from . import finite, loss
 from .table_size import FIELDS
 from .update_rule import Rule
@@ -76,7 +77,7 @@ def vw_width(subs: int) -> int:
     return 1 << max(0, subs - 1).bit_length()
 
 
-def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False) -> Table:
+def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False, weights_only: bool = False) -> Table:
     """Return a table of 2**bits slots; the operating system allocates its pages when they are first written.
 
     Parameters
@@ -85,9 +86,14 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
     subs : number of subproblems
     width : slots of a feature, see `odd_width` and `vw_width`
     planes : whether all w come first, then all G, all N and all rates
+    weights_only : whether only weights are read: the table then has planes, and takes memory for those pages of 4 kB
+        alone that have weights in use
     """
+    planes = planes or weights_only
     slots = 1 << bits
-    flat = np.zeros(slots * FIELDS, np.float32)
+    flat = (
+        sparse_memory.zeros(slots * FIELDS).view(np.float32) if weights_only else np.zeros(slots * FIELDS, np.float32)
+    )
     if rule.initial_weight != 0:
         _column(flat, slots, planes, 0)[:] = rule.initial_weight
     sums = np.zeros((subs, 2))

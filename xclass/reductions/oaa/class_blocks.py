@@ -49,9 +49,9 @@ def size(rows: int, block: Block) -> tuple[int, int]:
     return max(0, rows * width - 1).bit_length(), width
 
 
-def new_table(rule: gd.Rule, bits: int, width: int, block: Block) -> gd.Table:
+def new_table(rule: gd.Rule, bits: int, width: int, block: Block, weights_only: bool) -> gd.Table:
     """Return a table of 2**bits slots for some classes, with rows of `width` slots."""
-    table = gd.new_table(rule, bits, block[1] - block[0], width, planes=True)
+    table = gd.new_table(rule, bits, block[1] - block[0], width, True, weights_only)
     if block[0]:
         table.sums[0] = 0  # only the first class of all begins with --initial_t
     return table

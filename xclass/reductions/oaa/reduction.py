@@ -178,7 +178,7 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
         if self.own != (0, self.classes):
             bits, width = class_blocks.size(int(self.rows), self.own)
         gd.check_memory(bits, SLOT_BYTES)
-        self.table = class_blocks.new_table(self.rule, bits, width, self.own)
+        self.table = class_blocks.new_table(self.rule, bits, width, self.own, spec.wanted.weights_only)
         self.tables = [self.table]
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
         self.sampled = o.oaa_subsample or 0

@@ -112,12 +112,11 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
             self.stages = [self._learn_sequentially]
         else:
             table_bits = max(bits - 2, 2)
-            # without learning only the plane of weights is touched, which saves memory
-            planes = spec.wanted.weights_only
+            few = spec.wanted.weights_only
             shard = -(-self.classes // SHARDS)
-            self.tables = [gd.new_table(self.rule, table_bits, router_subs, gd.odd_width(router_subs), planes)]
+            self.tables = [gd.new_table(self.rule, table_bits, router_subs, gd.odd_width(router_subs), few, few)]
             for _ in range(SHARDS):
-                self.tables.append(gd.new_table(self.rule, table_bits, shard, gd.odd_width(shard), planes))
+                self.tables.append(gd.new_table(self.rule, table_bits, shard, gd.odd_width(shard), few, few))
             self.stages = [self._route, self._score]
         width = gd.vw_width(router_subs + self.classes)
         self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
