@@ -1,5 +1,7 @@
 """The binary learner: lanes against scalars, layouts, and what a table keeps."""
 
+import mmap
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,17 @@ def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch
 def test_table_of_default_size_leaves_three_quarters_of_the_memory_free(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 64 << 20)
     assert gd.resolve_defaults(gd.Options(), 100_000, reduction=True)["bits"] == 20
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_NOHUGEPAGE"), reason="the system has no huge pages")
+def test_a_table_for_prediction_takes_memory_for_the_pages_in_use():
+    def resident() -> int:
+        with open("/proc/self/smaps_rollup") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Rss:")) << 10
+
+    rule = gd.make_rule(options(bits=24), reduction=True)
+    before = resident()
+    table = gd.new_table(rule, 24, 1, 1, weights_only=True)
+    gd.columns(table)["w"][:: 1 << 20] = 1
+    assert table.stride == 1
+    assert resident() - before < 4 << 20  # of 256 MB; huge pages would take 32 MB

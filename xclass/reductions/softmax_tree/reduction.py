@@ -338,7 +338,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
             + (f"{passes} passes of gradient steps per leaf" if solver == "steps" else "leaves fitted to convergence")
         )
         self.info("iteration     objective  train error  in leaf     weights  unchanged  seconds")
-        self.start_steps(settings.iterations * len(tree.left), "node")
+        self.start_steps(settings.iterations * len(tree.left), "nodes")
         trainer = tao.Trainer(
             rows, len(hashes), tree, settings, self.share, lambda: self.stop_requested, self.step, self.part
         )

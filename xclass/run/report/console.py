@@ -13,6 +13,7 @@ from ...api.progress import Progress
 from ...reductions.core.base import Inspectable, Learner
 from ...system import terminal
 from ...system.printable import printable
+from . import progress_bar
 
 
 class Console:
@@ -52,9 +53,7 @@ class Console:
         self.end_bar()
         if self.quiet or not sys.stderr.isatty():
             return
-        from tqdm import tqdm
-
-        self._bar = tqdm(total=count, unit=unit, leave=False, file=sys.stderr, mininterval=0.2, dynamic_ncols=True)
+        self._bar = progress_bar.of_steps(count, unit, sys.stderr)
 
     def step(self) -> None:
         """Advance the bar by one step; may be called from any thread."""
@@ -62,25 +61,16 @@ class Console:
             self._bar.update()
 
     def start_bar(self, size: int | None) -> None:
-        """Show, on a terminal, a bar for the reading of `size` bytes; None if the size is not known."""
+        """Show, on a terminal, a bar for the reading of `size` bytes in all passes; None if it is not known."""
         if self.quiet or not sys.stderr.isatty():
             return
-        from tqdm import tqdm
-
-        self._bar = tqdm(
-            total=size, unit="B", unit_scale=True, unit_divisor=1000, leave=False, file=sys.stderr,
-            mininterval=0.2, dynamic_ncols=True,
-        )  # fmt: skip
+        self._bar = progress_bar.of_reading(size, sys.stderr)
 
     def move_bar(self, position: Callable[[], int], examples: int) -> None:
         """Move the bar to byte `position()` of the data, and show the speed and the memory in use."""
         if self._bar is None:
             return
-        elapsed = max(self._bar.format_dict["elapsed"], 1e-3)
-        self._bar.set_postfix_str(
-            f"{examples / elapsed:,.0f} examples/s, {peak_memory() / 2**20:,.0f} MB memory", refresh=False
-        )
-        self._bar.update(position() - self._bar.n)
+        progress_bar.move(self._bar, position(), examples, peak_memory())
 
     def end_bar(self) -> None:
         """Remove the bar."""
