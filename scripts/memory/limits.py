@@ -3,14 +3,15 @@
     python -m scripts.memory.limits DATA_DIR --sets spelling,wordnet,panlex --json limits.json
     python -m scripts.memory.limits --classes 1000,1000000 --examples 1000000 --reductions cpt --args='-b 24'
 
-With `--classes`, streams with these numbers of classes are generated, as `scripts.bench.scaling` does. A model is trained on the first lines of each training file. The time achieved is the CPU time of all threads per
-example, less that of a run over a few lines. Then 30 further examples are learned by the kernels as plain Python, and
-the different cache lines of 64 bytes that each visits are counted: of weight tables, and others (`memory_accesses`).
-Then lines of a table as large as the weights are read and changed: independent random lines, several of which are on
-their way at the same time, consecutive lines, and dependent ones, whose addresses are known when the line before has
-arrived. The least time is that of one thread with huge pages: of consecutive lines for those that follow another line
-of the same example, of independent ones for the rest. New lines are those that none of the 10 examples before visited;
-others are probably in a cache, and are free in the second ratio. Computing is in neither. Prints Markdown tables.
+With `--classes`, streams with these numbers of classes are generated, as `scripts.bench.scaling` does. A model is
+trained on the first lines of each training file. The time achieved is the CPU time of all threads per example, less
+that of a run over a few lines. Then 30 further examples are learned by the kernels as plain Python, and the different
+cache lines of 64 bytes that each visits are counted: of weight tables, and others (`memory_accesses`). Then lines of a
+table as large as the weights are read and changed: independent random lines, several of which are on their way at the
+same time, consecutive lines, and dependent ones, whose addresses are known when the line before has arrived. The least
+time is that of one thread with huge pages: of consecutive lines for those that follow another line of the same example,
+of independent ones for the rest. New lines are those that none of the 10 examples before visited; others are probably
+in a cache, and are free in the second ratio. Computing is in neither. Prints Markdown tables.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _any_word(words: UInt32s, at: int, step: int, width: int) -> bool:
     if width == 2:
         for k in range(8):
             found |= words[at + k * step + 1]
-    return found != 0
+    return bool(found != 0)
 
 
 @bare
