@@ -320,6 +320,8 @@ class Crew:
             if None not in answers and None not in states:
                 break
             self._repair()
+        for i, state in enumerate(states):  # until the next result, which counts it
+            self.costs[i] = self.costs[i]._replace(sent=self.costs[i].sent + len(state))
         place, complete = answers[0]
         if complete and self._consumed == self.next_step:
             for call in self._calls[self._snapshot.step :]:
