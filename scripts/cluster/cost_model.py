@@ -5,7 +5,8 @@
 DATA_DIR has panlex and ptb. The unit costs are measured in one process on the first eighth of --lines lines of a
 set, and the start of a worker by a run over a few lines. `exact_cost` and `average_cost` predict from them the CPU
 seconds and bytes of runs over all of these lines, which are compared with 1, 2 and 4 workers. The last table is for
-10^10 examples, 10^6 classes and 100 machines; `Assumptions` holds what it assumes.
+10^10 examples, 10^6 classes and 100 machines; `Assumptions` holds what it assumes. A run of more than a minute also
+sends snapshots, each as large as the model, which the prediction of exact mode lacks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 from scripts.cluster.runs import Run, WorkerCost, head, learn, train_file
 from scripts.cluster.unit_costs import AverageUnits, ExactUnits, average_units, exact_units
-from scripts.lib.command_line import run, work_folder
+from scripts.lib.command_line import names, run, work_folder
 
 EXACT = "panlex", ["--oaa", "2111"], 2111
 AVERAGED = "ptb", ["--cpt", "10000"], 10000
@@ -43,6 +44,7 @@ class Assumptions(NamedTuple):
     machines: int = 100
     processors: int = 16  # of each machine, for exact mode; averaging has one worker on each machine
     bandwidth: float = 1.25e9  # bytes per second of each machine, 10 Gbit/s
+    model: float = 2.0**32  # bytes of the averaged model, a table of -b 30
     speed: float = 1.0  # of a processor, relative to this machine's
 
 
@@ -63,15 +65,22 @@ def average_cost(units: AverageUnits, start: float, examples: float, workers: in
     rounds = rounds_of(examples, workers, every)
     merges = (rounds - 1) * workers if workers > 1 else 0
     cpu = start + examples / workers * units.learn + rounds * units.unpack
-    return Prediction(cpu, merges * units.merge, rounds * units.changes, (rounds - 1) * units.model)
+    seen = [every * (1 + workers * r) for r in range(rounds - 1)]  # examples before each round but the first
+    received = sum(units.model_after(min(number, examples)) for number in seen)
+    return Prediction(cpu, merges * units.merge, examples / workers * units.changes, received)
 
 
-def scaled(units: AverageUnits, classes: float, to: float) -> AverageUnits:
-    """Return the unit costs for more classes: paths in a tree grow with the logarithm, all bytes in proportion."""
-    depth, size = math.log2(to) / math.log2(classes), to / classes
-    return AverageUnits(
-        units.learn * depth, units.unpack * size, units.merge * size, units.model * size, units.changes * size
-    )
+def scaled(units: AverageUnits, given: Assumptions) -> AverageUnits:
+    """Return the unit costs of the large run.
+
+    Paths in a tree grow with the logarithm of the classes. What is done with a whole model takes time in proportion to
+    its bytes.
+    """
+    depth, size = math.log2(given.classes) / math.log2(AVERAGED[2]), given.model / units.model
+    return units._replace(
+        learn=units.learn * depth, unpack=units.unpack * size, merge=units.merge * size, model=given.model,
+        changes=units.changes * depth,
+    )  # fmt: skip
 
 
 class LargeRound(NamedTuple):
@@ -88,9 +97,14 @@ class LargeRound(NamedTuple):
         return sum(self)
 
 
+def changes_of(units: AverageUnits, every: float) -> float:
+    """Return the bytes that a part sends in a round, at most the model."""
+    return min(every * units.changes, units.model)
+
+
 def large_round(units: AverageUnits, every: float, given: Assumptions) -> LargeRound:
     """Return the seconds of a round: machines pass the model on, and all changes share the driver's connection."""
-    moved = units.model * math.ceil(math.log2(given.machines)) + units.changes * given.machines
+    moved = units.model * math.ceil(math.log2(given.machines)) + changes_of(units, every) * given.machines
     return LargeRound(
         every * units.learn / given.speed, units.unpack / given.speed, moved / given.bandwidth,
         given.machines * units.merge / given.speed,
@@ -160,14 +174,17 @@ def report_averaged(options: argparse.Namespace, folder: Path) -> AverageUnits:
     name, words, _ = AVERAGED
     every = options.sync_every
     data = head(train_file(options.data_dir, name), options.lines, folder)
-    few, some = cut(data, FEW, folder), cut(data, 8 * every, folder)
+    few, some = cut(data, FEW, folder), cut(data, 16 * every, folder)
     units = average_units(words, some, every)
     begin = learn("few", [*words, "--workers", "1", "--sync_every", str(FEW), *ray_of(options)], few, folder)
     start = begin.costs[0].cpu - FEW * units.learn
     print(f"\nAveraging, {name} {' '.join(words)}, {options.lines} examples, --sync_every {every}. Unit costs:")
     print(f"{units.learn * 1e6:.2f} us to learn an example; {start:.1f} s to start")
     print(f"per round and worker {units.unpack:.2f} s to unpack the model and {units.merge:.2f} s to merge the changes")
-    print(f"{units.model / 1e6:.1f} MB model, {units.changes / 1e6:.1f} MB changes")
+    print(
+        f"{units.model / 1e6:.1f} MB model after {units.seen:.0f} examples, growing as their power {units.growth:.2f};"
+        f" {units.changes:.0f} bytes of changes per example"
+    )
     table(*HEADS)
     for workers in options.workers:
         made = learn(
@@ -177,26 +194,28 @@ def report_averaged(options: argparse.Namespace, folder: Path) -> AverageUnits:
     return units
 
 
-def report_large(exact: ExactUnits, averaged: AverageUnits, given: Assumptions) -> None:
+def report_large(exact: ExactUnits | None, averaged: AverageUnits | None, given: Assumptions) -> None:
     """Print the extrapolation."""
     print(f"\n{given.examples:.0e} examples, {given.classes:.0e} classes, {given.machines} machines")
-    table("--oaa, exact", "value")
-    workers = given.machines * given.processors
-    learning = exact.learn * given.classes / EXACT[2] / workers
-    row("workers", workers)
-    row("us per example to read", exact.read * 1e6)
-    row("us per example to learn", learning * 1e6)
-    row("days", given.examples * (exact.read + learning) / given.speed / DAY)
-    row("MB of model per worker", exact.model * given.classes / EXACT[2] / workers / 1e6)
-    row("MB/s to the driver", exact.message * workers / (exact.read + learning) / 1e6)
-    units = scaled(averaged, AVERAGED[2], given.classes)
-    table("--cpt --sync_every N", "rounds", "s learning", "s unpacking", "s transport", "s merging", "GB to the driver",
-          "days")  # fmt: skip
-    for every in (1e5, 1e6, 1e7):
-        one = large_round(units, every, given)
-        rounds = rounds_of(given.examples, given.machines, int(every))
-        row(f"N = {every:.0e}", rounds, one.learning, one.unpacking, one.transport, one.merging,
-            units.changes * given.machines / 1e9, rounds * one.total / DAY)  # fmt: skip
+    if exact is not None:
+        workers = given.machines * given.processors
+        learning = exact.learn * given.classes / EXACT[2] / workers
+        table("--oaa, exact", "value")
+        row("workers", workers)
+        row("us per example to read", exact.read * 1e6)
+        row("us per example to learn", learning * 1e6)
+        row("days", given.examples * (exact.read + learning) / given.speed / DAY)
+        row("MB of model per worker", exact.model * given.classes / EXACT[2] / workers / 1e6)
+        row("MB/s to the driver", exact.message * workers / (exact.read + learning) / 1e6)
+    if averaged is not None:
+        units = scaled(averaged, given)
+        table("--cpt --sync_every N", "rounds", "s learning", "s unpacking", "s transport", "s merging",
+              "GB to the driver", "days")  # fmt: skip
+        for every in (1e5, 1e6, 1e7, 1e8):
+            one = large_round(units, every, given)
+            rounds = rounds_of(given.examples, given.machines, int(every))
+            row(f"N = {every:.0e}", rounds, one.learning, one.unpacking, one.transport, one.merging,
+                changes_of(units, every) * given.machines / 1e9, rounds * one.total / DAY)  # fmt: skip
 
 
 def ray_of(options: argparse.Namespace) -> list[str]:
@@ -219,11 +238,13 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--lines", type=int, default=20000)
     parser.add_argument("--sync_every", type=int, default=1000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--modes", type=names, default=["exact", "averaging"], metavar="A,B")
     parser.add_argument("--ray", help="address of a cluster that is running, without which each run starts its own")
     parser.add_argument("--machines", type=int, default=Assumptions().machines)
     options = parser.parse_args(words)
     with work_folder(None) as folder:
-        exact, averaged = report_exact(options, folder), report_averaged(options, folder)
+        exact = report_exact(options, folder) if "exact" in options.modes else None
+        averaged = report_averaged(options, folder) if "averaging" in options.modes else None
     report_large(exact, averaged, Assumptions(machines=options.machines))
 
 

@@ -6,9 +6,10 @@ compiled before.
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ from xclass.kernels import jit
 from xclass.options import resolve
 from xclass.reductions import presets
 from xclass.run import learner_use
+
+ATTEMPTS = 3  # of which the least CPU seconds count
 
 
 class ExactUnits(NamedTuple):
@@ -44,8 +47,14 @@ class AverageUnits(NamedTuple):
         float  # CPU seconds of a worker per round: the model of the round becomes a learner, and changes are encoded
     )
     merge: float  # CPU seconds of the driver per round and part: changes are decoded and averaged
-    model: float  # bytes of the model
-    changes: float  # bytes that a part sends per round, where rounds have as many examples as were measured
+    model: float  # bytes of the model after `seen` examples
+    seen: float
+    growth: float  # the bytes of the model grow with this power of the examples
+    changes: float  # bytes per example that a part sends
+
+    def model_after(self, examples: float) -> float:
+        """Return the bytes of the model after so many examples."""
+        return self.model * math.pow(examples / self.seen, self.growth)
 
 
 def config_of(words: Sequence[str], data: Path) -> Config:
@@ -116,61 +125,65 @@ class _ExactPart:
 
 
 def average_units(words: Sequence[str], data: Path, every: int) -> AverageUnits:
-    """Measure the unit costs of averaging in a round after two others.
+    """Measure the unit costs of averaging, in a round after three others.
 
     Parameters
     ----------
     words : options
-    data : file with at least 8 * every lines
+    data : file with at least 16 * every lines
     every : examples of a part in a round
     """
     jit.activate()
-    for _ in range(2):  # the first one compiles
-        rounds = _Rounds(words, data, every)
-    learn = (rounds.long - rounds.short) / (every - every // 2)
-    unpack = max(rounds.long - every * learn, 0.0)
-    return AverageUnits(learn, unpack, rounds.merge, rounds.model, rounds.changes)
+    _Rounds(words, data, every)  # compiles
+    rounds = _Rounds(words, data, every)
+    short, long = (rounds.worker_cpu(examples) for examples in (every, 5 * every))
+    learn = max(long - short, 0.0) / (4 * every)
+    growth = math.log(rounds.model / rounds.first_model) / math.log(rounds.seen / every)
+    unpack = max(short - every * learn, 0.0)
+    return AverageUnits(learn, unpack, rounds.merge, rounds.model, rounds.seen, growth, rounds.changes / every)
 
 
 class _Rounds:
-    """Learn some rounds with two parts in this process.
+    """Learn four rounds with two parts in this process.
 
     Attributes
     ----------
-    long, short : CPU seconds of a worker for a round with all examples and with half of them
-    merge : CPU seconds of the driver per part
-    model, changes : see `AverageUnits`
+    merge : CPU seconds of the driver per part in the last round
+    first_model, model : bytes of the model after the first round and before the last one
+    seen : number of examples before the last round
+    changes : bytes that a part sends in the last round
     """
 
     def __init__(self, words: Sequence[str], data: Path, every: int) -> None:
-        config = config_of([*words, "--workers", "2", "--sync_every", str(every)], data)
-        parts = shards.deal([str(data)], shards.sizes_of([str(data)]), 2, True)
-        self._workers = [PartLearner(number, ".", config) for number in (1, 2)]
+        self._config = config_of([*words, "--workers", "2", "--sync_every", str(every)], data)
+        self._parts = shards.deal([str(data)], shards.sizes_of([str(data)]), 2, True)
+        self._workers = [PartLearner(number, ".", self._config) for number in (1, 2)]
         self._inside = 0.0
         self._learned: list[Learned] = []
-        averaging = Averaging(config, parts, self._execute, None)
+        averaging = Averaging(self._config, self._parts, self._execute, None)
         rounds = averaging.rounds_of_pass()
-        next(rounds), next(rounds)
-        base, cursors = averaging.model, list(averaging.cursors)
-        assert base is not None
+        sizes = []
+        for _ in range(3):
+            next(rounds)
+            assert averaging.model is not None
+            sizes.append(float(len(averaging.model)))
+        self._base, self._cursor = averaging.model, averaging.cursors[1]
+        self.first_model, self.model, self.seen = sizes[0], sizes[-1], 5.0 * every
         self._inside, begin = 0.0, time.process_time()
         next(rounds)
         self.merge = (time.process_time() - begin - self._inside) / 2
-        self.model, self.changes = float(len(base)), _mean(self._learned, _sent)
-        self.long = _mean(self._learned, lambda one: one.cost.cpu)
-        work = Work(parts[0], cursors[0], every // 2, 0, False)
-        self.short = PartLearner(1, ".", config).learn(base, work).cost.cpu
+        self.changes = sum(0.0 if one.arrays is None else one.arrays.nbytes for one in self._learned) / 2
+
+    def worker_cpu(self, examples: int) -> float:
+        """Return the CPU seconds of a worker for so many examples of the last round, the least of some attempts."""
+        attempts = []
+        for _ in range(ATTEMPTS):
+            work = Work(self._parts[1], self._cursor, examples, 0, False)
+            attempts.append(PartLearner(1, ".", self._config).learn(self._base, work).cost.cpu)
+        return min(attempts)
 
     def _execute(self, model: UInt8s | None, works: Sequence[Work]) -> Iterator[Learned]:
         begin = time.process_time()
         self._learned = [self._workers[work.part.number - 1].learn(model, work) for work in works]
         self._inside += time.process_time() - begin
         yield from self._learned
-
-
-def _sent(one: Learned) -> float:
-    return 0.0 if one.arrays is None else float(one.arrays.nbytes)
-
-
-def _mean(items: Sequence[Learned], value: Callable[[Learned], float]) -> float:
-    return sum(map(value, items)) / len(items)

@@ -9,7 +9,7 @@ from streams import multiclass
 
 from scripts.cluster import cost_model, runs, unit_costs
 
-UNITS = unit_costs.AverageUnits(learn=1e-3, unpack=0.5, merge=0.25, model=1000.0, changes=100.0)
+UNITS = unit_costs.AverageUnits(learn=1e-3, unpack=0.5, merge=0.25, model=1000.0, seen=100.0, growth=0.0, changes=100.0)
 
 
 def test_exact_mode_divides_learning_but_not_reading():
@@ -32,17 +32,24 @@ def test_driver_merges_the_parts_of_every_round_but_the_first():
     assert cost_model.average_cost(UNITS, 2.0, 1000, 1, 100).driver_cpu == 0
 
 
+def test_models_grow_from_round_to_round():
+    made = cost_model.average_cost(UNITS._replace(growth=1.0), 2.0, 1000, 4, 100)
+    assert made.received == pytest.approx(1000.0 * (1 + 5 + 9))
+
+
 def test_more_classes_make_paths_longer_and_models_larger():
-    units = cost_model.scaled(UNITS, 1000, 1e6)
-    assert units.learn == pytest.approx(2 * UNITS.learn)
-    assert units.model == 1000 * UNITS.model and units.merge == 1000 * UNITS.merge
+    given = cost_model.Assumptions(classes=1e8, model=5000.0)
+    units = cost_model.scaled(UNITS, given)
+    assert units.learn == pytest.approx(2 * UNITS.learn)  # of 10^4 classes
+    assert units.model == 5000.0 and units.merge == 5 * UNITS.merge
 
 
 def test_a_large_round_adds_up():
     given = cost_model.Assumptions(machines=100, bandwidth=1000.0)
     one = cost_model.large_round(UNITS, 1e5, given)
-    assert one.transport == 7.0 + 10.0
-    assert one.total == pytest.approx(1e5 * 1e-3 + 0.5 + 17.0 + 25.0)
+    assert one.transport == 7.0 + 100.0  # changes are at most the model
+    assert one.total == pytest.approx(1e5 * 1e-3 + 0.5 + 107.0 + 25.0)
+    assert cost_model.large_round(UNITS, 1.0, given).transport == 7.0 + 10.0
 
 
 def test_extrapolation_is_shown(capsys):
@@ -73,10 +80,10 @@ def test_bytes_of_exact_mode_are_as_predicted(cluster, data, tmp_path):
 
 def test_bytes_of_averaging_are_as_predicted(cluster, data, tmp_path):
     words = ["--oaa", "20", "-b", "12"]
-    units = unit_costs.average_units(words, data, 200)
-    cluster_words = ["--workers", "2", "--sync_every", "200", "--ray", cluster.address]
+    units = unit_costs.average_units(words, data, 100)
+    cluster_words = ["--workers", "2", "--sync_every", "100", "--ray", cluster.address]
     made = runs.learn("many", [*words, *cluster_words], data, tmp_path)
-    expected = cost_model.average_cost(units, 0.0, 2000, 2, 200)
+    expected = cost_model.average_cost(units, 0.0, 2000, 2, 100)
     mean = cost_model.mean_cost(made)
     assert mean.received == pytest.approx(expected.received, rel=0.25)
     assert mean.sent == pytest.approx(expected.sent, rel=0.25)

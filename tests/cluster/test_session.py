@@ -66,3 +66,20 @@ def test_ray_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(UsageError, match=r"pip install 'xclass\[ray\]'"):
         sessions.imported()
+
+
+def test_a_ray_that_does_not_start_is_an_error_with_its_reason(monkeypatch):
+    import ray
+
+    from xclass.cluster.options import Options
+
+    def init(**_):
+        raise Exception("The current node timed out\nduring startup.")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(ClusterError, match=r"cannot be started on this machine: The current node timed out during"):
+        sessions.Session(Options(workers=2), print).__enter__()
+    with pytest.raises(ClusterError, match=r"--ray auto: no connection to a Ray cluster \(The current node"):
+        sessions.Session(Options(workers=2, ray="auto"), print).__enter__()
