@@ -40,7 +40,7 @@ def fasttext(words: list[str]) -> int:
     task, file, folder, *options = words
     if task == "train":
         given = {name: value for name, _, value in (option.partition("=") for option in options)}
-        kinds = {"loss": str, "lr": float}
+        kinds = {"loss": str, "lr": float, "autotuneValidationFile": str}
         given = {name: kinds.get(name, int)(value) for name, value in given.items()}
         fasttext.train_supervised(file, thread=2, verbose=0, **given).save_model(folder)
         return 0

@@ -32,7 +32,7 @@ PARENTS = 4  # best settings that a later generation varies
 FOLDS = 9  # parts of the data that they are compared on, in addition to the tail
 CERTAIN = 1.3  # standard errors by which a setting must be better than the defaults (one-sided, 10 %)
 HOPELESS = 2.0  # standard errors by which a finalist is worse than the best when it is dropped
-PATIENCE = 0.25  # share of the remaining time that a setting may take for a step
+PATIENCE = 0.5  # share of the remaining time that a setting may take for a step
 GUESS = 1.5  # time of a setting without results, in times of the default setting
 
 
