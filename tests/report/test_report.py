@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from command import learn, xclass
 
 import xclass as library
 from xclass.cli import command, report
+from xclass.data import class_names
 from xclass.options.declare import options_of
 from xclass.report import contents, failing, frequencies, outcomes, tree
 
@@ -338,6 +340,46 @@ def test_files_that_cannot_be_used_are_refused(files, tmp_path):
     learn("-d", tmp_path / "n.vw", "-f", tmp_path / "n.bin", "--loss_function", "squared", "--quiet")
     assert "the model predicts numbers" in refusal("-i", tmp_path / "n.bin", "-o", out)[1]
     assert not out.exists()
+
+
+def test_data_that_cannot_be_read_twice_are_refused(files, tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    message = refusal("-i", files.model, "-d", tmp_path / "pipe", "-o", tmp_path / "r.html")[1]
+    assert "this is no file, and the data are read twice; write them to a file first" in message
+    shorter = tmp_path / "t.vw"
+    shorter.write_bytes(files.test.read_bytes())
+    find = frequencies.find
+
+    def cut(*args):
+        shorter.write_text("class1 | a\n", encoding="utf-8")
+        return find(*args)
+
+    monkeypatch.setattr(frequencies, "find", cut)
+    message = refusal("-i", files.model, "-d", shorter, "-o", tmp_path / "r.html")[1]
+    assert "the data have changed while the report was made; make it again" in message
+
+
+def test_notes_about_the_data_are_shown(files, tmp_path):
+    (tmp_path / "t.vw").write_text("class3 | w3_1 all1\nclass4\n", encoding="utf-8")
+    shown = learn("report", "-i", files.model, "-d", tmp_path / "t.vw", "-o", tmp_path / "r.html").err
+    expected = learn("-i", files.model, "-d", tmp_path / "t.vw", "-t").err
+    notes = [line for line in expected.splitlines() if "t.vw:2" in line]
+    assert notes and all(note in shown for note in notes)
+
+
+def test_unknown_names_do_not_become_classes(files, learner, tested):
+    assert (tested.label == class_names.UNKNOWN).sum() == 1
+    assert len(learner.classes) == pages.CLASSES
+
+
+def test_steps_are_nodes_opened_and_classes_compared(files, learner):
+    learner.reduction.want(outcomes.wanted(learner))
+    opened = 0
+    for _, batch in outcomes.batches(learner, [str(files.test)], "auto", None):
+        for task in outcomes.predicted(learner, batch):
+            opened += int(task.opened.sum())
+    counts = learner.reduction.report.opened_counts
+    assert opened == int(counts @ np.arange(len(counts))) > 0
 
 
 def test_without_matplotlib_a_message_says_how_to_install_it(files, tmp_path, monkeypatch):

@@ -100,5 +100,8 @@ def run(words: Sequence[str]) -> int:
         collected = contents.collect(learner, request)
     output_file.replace(path, "the report", list(page.write(collected)))
     size = os.path.getsize(path) / 1e6
-    Console(options.quiet).info(f"{path}: {size:.1f} MB, open it in a browser")
+    output = Console(options.quiet)
+    for note in collected.notes:
+        output.warn(note)
+    output.info(f"{path}: {size:.1f} MB, open it in a browser")
     return 0

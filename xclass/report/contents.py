@@ -88,6 +88,7 @@ class Contents(NamedTuple):
     options: dict[str, Any]
     given: frozenset[str]
     versions: dict[str, str]
+    notes: list[str]  # messages about the test data
 
 
 def collect(learner: Learner, request: Request) -> Contents:
@@ -111,9 +112,9 @@ def collect(learner: Learner, request: Request) -> Contents:
             "reduction"
         )
     read_curve = None if request.curve is None else curve.read(request.curve)
-    tested = None
+    tested, notes = None, list[str]()
     if request.data:
-        tested = outcomes.measure(learner, request.data, request.format, request.label_column)
+        tested = outcomes.measure(learner, request.data, request.format, request.label_column, notes)
     known = frequencies.find(learner, request.training, request.format, request.label_column, tested)
 
     def name(label: int) -> str:
@@ -140,6 +141,7 @@ def collect(learner: Learner, request: Request) -> Contents:
         options={name: value for name, value in sorted(learner.config.stored().items()) if name != "named_labels"},
         given=learner.config.given,
         versions=versions(),
+        notes=notes,
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..api.learner import Learner
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
+from ..errors import DataError
 from ..reductions.core.base import Explains
 from . import outcomes
 from .outcomes import Outcomes
@@ -86,6 +87,11 @@ def read(
     tested : their outcomes
     chosen : numbers of the examples to return
     timed, explained : those among them whose prediction is timed, or explained
+
+    Raises
+    ------
+    DataError
+        if a file cannot be read, or is shorter than before.
     """
     learner.reduction.want(outcomes.wanted(learner))
     numbers = np.array(sorted(chosen), np.int64)
@@ -101,6 +107,8 @@ def read(
         seen += batch.n
         if len(shown) == len(numbers):
             break
+    if len(shown) < len(numbers):
+        raise DataError(f"{' '.join(paths)}: the data have changed while the report was made; make it again")
     return shown
 
 

@@ -6,21 +6,23 @@ Names     m labelled examples | place of a label among the listed classes, 1 for
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ..api import files
-from ..api.inputs import Inputs
+from ..api import configuration, files
 from ..api.learner import Learner
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s
 from ..data import class_names
 from ..data.batch import Batch
 from ..errors import DataError
+from ..formats import detect
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
+from ..text.reader import Reader
 
 LISTED = 5  # classes that are listed for each example
 NOT_KNOWN = -1  # in `Outcomes.place` and `Outcomes.proposed`
@@ -53,7 +55,9 @@ class Outcomes(NamedTuple):
         return work
 
 
-def batches(learner: Learner, paths: Sequence[str], format: str, column: str | None) -> Iterator[tuple[str, Batch]]:
+def batches(
+    learner: Learner, paths: Sequence[str], format: str, column: str | None, notes: list[str] | None = None
+) -> Iterator[tuple[str, Batch]]:
     """Yield the batches of files, each with the path of its file.
 
     Parameters
@@ -61,16 +65,30 @@ def batches(learner: Learner, paths: Sequence[str], format: str, column: str | N
     learner : the model, whose options say how features are hashed
     paths : the files
     format, column : see `files.options_of`
+    notes : messages about the text are added to this list, if there is one
 
     Raises
     ------
     DataError
         if a file cannot be read or a line is malformed.
     """
-    for path in paths:
-        reader = Inputs(learner.config, learner.names, learner.label_range)
-        for batch in reader.read(files.options_of([path], format, column), learn=False):
-            yield path, batch
+    config, names = learner.config, learner.names
+    growing, names.growing = names.growing, False  # unknown names do not become classes
+    try:
+        for path in paths:
+            options = files.options_of([path], format, column)
+            source = Reader(
+                options, config.parser, configuration.feature_bits(config), True, *learner.label_range, names=names,
+                choose=detect.chooser(options),
+            )  # fmt: skip
+            found: list[str] = []
+            source.parser.notes = found
+            for batch in source:
+                yield path, batch
+            if notes is not None:
+                notes += [*found, *source.report()]
+    finally:
+        names.growing = growing
 
 
 def wanted(learner: Learner) -> Wanted:
@@ -88,23 +106,30 @@ def predicted(learner: Learner, batch: Batch) -> Iterator[BatchTask]:
         yield task
 
 
-def measure(learner: Learner, paths: Sequence[str], format: str, column: str | None) -> Outcomes:
+def measure(
+    learner: Learner, paths: Sequence[str], format: str, column: str | None, notes: list[str] | None = None
+) -> Outcomes:
     """Predict files of examples and return the outcomes of those with labels.
 
     Parameters
     ----------
     learner : the model; it does not change
-    paths, format, column : see `batches`
+    paths, format, column, notes : see `batches`
 
     Raises
     ------
     DataError
         if a file cannot be read, a line is malformed, or no example has a label.
     """
+    for path in paths:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise DataError(f"{path}: this is no file, and the data are read twice; write them to a file first")
     learner.reduction.want(wanted(learner))
     parts, seen = [], 0
-    for _, batch in batches(learner, paths, format, column):
+    for _, batch in batches(learner, paths, format, column, notes):
         for task in predicted(learner, batch):
+            if notes is not None:
+                notes += task.notes
             parts.append(_outcomes(task, seen))
             seen += task.batch.n
     joined = Outcomes(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
