@@ -10,6 +10,7 @@ from cluster_worker import Worker
 
 import xclass
 from xclass.cluster import session as sessions
+from xclass.cluster.options import Options
 from xclass.errors import ClusterError, DataError, UsageError
 
 pytest.importorskip("ray", reason="the package ray is not installed")
@@ -50,6 +51,41 @@ def test_another_version_on_a_node_is_refused_by_name(session, tmp_path):
     assert "other versions" in lines[0]
     assert len(lines) == 3  # two nodes
     assert re.fullmatch(rf"  node \S+ has xclass 0\.0\.1, this process has {xclass.__version__}", lines[1])
+
+
+def test_a_node_without_xclass_is_refused_by_name(session, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['xclass'] = None\n")
+    path = f"{tmp_path}:{os.environ['PYTHONPATH']}"
+    with pytest.raises(ClusterError, match=r"node \S+ of the cluster cannot run xclass \(.*xclass.*install there what"):
+        session(environment={"env_vars": {"PYTHONPATH": path}})
+
+
+def test_another_python_on_the_cluster_is_named(monkeypatch):
+    ray = pytest.importorskip("ray", reason="the package ray is not installed")
+
+    def refuse(**_):  # as Ray does
+        raise RuntimeError("Version mismatch: The cluster was started with:\n  Ray: 2.60.0\n  Python: 3.10.1\n")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(
+        ClusterError, match=r"--ray 10\.0\.0\.1:6379: the cluster has another version .*Python: 3\.10\.1"
+    ):
+        sessions.Session(Options(workers=1, ray="10.0.0.1:6379"), print).__enter__()
+
+
+def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
+    ray = pytest.importorskip("ray", reason="the package ray is not installed")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(sessions.Session, "_check_versions", lambda self: None)
+    message = {"lines": ["a node has died"], "pid": "raylet", "is_err": False}
+    with sessions.Session(Options(workers=1), print):
+        ray._private.worker.print_to_stdstream(message, ignore_prefix=False)
+    assert capsys.readouterr().out == ""
+    ray._private.worker.print_to_stdstream({**message, "lines": ["another node has died"]}, ignore_prefix=False)
+    assert "another node has died" in capsys.readouterr().out
 
 
 def test_versions_are_compared_node_by_node():

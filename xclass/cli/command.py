@@ -80,23 +80,24 @@ def run(argv: Sequence[str]) -> int:
     model = given.get(flags["-i"])
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
-    peeked = bytearray()  # bytes that label detection takes from standard input
-    notes += add_implied_options(given, groups, reductions, peeked)
-    config = options_resolve.resolve(
-        given,
-        stored,
-        groups,
-        reductions,
-        model=model or "",
-        presets=PRESETS,
-        resolve_defaults=learner_use.with_defaults,
-    )
-    cluster.check_given(config.given)
-    if config.cluster.workers is not None:
-        from ..cluster import dispatch
+    with contextlib.ExitStack() as closing:
+        peeked = bytearray()  # bytes that label detection takes from standard input
+        notes += add_implied_options(given, groups, reductions, peeked, closing)
+        config = options_resolve.resolve(
+            given,
+            stored,
+            groups,
+            reductions,
+            model=model or "",
+            presets=PRESETS,
+            resolve_defaults=learner_use.with_defaults,
+        )
+        cluster.check_given(config.given)
+        if config.cluster.workers is not None:
+            from ..cluster import dispatch
 
-        return dispatch.execute(config, contents, notes)
-    return execute_run(config, notes, contents, bytes(peeked))
+            return dispatch.execute(config, contents, notes)
+        return execute_run(config, notes, contents, bytes(peeked))
 
 
 def _replace_dashes(given: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,11 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
 
 
 def add_implied_options(
-    given: dict[str, Any], groups: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], peeked: bytearray
+    given: dict[str, Any],
+    groups: Mapping[str, type[OptionGroup]],
+    reductions: Sequence[Reduction],
+    peeked: bytearray,
+    closing: contextlib.ExitStack | None = None,
 ) -> list[str]:
     """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
 
@@ -53,6 +58,7 @@ def add_implied_options(
     groups : group -> its `Options` dataclass
     reductions : all `Reduction` records
     peeked : written: the bytes taken from standard input to detect the type of the labels
+    closing : gets the connection to the cluster of --workers, which looks at the data; None for looking in this process
 
     Returns
     -------
@@ -78,7 +84,13 @@ def add_implied_options(
         """Pass the labels of the first lines to `labels`."""
         options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
         data = detect.FormatLabels(labels, options, numbered="indexing" in given)
-        reader.peek_labels(given.get("data"), data, peeked)
+        if closing is not None and given.get("workers") is not None and from_file:
+            from ..cluster import dispatch
+
+            for line in dispatch.first_lines(given, closing):
+                data.add(line)
+        else:
+            reader.peek_labels(given.get("data"), data, peeked)
         data.end()
 
     implied, note = label_detection.implied_options(

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..api.configuration import Config, chosen_name
 from ..api.model_contents import Contents
 from ..errors import UsageError
-from . import averaged_run, predicting_run
+from ..options.declare import options_of
+from ..run.report.console import Console
+from . import averaged_run, predicting_run, shards
 from .exact import run as exact_run
+from .options import Options
+from .session import Session
+
+
+def first_lines(given: Mapping[str, Any], closing: contextlib.ExitStack) -> list[bytes]:
+    """Return the first lines of the data, which a node of the cluster reads.
+
+    Parameters
+    ----------
+    given : the options that the user typed, field -> value
+    closing : gets the connection to the cluster, which the run uses, too
+
+    Raises
+    ------
+    DataError
+        if no file matches a pattern.
+    """
+    chosen = {name: given[name] for name in options_of(Options) if name in given}
+    session = closing.enter_context(Session(Options(**chosen), Console(bool(given.get("quiet"))).info))
+    folder = os.getcwd()
+    paths = session.call(shards.files_in, folder, given["data"])
+    return list(session.call(shards.first_lines_in, folder, paths[0]).split(b"\n"))
 
 
 def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> int:

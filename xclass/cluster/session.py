@@ -93,6 +93,7 @@ class Session:
             if not self._ray.is_initialized():
                 self._connect()
                 self._owner = True
+                self._show_messages_of_ray(False)
             self._check_versions()
         except BaseException:
             self.close()
@@ -112,7 +113,14 @@ class Session:
         self._actors = []
         if self._owner:
             self._owner = False
+            self._show_messages_of_ray(True)
             self._ray.shutdown()
+
+    def _show_messages_of_ray(self, shown: bool) -> None:
+        """Choose whether Ray writes about errors to standard output, where they would be among the predictions."""
+        worker = self._ray._private.worker
+        if hasattr(worker, "_worker_logs_enabled"):  # there is no public way, `log_to_driver` does not concern them
+            worker._worker_logs_enabled = shown
 
     def _connect(self) -> None:
         """Open the connection to the cluster, or start a Ray on this machine."""
@@ -126,6 +134,11 @@ class Session:
             self._ray.init(address=address, **common)
         except Exception as error:  # Ray raises many kinds, a plain one if its services start too slowly
             reason = " ".join(str(error).split())
+            if "Version mismatch" in reason:
+                raise ClusterError(
+                    f"--ray {address}: the cluster has another version of Ray or Python than this process ({reason}); "
+                    "install the same on all nodes"
+                ) from None
             if address == "local":
                 raise ClusterError(f"Ray cannot be started on this machine: {reason}") from None
             raise ClusterError(
@@ -141,7 +154,22 @@ class Session:
         nodes = [node for node in self._ray.nodes() if node["Alive"]]
         on_nodes = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
         refs = [task.options(num_cpus=0, scheduling_strategy=node, **self._runtime()).remote() for node in on_nodes]
-        check_versions([node["NodeManagerAddress"] for node in nodes], [self.get(ref) for ref in refs])
+        addresses = [node["NodeManagerAddress"] for node in nodes]
+        check_versions(addresses, [self._versions_of(*one) for one in zip(addresses, refs, strict=True)])
+
+    def _versions_of(self, address: str, ref: Any) -> dict[str, str]:
+        """Return the versions of a node; raise ClusterError if xclass does not run there."""
+        try:
+            found: dict[str, str] = self.get(ref)
+        except XclassError:
+            raise
+        except Exception as error:
+            wanted = ", ".join(f"{name} {version}" for name, version in versions().items())
+            raise ClusterError(
+                f"node {address} of the cluster cannot run xclass ({_last(error)}); install there what this process "
+                f"has: {wanted}"
+            ) from error
+        return found
 
     def _runtime(self) -> dict[str, Any]:
         """Return the options of tasks and workers that choose their environment."""
@@ -203,7 +231,7 @@ class Session:
             if workers is None:
                 self._wait([ref], lambda waiting: self._missing(len(waiting), len(refs)))
             else:
-                self._wait_for_worker(ref, workers[i], numbers[i] if numbers else i + 1, len(workers))
+                self._wait_for_worker(ref, workers[i], numbers[i] if numbers else i + 1)
             yield i, self.get(ref)
 
     def get(self, ref: Any) -> Any:
@@ -283,7 +311,7 @@ class Session:
             f"{free} of them free"
         )
 
-    def _wait_for_worker(self, ref: Any, worker: Any, number: int, count: int) -> None:
+    def _wait_for_worker(self, ref: Any, worker: Any, number: int) -> None:
         """Wait for the result of a worker, as long as the worker has a processor."""
         silent_since: float | None = None
         noticed = False
@@ -293,7 +321,7 @@ class Session:
                 silent_since, noticed = None, False
                 continue
             silent_since = silent_since or time.monotonic()
-            missing = f"worker {number} is not running; {self._missing(1, count)}"
+            missing = f"worker {number} is not running; {self._missing(1, len(self._actors))}"
             if not noticed:
                 self._say(missing)
                 noticed = True
@@ -318,6 +346,12 @@ def check_versions(addresses: Sequence[str], found: Sequence[dict[str, str]]) ->
     ]
     if lines:
         raise ClusterError("nodes of the cluster have other versions; install the same everywhere:", *lines)
+
+
+def _last(error: Exception) -> str:
+    """Return the last line of the message of an error, which of a traceback is the cause."""
+    lines = str(error).strip().splitlines()
+    return lines[-1].strip() if lines else type(error).__name__
 
 
 def _short(error: Exception) -> str:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ...errors import ClusterError
 from ..costs import NO_COST, added
+from ..part_learner import with_place
 from ..session import LostResultError, Session
 from .worker import AdvanceResult, Facts, Place, StepResult, Worker
 
@@ -71,6 +72,7 @@ class Crew:
     costs : what each worker has spent, restarts included
     restarts : number of times that a worker was lost
     next_step : step to call next
+    equal : whether all workers have learned from the same examples, so that their parts fit together
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Crew:
         self.costs = [NO_COST] * count
         self._lost_costs = [NO_COST] * count
         self.restarts = 0
+        self.equal = True
         self._clock = 0.0
         self._rounds = 1
 
@@ -248,14 +251,23 @@ class Crew:
             read.append([pickle.loads(message) for _, message in row])
             for (i, _), result in zip(row, read[-1], strict=True):
                 self.costs[i] = added(self._lost_costs[i], result.cost)
-        digests = [result.digests for result in read[0] if isinstance(result, StepResult)]
-        for i, other in enumerate(digests):
-            if other != digests[0]:
+        self._check_equal([result for result in read[0] if isinstance(result, StepResult)])
+        return read
+
+    def _check_equal(self, results: Sequence[StepResult]) -> None:
+        """Raise an error if workers have read other examples, because one of them cannot read a file, for example."""
+        self.equal = False
+        messages = [None if result.error is None else str(result.error) for result in results]
+        for result, message in zip(results, messages, strict=True):
+            if result.error is not None and messages.count(message) < len(messages):
+                raise type(result.error)(*with_place(result.error.args, result.where))
+        for i, result in enumerate(results):
+            if result.digests != results[0].digests:
                 raise ClusterError(
                     f"worker {i + 1} reads other examples than worker 1: the data must be the same on all nodes; give "
                     "files that all nodes share, or URLs"
                 )
-        return read
+        self.equal = True
 
     # what is lost
 

@@ -53,11 +53,14 @@ class WholeLearner(Learner):
     place = Place()
     states: Sequence[State] = ()
     _joined = -1  # the next step when the parts were last put together
-    _holds = False  # whether the parts hold examples that are not learned yet
+    _holds = False  # whether the parts hold examples that are not learned yet, or do not fit together
 
     def join(self) -> None:
         """Put the parts together as they are after the steps that were called."""
         if self._joined == self.crew.next_step:
+            return
+        if not self.crew.equal:
+            self._holds = True
             return
         reduction = self.reduction
         assert isinstance(reduction, Spreadable)  # else the run has another mode

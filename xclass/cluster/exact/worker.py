@@ -25,6 +25,7 @@ from ...reductions.core.parts import Spreadable, without_features
 from ...reductions.core.spec import Part
 from ...run.passes import SavePoint
 from ..costs import Cost
+from ..part_learner import place_of, with_place
 from ..shards import enter
 from .task_stream import Cursor, Item, TaskStream
 
@@ -71,6 +72,7 @@ class StepResult(NamedTuple):
     ended: bool  # whether the pass has ended
     stops: bool  # whether the worker waits to be released: at the end of a pass, a save point or an error
     error: Exception | None  # with which the data end
+    where: str  # worker, process and node, for messages
     cost: Cost
 
 
@@ -98,7 +100,7 @@ class Worker:
 
     def __init__(self, number: int, folder: str, config: Config, use: LearnerUse, count: int) -> None:
         enter(folder)
-        self._number = number
+        self._number, self._where = number, place_of(number)
         self._part = Part(number - 1, count)
         self._config, self._use = config, use._replace(part=self._part)
         self._epoch = -1
@@ -135,7 +137,7 @@ class Worker:
         try:
             self._stream = TaskStream(self._config, self._learner, clock)
         except DataError as error:
-            raise DataError(f"{error} (worker {self._number})") from None
+            raise type(error)(*with_place(error.args, self._where)) from None
         self._stream.move_to(place.cursor)
         self._names_sent = 0
         if states:
@@ -192,7 +194,7 @@ class Worker:
             self._held[step] = kept
         self._examples += examples
         onward = [message.onward for message in messages]
-        result = StepResult([m.result for m in messages], digests, news, ended, stops, error, self._cost())
+        result = StepResult([m.result for m in messages], digests, news, ended, stops, error, self._where, self._cost())
         return self._sleep(pickle.dumps(onward)), self._sleep(pickle.dumps(result))
 
     def go_on(self, epoch: int, step: int, number: int, *received: bytes | None) -> tuple[bytes | None, bytes | None]:
@@ -204,7 +206,7 @@ class Worker:
         tasks = self._held.pop(step)
         run_round = self._reduction.rounds[number]
         messages = [run_round(task, [onward[i] for onward in by_part]) for i, task in enumerate(tasks)]
-        result = StepResult([m.result for m in messages], [], None, False, False, None, self._cost())
+        result = StepResult([m.result for m in messages], [], None, False, False, None, self._where, self._cost())
         return self._sleep(pickle.dumps([m.onward for m in messages])), self._sleep(pickle.dumps(result))
 
     def _news(self, items: Sequence[Item], stops: bool) -> News:
