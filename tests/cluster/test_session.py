@@ -53,6 +53,12 @@ def test_another_version_on_a_node_is_refused_by_name(session, tmp_path):
     assert re.fullmatch(rf"  node \S+ has xclass 0\.0\.1, this process has {xclass.__version__}", lines[1])
 
 
+def test_a_node_that_has_died_has_no_versions(cluster, session):
+    one = session()
+    cluster.remove_node(cluster.add_node(num_cpus=1), allow_graceful=False)
+    one._check_versions()  # although Ray still lists the node
+
+
 def test_a_node_without_xclass_is_refused_by_name(session, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['xclass'] = None\n")
     path = f"{tmp_path}:{os.environ['PYTHONPATH']}"

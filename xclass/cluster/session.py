@@ -154,22 +154,31 @@ class Session:
         nodes = [node for node in self._ray.nodes() if node["Alive"]]
         on_nodes = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
         refs = [task.options(num_cpus=0, scheduling_strategy=node, **self._runtime()).remote() for node in on_nodes]
-        addresses = [node["NodeManagerAddress"] for node in nodes]
-        check_versions(addresses, [self._versions_of(*one) for one in zip(addresses, refs, strict=True)])
+        found = [
+            (node["NodeManagerAddress"], self._versions_of(node["NodeManagerAddress"], ref))
+            for node, ref in zip(nodes, refs, strict=True)
+        ]
+        present = [(address, versions_there) for address, versions_there in found if versions_there is not None]
+        check_versions([address for address, _ in present], [versions_there for _, versions_there in present])
 
-    def _versions_of(self, address: str, ref: Any) -> dict[str, str]:
-        """Return the versions of a node; raise ClusterError if xclass does not run there."""
+    def _versions_of(self, address: str, ref: Any) -> dict[str, str] | None:
+        """Return the versions of a node, None if it has died; raise ClusterError if xclass does not run there."""
+        exceptions = self._ray.exceptions
         try:
-            found: dict[str, str] = self.get(ref)
+            there: dict[str, str] = self.get(ref)
+        except LostResultError:
+            return None
         except XclassError:
             raise
         except Exception as error:
+            if isinstance(error, (exceptions.TaskUnschedulableError, exceptions.WorkerCrashedError)):
+                return None  # Ray lists a node for some seconds after its death
             wanted = ", ".join(f"{name} {version}" for name, version in versions().items())
             raise ClusterError(
                 f"node {address} of the cluster cannot run xclass ({_last(error)}); install there what this process "
                 f"has: {wanted}"
             ) from error
-        return found
+        return there
 
     def _runtime(self) -> dict[str, Any]:
         """Return the options of tasks and workers that choose their environment."""
