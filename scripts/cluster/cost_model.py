@@ -63,11 +63,12 @@ def rounds_of(examples: float, workers: int, every: int) -> int:
 def average_cost(units: AverageUnits, start: float, examples: float, workers: int, every: int) -> Prediction:
     """Predict a run in averaging mode: every round, the model goes to the workers and their changes come back."""
     rounds = rounds_of(examples, workers, every)
-    merges = (rounds - 1) * workers if workers > 1 else 0
-    cpu = start + examples / workers * units.learn + rounds * units.unpack
     seen = [every * (1 + workers * r) for r in range(rounds - 1)]  # examples before each round but the first
     received = sum(units.model_after(min(number, examples)) for number in seen)
-    return Prediction(cpu, merges * units.merge, examples / workers * units.changes, received)
+    models = received / units.model  # rounds with a model as large as the measured one that take as long as all rounds
+    cpu = start + examples / workers * units.learn + models * units.unpack
+    merging = models * workers * units.merge if workers > 1 else 0.0
+    return Prediction(cpu, merging, examples / workers * units.changes, received)
 
 
 def scaled(units: AverageUnits, given: Assumptions) -> AverageUnits:

@@ -27,7 +27,7 @@ def test_rounds_after_the_first_are_shared(workers, rounds):
 def test_driver_merges_the_parts_of_every_round_but_the_first():
     made = cost_model.average_cost(UNITS, 2.0, 1000, 4, 100)
     assert made.driver_cpu == 3 * 4 * 0.25
-    assert made.worker_cpu == pytest.approx(2.0 + 250 * 1e-3 + 4 * 0.5)
+    assert made.worker_cpu == pytest.approx(2.0 + 250 * 1e-3 + 3 * 0.5)
     assert made.received == 3000.0
     assert cost_model.average_cost(UNITS, 2.0, 1000, 1, 100).driver_cpu == 0
 
@@ -35,6 +35,7 @@ def test_driver_merges_the_parts_of_every_round_but_the_first():
 def test_models_grow_from_round_to_round():
     made = cost_model.average_cost(UNITS._replace(growth=1.0), 2.0, 1000, 4, 100)
     assert made.received == pytest.approx(1000.0 * (1 + 5 + 9))
+    assert made.driver_cpu == pytest.approx((1 + 5 + 9) * 4 * 0.25)
 
 
 def test_more_classes_make_paths_longer_and_models_larger():
