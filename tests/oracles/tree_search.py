@@ -1,4 +1,4 @@
-"""Oracle of the search for the k most probable labels of a tree, with a list of waiting nodes for each bucket."""
+"""Oracles of the searches for probable labels: with a list of waiting nodes for each bucket, and by sorted levels."""
 
 from __future__ import annotations
 
@@ -88,3 +88,56 @@ def find_top_k(
         found.pop()
     complete = len(found) == k and gap <= found[-1][1]
     return opened, found, 0.0 if complete else gap
+
+
+def beam_search(
+    left: list[int], label: list[int], place: list[int], mass: list[float], k: int, budget: int, beam: int, cut: float
+) -> tuple[int, list[tuple[int, float]], float]:
+    """Find likely labels, keeping the `beam` most probable blocks of each level of blocks.
+
+    Parameters
+    ----------
+    place : place of each node; nodes whose place is 1 modulo 8 begin a block
+
+    The other parameters and the results are those of `find_top_k`, except that `budget` is checked before a block.
+    """
+    found: list[tuple[int, float]] = []
+    opened, gap = 0, 0.0
+
+    def least() -> float:
+        return max(cut * found[0][1], found[k - 1][1] if len(found) == k else 0.0) if found else 0.0
+
+    def worth(a: int) -> bool:
+        return mass[a] > least() or (mass[a] == least() and len(found) < k)
+
+    level = [0]
+    while level:
+        following: list[int] = []
+        kept = [a for a in level if mass[a] >= max(least(), cut * mass[level[0]])]
+        gap = max([gap, *(mass[a] for a in level if a not in kept)])
+        for number, first in enumerate(kept):
+            if opened >= budget and (found or number > 0):
+                gap = max([gap, *(mass[a] for a in kept[number:])])
+                break
+            if mass[first] < least():
+                break
+            block = [first]
+            while block:  # in the order of places, so level by level
+                a = block.pop(0)
+                opened += 1
+                for child in (left[a], left[a] + 1):
+                    if not worth(child):
+                        continue
+                    if left[child] == 0:
+                        found.append((label[child], mass[child]))
+                        found.sort(key=lambda pair: -pair[1])
+                        del found[k:]
+                    else:
+                        (following if place[child] % 8 == 1 else block).append(child)
+        following.sort(key=lambda a: -mass[a])  # of equal ones the first found stays first
+        gap = max([gap, *(mass[a] for a in following[beam:])])
+        level = following[:beam]
+    bound = least()
+    while len(found) > 1 and found[-1][1] < cut * found[0][1]:
+        found.pop()
+    return opened, found, gap if gap > bound else 0.0

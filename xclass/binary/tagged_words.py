@@ -233,7 +233,16 @@ def prefetch_block(words: Words, h: UInt64s, count: Int, block: Int) -> None:
         intrinsics.prefetch(words.word, locate(words, h[f], block)[0])
 
 
-@jit
+@bare
+def fetch_block(words: Words, h: UInt64s, count: Int, block: Int, at: Int64s, first: Int) -> None:
+    """Prefetch the lines of a block, and write to `at[first:first + count]` where they are, for `score_fetched`."""
+    for f in range(count):
+        position, tag = locate(words, h[f], block)
+        intrinsics.prefetch(words.word, position)
+        at[first + f] = position << TAG_BITS | np.int64(tag)
+
+
+@bare
 def score_block(
     words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, at: Int64s, scores: Float32s, begin: Int
 ) -> None:
@@ -243,13 +252,23 @@ def score_block(
     ----------
     at : int64[count], scratch
     """
-    for f in range(count):  # all lines are fetched before the first is used
-        position, tag = locate(words, h[f], block)
-        intrinsics.prefetch(words.word, position)
-        at[f] = position << TAG_BITS | np.int64(tag)
+    fetch_block(words, h, count, block, at, np.int64(0))  # all lines are fetched before the first is used
+    score_fetched(words, x, count, at, np.int64(0), scores, begin)
+
+
+@jit
+def score_fetched(
+    words: Words, x: Float32s, count: Int, at: Int64s, first: Int, scores: Float32s, begin: Int
+) -> None:  # fmt: skip
+    """Write the scores of the regressors of a block that was fetched to `scores[begin:begin + 8]`.
+
+    Parameters
+    ----------
+    at, first : as `fetch_block` received and wrote them
+    """
     sums = tagged_lines.new_sums()
     for f in range(count):
-        position, tag = at[f] >> TAG_BITS, np.uint32(at[f]) & TAG_MASK
+        position, tag = at[first + f] >> TAG_BITS, np.uint32(at[first + f]) & TAG_MASK
         elsewhere = tagged_lines.add_line(sums, words.word, position, tag, x[f])
         while elsewhere != 0:
             lane = intrinsics.trailing_zeros(np.uint64(elsewhere))

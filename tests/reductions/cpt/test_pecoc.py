@@ -282,7 +282,7 @@ def test_search_ended_by_max_expand_gives_a_prediction_and_a_bound():
     with Learner("cpt", 90, bits=20, cpt_arity=4, max_expand=1) as model:
         results = go_through(model, text)
         assert all(label > 0 for label in results.predictions[1:])
-        assert fact(results.summary, "searches ended early by --max_expand") > 10
+        assert fact(results.summary, "searches ended early") > 10
         assert 0 < model.reduction.report.largest_gap < 1
         assert model.average_loss > exact
 

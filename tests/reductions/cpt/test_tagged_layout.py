@@ -337,8 +337,39 @@ def test_max_expand_limits_learned_examples_too():
     ):
         arrays = [state_of(model).arrays for model in (small, both, default, given)]
         nodes = [model.options["learn_expand"] for model in (default, two_trees)]
+        beams = [model.options["learn_beam"] for model in (default, two_trees)]
     assert arrays[0] == arrays[1] != arrays[2] == arrays[3]
-    assert nodes == [cpt_options.LEARN_EXPAND_ALONE, cpt_options.LEARN_EXPAND]
+    assert nodes == [cpt_options.LEARN_EXPAND_ALONE, None]
+    assert beams == [0, cpt_options.LEARN_BEAM]
+
+
+def test_search_by_beam_is_for_binary_nodes_of_tagged_words():
+    options = {"bits": 16, "rerank": True, "trees": 2}
+    for more in ({"layout": "odd"}, {"cpt_arity": 4}, {"learn_expand": 9}):
+        with Learner("cpt", 60, **options, **more) as model:
+            assert model.options["learn_beam"] == 0
+            assert model.options["learn_expand"] == more.get("learn_expand", cpt_options.LEARN_EXPAND)
+    for more in ({"layout": "odd"}, {"cpt_arity": 4}):
+        with pytest.raises(UsageError, match="learn_beam needs nodes with two branches in blocks of tagged words"):
+            Learner("cpt", 60, **options, **more, learn_beam=8)
+        Learner("cpt", 60, **options, **more, learn_beam=0).close()
+    with pytest.raises(UsageError, match="learn_beam has no effect: it belongs to rerank"):
+        Learner("cpt", 60, bits=16, learn_beam=8)
+
+
+def test_beam_limits_the_search_in_learned_examples():
+    text, test = multiclass(51, 200, 1500, noise=0.4), multiclass(52, 200, 300, noise=0.4)
+    options = {"bits": 16, "rerank": True}
+    most = {}
+    for more in (("learn_beam", 1), ("learn_beam", 8), ("learn_beam", 200), ("learn_expand", 20)):
+        with Learner("cpt", 200, **options, **{"learn_beam": 8, **dict([more])}) as model:
+            go_through(model, text, top_k=1)
+            most[more] = int(opened(model).max())
+            go_through(model, test, learn=False, top_k=1)
+            exact = int(opened(model).max())
+    assert most["learn_beam", 1] < most["learn_beam", 8] < most["learn_beam", 200]
+    assert 20 <= most["learn_expand", 20] < 27  # the nodes of the last block are opened, too
+    assert exact > 27
 
 
 def test_without_scorers_searches_are_not_limited():

@@ -259,7 +259,7 @@ class Report:
             lines.append(f"nodes opened by a search: mean {mean:.1f}, median {median}, 99 % {high}{suffix}")
         if self.stopped_searches:
             lines.append(
-                f"searches ended early by --max_expand = {self.stopped_searches}; a class that was not found has a "
+                f"searches ended early = {self.stopped_searches}; a class that was not found has a "
                 f"probability of at most {self.largest_gap:.6f}"
             )
         if weight := self.bins[0].sum():

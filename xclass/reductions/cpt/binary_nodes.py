@@ -22,7 +22,7 @@ from ...binary import adagrad, tagged_words
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import bare, jit
-from . import label_tree, node_scores, tree_search
+from . import beam_search, label_tree, node_scores, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))
@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     greedy: bool  # whether a search follows the more probable child only
     budget: int  # most nodes that a search opens
     learn_budget: int  # the same in an example that is learned
+    beam: int  # blocks that a beam search keeps in examples that are learned; 0 for a search that is best first
     guided: bool  # whether searches in examples that are learned prefer nodes with fewer leaves
     search: bool  # whether to search for the most probable labels
     cut: float  # least probability of a listed label as a share of the best one's; 0 lists all
@@ -53,6 +54,7 @@ class Scratch(NamedTuple):
     score: Float32s  # float32[levels]
     right: Float64s  # float64[levels], probability of the right child at each node of the path
     waiting: tree_search.Waiting
+    beam: beam_search.Beam
     memo: node_scores.Memo
 
 
@@ -243,6 +245,10 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
                     tree, weights, settings, budget, scratch, count, known,
                     0.0 if complete or settings.greedy else floor, np.int64(0) if complete else y, output.top[i],
                     output.top_p[i],
+                )  # fmt: skip
+            elif learns[i] and settings.beam > 0:
+                opened, gap = beam_search.find_top_k(
+                    tree, weights, settings, budget, scratch, count, output.top[i], output.top_p[i]
                 )  # fmt: skip
             else:
                 opened, gap = tree_search.find_top_k(

@@ -52,6 +52,25 @@ def forget(memo):
 
 
 @bare
+def row_of(block):
+    """Return the position in `memo.score` of the scores of a block."""
+    return 8 * (block & (MEMO_ROWS - 1))
+
+
+@bare
+def is_scored(memo, block):
+    """Return whether the memo has the scores of a block for the current example."""
+    return memo.key[block & (MEMO_ROWS - 1)] == (memo.example[0] << EXAMPLE_SHIFT) + block
+
+
+@bare
+def keep_fetched(weights, memo, x, count, block, at, first):
+    """Score a block of tagged words that was fetched, see `tagged_words.score_fetched`, and keep the scores."""
+    tagged_words.score_fetched(weights.words, x, count, at, first, memo.score, row_of(block))
+    memo.key[block & (MEMO_ROWS - 1)] = (memo.example[0] << EXAMPLE_SHIFT) + block
+
+
+@bare
 def prefetch(weights, h, count, place):
     """Prefetch the weights of a node if it is the first of its block, because the others share its lines."""
     if weights.tagged:
@@ -67,12 +86,10 @@ def score(weights, memo, h, x, count, place):
     if not weights.tagged:
         return adagrad.score_place(weights, h, x, count, place)
     block = place >> 3
-    row = block & (MEMO_ROWS - 1)
-    key = (memo.example[0] << EXAMPLE_SHIFT) + block
-    if memo.key[row] != key:
-        tagged_words.score_block(weights.words, h, x, count, block, memo.block.at, memo.score, 8 * row)
-        memo.key[row] = key
-    return memo.score[8 * row + (place & 7)]
+    if not is_scored(memo, block):
+        tagged_words.fetch_block(weights.words, h, count, block, memo.block.at, np.int64(0))
+        keep_fetched(weights, memo, x, count, block, memo.block.at, np.int64(0))
+    return memo.score[row_of(block) + (place & 7)]
 
 
 @bare

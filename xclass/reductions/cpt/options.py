@@ -20,6 +20,8 @@ PLAIN_RATE = 2.0  # learning rate with --sgd
 CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
+MOST_BEAM = 256
+LEARN_BEAM = 8  # blocks per level of blocks in which several trees look for negative classes
 LEARN_EXPAND, LEARN_EXPAND_ALONE = 96, 200  # nodes that suffice to find good negative classes; those of a single tree
 START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
@@ -221,7 +223,18 @@ class Options:
         "the best classes found are the candidates",
         kind=int,
         minimum=1,
-        default_text=f"{LEARN_EXPAND}; {LEARN_EXPAND_ALONE} with one tree",
+        default_text=f"no limit with --learn_beam; else {LEARN_EXPAND}, {LEARN_EXPAND_ALONE} with one tree",
+        metavar="N",
+        stored=True,
+        omitted=True,
+    )
+    learn_beam: int = option(
+        "with --rerank, the search for candidates in an example that is learned goes down the tree by blocks of three "
+        "levels and keeps the N most probable blocks of each depth; 0 searches for the most probable classes",
+        kind=int,
+        minimum=0,
+        maximum=MOST_BEAM,
+        default_text=f"{LEARN_BEAM} with several trees, if --learn_expand is not given; else 0",
         metavar="N",
         stored=True,
         omitted=True,
@@ -269,8 +282,13 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
         if o.max_doublings is None:
             split = cast("str | None", resolved.get("table_split", o.table_split))
             resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
-    if o.rerank and not spec.loaded and o.learn_expand is None:
-        resolved["learn_expand"] = LEARN_EXPAND if o.trees > 1 else LEARN_EXPAND_ALONE
+    if o.rerank and not spec.loaded:
+        layout = resolved.get("layout", spec.binary.layout)
+        if o.learn_beam is None:
+            chosen = o.trees > 1 and o.learn_expand is None and o.cpt_arity == 2 and layout == "tagged"
+            resolved["learn_beam"] = LEARN_BEAM if chosen else 0
+        if o.learn_expand is None and not resolved.get("learn_beam", o.learn_beam):
+            resolved["learn_expand"] = LEARN_EXPAND if o.trees > 1 else LEARN_EXPAND_ALONE
     log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
     classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
     binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)
@@ -387,7 +405,7 @@ def check(spec: LearnerSpec) -> None:
     if o.trees > 1 and o.cpt_search == "greedy":
         raise UsageError("--cpt_search greedy finds only one candidate per tree, too few for --trees: drop one of them")
     if not o.rerank:
-        for name in ("candidate_cut", "rerank_rate", "learn_expand", *INDEX_DEFAULTS):
+        for name in ("candidate_cut", "rerank_rate", "learn_expand", "learn_beam", *INDEX_DEFAULTS):
             if name in given:
                 raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
         if "candidates" in given and o.trees == 1:
@@ -398,6 +416,13 @@ def check(spec: LearnerSpec) -> None:
         without_search = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
         raise UsageError(
             f"{without_search} leaves out the search that finds the candidates of --rerank: drop one of them"
+        )
+    has_odd = spec.binary.layout == "odd" and chosen_odd
+    if o.learn_beam and "learn_beam" in given and (o.cpt_arity > 2 or has_odd):
+        unfit = f"--cpt_arity {o.cpt_arity}" if o.cpt_arity > 2 else "--layout odd"
+        raise UsageError(
+            f"--learn_beam needs nodes with two branches in blocks of tagged words, which {unfit} does not have; give "
+            "--learn_beam 0, or --cpt_arity 2 and --layout tagged"
         )
     if o.index_slots == 0:
         for name in ("index_bits", "index_candidates"):

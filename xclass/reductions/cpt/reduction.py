@@ -180,6 +180,7 @@ class ProbabilityTree(
             greedy=o.cpt_search == "greedy",
             budget=o.max_expand,
             learn_budget=min(o.max_expand, o.learn_expand or o.max_expand),
+            beam=o.learn_beam or 0,
             guided=o.learn_expand is not None,
             search=o.cpt_report == "argmax",
             cut=o.candidate_cut if o.rerank else 0.0,

@@ -11,7 +11,7 @@ from ...binary import adagrad, gd, tagged_words
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from . import binary_nodes, label_tree, node_scores, tree_search, wide_nodes
+from . import beam_search, binary_nodes, label_tree, node_scores, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
@@ -94,7 +94,8 @@ class Member:
             np.empty(most_features, np.float32),
             np.empty(most_features * levels, np.int64),
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
-            tree_search.new_waiting(self._waiting(levels)), node_scores.new_memo(most_features),
+            tree_search.new_waiting(self._waiting(levels)),
+            beam_search.new_beam(self.settings.beam, most_features), node_scores.new_memo(most_features),
         )  # fmt: skip
 
     def check_memory(self, name: str) -> None:

@@ -7,7 +7,8 @@ Idea      `find_best` searches depth first, the more probable child first. If it
           probable node next, so it opens fewer nodes. The nodes that wait to be opened are kept in buckets by
           priority, four buckets for each factor of two, so a heap is not needed. In a bucket, the node added last is
           opened first. The weights of a waiting node's regressor are prefetched.
-          While learning, a search may open few nodes only. Where probabilities are spread, the most probable nodes are
+          While learning, `beam_search` is used if there are several trees whose weights are tagged words. Without it, a
+          search may open few nodes only. Where probabilities are spread, the most probable nodes are
           those near the root, and a budget would be used up before the search reaches leaves. `guided` searches divide
           the probability of a node by the fourth root of the number of its leaves, an estimate of what the best of them
           has. They find the same labels in half of the nodes; docs/defaults.md has the measurements.
