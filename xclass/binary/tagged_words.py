@@ -268,7 +268,8 @@ def score_fetched(
     """
     sums = tagged_lines.new_sums()
     for f in range(count):
-        position, tag = at[first + f] >> TAG_BITS, np.uint32(at[first + f]) & TAG_MASK
+        where: Any = at[first + f]
+        position, tag = where >> TAG_BITS, np.uint32(where) & TAG_MASK
         elsewhere = tagged_lines.add_line(sums, words.word, position, tag, x[f])
         while elsewhere != 0:
             lane = intrinsics.trailing_zeros(np.uint64(elsewhere))

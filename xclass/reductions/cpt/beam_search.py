@@ -15,15 +15,19 @@ Differs   from `tree_search`: the result need not be that of a search of all lea
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int64s
+from ...array_types import Bools, Float64s, Int, Int64s
 from ...binary import adagrad, tagged_words
 from ...kernels import top_k
 from ...kernels.jit import bare
 from . import node_scores
+
+if TYPE_CHECKING:
+    from .binary_nodes import Scratch, Settings
+    from .label_tree import Tree
 
 BLOCK_PLACES = 8  # places of a block, of which the first has no node
 
@@ -51,7 +55,9 @@ def new_beam(blocks: int, most_features: int) -> Beam:
 
 
 @bare
-def _fetch(tree, weights, scratch, count, begin, waiting, floor):
+def _fetch(
+    tree: Tree, weights: adagrad.Weights, scratch: Scratch, count: Int, begin: Int, waiting: Int, floor: float
+) -> Int:  # fmt: skip
     """Prefetch the weights of the blocks that begin at nodes begin..begin+waiting-1 of the beam.
 
     Returns
@@ -62,7 +68,7 @@ def _fetch(tree, weights, scratch, count, begin, waiting, floor):
     for j in range(waiting):
         if beam.mass[begin + j] < floor:
             return j
-        block = tree.place[beam.node[begin + j]] >> 3
+        block: Any = tree.place[beam.node[begin + j]] >> 3
         beam.fetched[j] = not node_scores.is_scored(memo, block)
         if beam.fetched[j]:
             tagged_words.fetch_block(weights.words, scratch.h, count, block, beam.at, j * count)
@@ -70,18 +76,19 @@ def _fetch(tree, weights, scratch, count, begin, waiting, floor):
 
 
 @bare
-def _score(weights, scratch, count, j, block):
+def _score(weights: adagrad.Weights, scratch: Scratch, count: Int, j: Int, block: Int) -> Int:
     """Score block j of the beam, unless it was scored for this example; return the position of its scores."""
     memo, beam = scratch.memo, scratch.beam
     if not node_scores.is_scored(memo, block):
         if not beam.fetched[j]:  # another block has taken its row of the memo since
             tagged_words.fetch_block(weights.words, scratch.h, count, block, beam.at, j * count)
         node_scores.keep_fetched(weights, memo, scratch.x, count, block, beam.at, j * count)
-    return node_scores.row_of(block)
+    row: Int = node_scores.row_of(block)
+    return row
 
 
 @bare
-def _insert(beam, begin, size, node, mass):
+def _insert(beam: Beam, begin: Int, size: Int, node: Int, mass: float) -> tuple[Int, float]:
     """Insert a node into the beam that begins at `begin` and has `size` nodes.
 
     Returns
@@ -89,7 +96,7 @@ def _insert(beam, begin, size, node, mass):
     size : number of nodes now
     dropped : probability of the node that the beam has no space for, 0 if there is none
     """
-    dropped = 0.0
+    dropped: float = 0.0
     if size == beam.fetched.shape[0]:
         last = begin + size - 1
         if mass <= beam.mass[last]:
@@ -107,7 +114,10 @@ def _insert(beam, begin, size, node, mass):
 
 
 @bare
-def find_top_k(tree, weights, settings, budget, scratch, count, top, top_p):
+def find_top_k(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, budget: Int, scratch: Scratch, count: Int, top: Int64s,
+    top_p: Float64s,
+) -> tuple[int, float]:  # fmt: skip
     """Find k likely labels.
 
     Parameters
@@ -126,11 +136,12 @@ def find_top_k(tree, weights, settings, budget, scratch, count, top, top_p):
     """
     beam, memo = scratch.beam, scratch.memo
     k = top.shape[0]
-    size = np.int64(0)
+    size: Any = np.int64(0)
     opened = 0
-    gap = 0.0
-    least = 0.0
-    begin, waiting = np.int64(0), np.int64(1)
+    gap: Any = 0.0
+    least: Any = 0.0
+    begin: Int = np.int64(0)
+    waiting: Int = np.int64(1)
     beam.node[0] = 0
     beam.mass[0] = 1.0
     if tree.left[0] == 0:
@@ -141,7 +152,7 @@ def find_top_k(tree, weights, settings, budget, scratch, count, top, top_p):
         if kept < waiting:
             gap = max(gap, beam.mass[begin + kept])
         next_begin = beam.fetched.shape[0] - begin
-        next_size = np.int64(0)
+        next_size: Int = np.int64(0)
         for j in range(kept):
             if opened >= budget and (size > 0 or j > 0):
                 gap = max(gap, beam.mass[begin + j])
@@ -149,7 +160,8 @@ def find_top_k(tree, weights, settings, budget, scratch, count, top, top_p):
             if beam.mass[begin + j] < least:
                 break
             first = beam.node[begin + j]
-            row = _score(weights, scratch, count, j, tree.place[first] >> 3)
+            block: Any = tree.place[first] >> 3
+            row = _score(weights, scratch, count, j, block)
             beam.inner[1] = first
             beam.inner_mass[1] = beam.mass[begin + j]
             for q in range(1, BLOCK_PLACES):
@@ -159,7 +171,8 @@ def find_top_k(tree, weights, settings, budget, scratch, count, top, top_p):
                 beam.inner[q] = -1
                 p = beam.inner_mass[q]
                 opened += 1
-                right = adagrad.probability(weights, memo.score[row + q])
+                score: Any = memo.score[row + q]
+                right = adagrad.probability(weights, score)
                 for side in range(2):
                     child = np.int64(tree.left[a]) + side
                     mass = p * (right if side == 1 else 1.0 - right)
