@@ -26,7 +26,6 @@ from ...kernels.jit import bare
 from . import node_scores
 
 if TYPE_CHECKING:
-    from .binary_nodes import Scratch, Settings
     from .label_tree import Tree
 
 BLOCK_PLACES = 8  # places of a block, of which the first has no node
@@ -56,7 +55,7 @@ def new_beam(blocks: int, most_features: int) -> Beam:
 
 @bare
 def _fetch(
-    tree: Tree, weights: adagrad.Weights, scratch: Scratch, count: Int, begin: Int, waiting: Int, floor: float
+    tree: Tree, weights: adagrad.Weights, scratch: Any, count: Int, begin: Int, waiting: Int, floor: float
 ) -> Int:  # fmt: skip
     """Prefetch the weights of the blocks that begin at nodes begin..begin+waiting-1 of the beam.
 
@@ -76,7 +75,7 @@ def _fetch(
 
 
 @bare
-def _score(weights: adagrad.Weights, scratch: Scratch, count: Int, j: Int, block: Int) -> Int:
+def _score(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, block: Int) -> Int:
     """Score block j of the beam, unless it was scored for this example; return the position of its scores."""
     memo, beam = scratch.memo, scratch.beam
     if not node_scores.is_scored(memo, block):
@@ -115,7 +114,7 @@ def _insert(beam: Beam, begin: Int, size: Int, node: Int, mass: float) -> tuple[
 
 @bare
 def find_top_k(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, budget: Int, scratch: Scratch, count: Int, top: Int64s,
+    tree: Tree, weights: adagrad.Weights, settings: Any, budget: Int, scratch: Any, count: Int, top: Int64s,
     top_p: Float64s,
 ) -> tuple[int, float]:  # fmt: skip
     """Find k likely labels.
