@@ -9,7 +9,8 @@ from library import trained
 from oracles import tree_search as oracle
 from streams import multiclass
 
-from xclass.reductions.cpt import beam_search, binary_nodes, node_scores, tree_search
+from xclass.reductions.cpt import binary_nodes, node_scores, tree_search
+from xclass.reductions.cpt.searching import beam_search
 
 CLASSES, K = 150, 5
 

@@ -1,0 +1,1 @@
+"""Searches of a conditional probability tree that need not find the most probable classes."""
