@@ -91,8 +91,8 @@ def test_unknown_option_gets_the_nearest_name():
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--threads", "taskset"),
-        ("--learner_threads", "taskset"),
+        ("--num_threads", "--threads N"),
+        ("--learner_threads", "--threads N"),
         ("--wap", "--oaa K"),
         ("--progressive_validation", "before they are learned from"),
         ("--lambda", "--l1 and --l2"),

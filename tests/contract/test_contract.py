@@ -173,6 +173,23 @@ def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     assert outputs[0] == outputs[1] == outputs[2]
 
 
+@EVERY
+def test_limit_of_threads_does_not_matter(place, monkeypatch, name):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(reader, "FIRST_BLOCK", 2000)
+    monkeypatch.setattr(reader, "LARGEST_BLOCK", 20000)
+    text = stream(name, 3, 700)
+    (place / "d.vw").write_text(text)
+    outputs = [run(place, *chosen(name), *BITS, "-d", "d.vw", stdin="")]
+    for threads in (1, 2, 3):
+        outputs.append(run(place, *chosen(name), *BITS, "-d", "d.vw", "--threads", threads, stdin=""))
+    assert all(output == outputs[0] for output in outputs)
+    again = learn("-i", "m", "-t", "-d", "d.vw", "--quiet", "-p", "stdout")  # no limit comes with the model
+    limited = learn("-i", "m", "-t", "-d", "d.vw", "--quiet", "-p", "stdout", "--threads", 1)
+    assert again.out == limited.out
+    assert "threads" not in load("m").options
+
+
 @EVERY_VARIANT
 def test_learning_again_gives_the_same_bytes(name, options):
     text = stream(name, 4, 100)

@@ -63,6 +63,7 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
         "--workers --ray --sync_every --ray_timeout --resume_run",
         "a Learner learns in this process; give the options to the command",
     ),
+    ("--threads", "limit the processors of the process by os.sched_setaffinity"),
     ("--top_k", "call predict(example, k) or predict_many(X, k)"),
     ("--probabilities --calibration --perplexity", "call probabilities(X)"),
     ("--save_tree", "a Learner does not have it"),

@@ -29,7 +29,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..data.batch import Batch
-from ..system import leftovers
+from ..system import leftovers, thread_limit
 from .batch_codec import DamagedCacheError, Packer, Unpacker
 
 MAGIC = b"xclass cache\n".ljust(16, b"\0")
@@ -166,7 +166,8 @@ class Reader:
         while at < self.end:
             while at >= requested:
                 requested = self._look_ahead(requested)
-            batch, lines_before, size, checksum = self._unpacker.unpack(at)
+            with thread_limit.working():
+                batch, lines_before, size, checksum = self._unpacker.unpack(at)
             crc = zlib.crc32(checksum.to_bytes(8, "little"), crc)
             blocks += 1
             self.places.append(at)

@@ -27,7 +27,7 @@ CSV = (
 )
 SERVER = "xclass does not run as a server; give it a file, or write examples to its standard input"
 ONE_MACHINE = "xclass learns on one machine, with a thread for every core"
-PROCESSORS = "xclass uses every processor that the system allows; put `taskset -c 0-3` before the command to use four"
+PROCESSORS = "--threads N limits the threads of xclass, which uses every processor that the system allows"
 MODEL_TEXT = "models are written as text by --readable_model and --invert_hash"
 STREAMS = "results go to standard output or a file, messages to standard error; use --quiet, or redirect them (2>FILE)"
 FEATURE_SOURCES = "make such features when writing the data, or use --ngram, --skips, -q"
@@ -204,7 +204,7 @@ ELSEWHERE: tuple[tuple[str, str], ...] = (  # options of older versions of VW an
         "--progressive_validation",
         "the table always shows the loss of examples before they are learned from; see --holdout_period for passes",
     ),
-    ("--threads --num_threads --learner_threads --nthreads", PROCESSORS),
+    ("--num_threads --learner_threads --nthreads", PROCESSORS),
 )
 
 ACCEPTED: dict[str, str] = {  # flag -> its effect, for the note; empty if no note is needed

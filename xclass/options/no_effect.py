@@ -70,5 +70,6 @@ NO_EFFECT = (
     NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),
     NoEffect("top_k", "probabilities", bool, "--probabilities writes all classes"),
     NoEffect("perplexity", "quiet", bool, "--quiet leaves the summary out"),
+    NoEffect("threads", "workers", lambda count: count is not None, "the run has as many processes as --workers says"),
     NoEffect("timing", "quiet", bool, "--quiet leaves the summary out"),
 )

@@ -32,7 +32,7 @@ from ..options.declare import option
 from ..options.resolve import SCALAR
 from ..reductions.core.base import Explains, ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
-from ..system import address_space, compiler_memory
+from ..system import address_space, compiler_memory, thread_limit
 from ..system.pipeline import Pipeline
 from . import data_source, file_conflicts, learner_use, passes, timing, warm_up
 from . import finish as ending
@@ -86,6 +86,13 @@ class Options:
         metavar="N",
     )
     quiet: bool = option("print no banner, progress table, summary or warnings", kind=bool)
+    threads: int = option(
+        "compute with at most N threads at the same time; the results do not depend on N",
+        kind=int,
+        minimum=1,
+        default_text="the processors that the process may use",
+        metavar="N",
+    )
     random_seed: int = seed_option()
     no_stdin: bool = option("read nothing if no data file is given", kind=bool)
     preserve_performance_counters: bool = option(
@@ -110,7 +117,8 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
         the error that ended the run early.
     """
     file_conflicts.check(config)
-    return Run(config, notes, peeked).execute(model)
+    with thread_limit.limited(config.run.threads):
+        return Run(config, notes, peeked).execute(model)
 
 
 class Run:
@@ -338,7 +346,7 @@ class Run:
                 self.model.preparation.one_by_one = self.inspector.one_by_one
                 self._find_names()
             tasks = self.model.tasks(batch, self.learning, clock, held_out)
-            for task in self.stopwatch.each("features", tasks):
+            for task in self.stopwatch.each("features", thread_limit.each(tasks)):
                 clock = float(task.clock[-1]) if task.batch.n else clock
                 yield task
 
@@ -405,7 +413,8 @@ class Run:
             if self.signals.stopped:  # the signal came while there was no pipeline to stop
                 self.pipeline.stop()
             for task in self.pipeline:
-                self._count(task)
+                with thread_limit.working():
+                    self._count(task)
             if self.signals.stopped or segment.save_point is None:
                 return
             refusal = self._save_at(segment.save_point)

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+from . import thread_limit
+
 Item = TypeVar("Item")
 
 QUEUE_SIZE = 3  # items that may wait before each stage
@@ -83,7 +85,8 @@ class Pipeline(Generic[Item]):
             item = input_queue.get()
             if not isinstance(item, _End):
                 try:
-                    stage(item)
+                    with thread_limit.working():
+                        stage(item)
                 except BaseException as caught:
                     self._stopping.set()
                     item = _End(caught)

@@ -32,7 +32,7 @@ from ..data.class_names import Names
 from ..errors import DataError
 from ..model import model_header
 from ..options.declare import option
-from ..system import processors
+from ..system import processors, thread_limit
 from . import parser, streams, urls
 from .streams import Stream, Wrapped
 from .text_format import FORMATS, BlockScanner, Chooser, TextFormat, vw_text
@@ -240,7 +240,8 @@ class Reader:
     def _batches(self, stream: Stream) -> Iterator[Batch]:
         """Yield the batches of one file; raise its error after the examples before it."""
         for scan, error in self._scanned(self._blocks(stream)):
-            batch, problem = self.parser.take(scan, self.name)
+            with thread_limit.working():
+                batch, problem = self.parser.take(scan, self.name)
             self.bytes += scan.used
             if batch.n:
                 yield batch
@@ -334,7 +335,8 @@ class Reader:
         if not self._waits_for_full_blocks or len(self._scanners) == 1:
             for text, end, error in blocks:
                 start = time.perf_counter()
-                scan = self._scanners[0].scan(text, end)
+                with thread_limit.working():
+                    scan = self._scanners[0].scan(text, end)
                 self.parsing_seconds += time.perf_counter() - start
                 yield scan, error
             return
@@ -345,7 +347,8 @@ class Reader:
         def job(text: UInt8s, end: int) -> parser.Scan:
             scanner = free.get()
             try:
-                return scanner.scan(text, end)
+                with thread_limit.working():
+                    return scanner.scan(text, end)
             finally:
                 free.put(scanner)
 

@@ -45,6 +45,8 @@ def configured(words: Sequence[str]) -> tuple[Config, list[str], Contents | None
     for information in ("help", "version"):
         if information in given:
             raise UsageError(f"--{information} belongs to the command; run `xclass --{information}`")
+    if "threads" in given:
+        raise UsageError("--threads belongs to the command; limit the processors by os.sched_setaffinity")
     notes = vw_flags.take(given.pop("accepted", ()), given)
     command.read_names(given, {flag: name for name, flag in _flags(arranged)})
     if not given.get("data"):

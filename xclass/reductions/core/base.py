@@ -25,7 +25,7 @@ from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
-from ...system import processors
+from ...system import processors, thread_limit
 from . import label_arrays
 from .calibration import Report
 from .contract import BatchTask, WeightLookup, empty_task
@@ -229,7 +229,7 @@ class Learner(ABC):
             if self._threads is None or self._process != os.getpid():  # threads do not survive fork
                 self._threads = ThreadPoolExecutor(self.workers or processors.count(), "share")
                 self._process = os.getpid()
-        list(self._threads.map(lambda item: job(*item), items))
+        thread_limit.share(self._threads, job, items)
 
     def thread_ranges(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
         """Split the examples of a batch into ranges for `share`.

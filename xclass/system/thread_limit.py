@@ -1,0 +1,119 @@
+"""Limit the number of threads of this process that compute at the same time (`--threads`).
+
+A limit of N is N permits. A thread holds one while it parses a block, passes a batch through a stage or writes
+predictions, and none while it waits for input or for another thread. The thread that divides its work among others
+takes part in the work itself, and other threads help it as far as there are free permits, so that no thread waits for
+a permit while it holds one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_permits: threading.Semaphore | None = None  # None if the threads are not limited
+_most: int | None = None
+_own = threading.local()  # `held` is True in a thread that holds a permit
+
+
+def most() -> int | None:
+    """Return the limit, None if there is none."""
+    return _most
+
+
+@contextlib.contextmanager
+def limited(threads: int | None) -> Iterator[None]:
+    """Limit the threads of this process that compute at the same time, until the context ends.
+
+    Parameters
+    ----------
+    threads : the limit, at least 1; None leaves the present one
+    """
+    global _permits, _most
+    before = _permits, _most
+    if threads is not None:
+        _permits, _most = threading.Semaphore(threads), threads
+    try:
+        yield
+    finally:
+        _permits, _most = before
+
+
+@contextlib.contextmanager
+def working() -> Iterator[None]:
+    """Hold a permit until the context ends; wait for a free one first, unless this thread holds one already."""
+    permits = _permits
+    if permits is None or getattr(_own, "held", False):
+        yield
+        return
+    with permits:
+        _own.held = True
+        try:
+            yield
+        finally:
+            _own.held = False
+
+
+def each(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items, holding a permit while the iterator computes each of them."""
+    iterator = iter(items)
+    while True:
+        with working():
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+        yield item
+
+
+def share(pool: Executor, job: Callable[..., object], items: Iterable[tuple[Any, ...]]) -> None:
+    """Call `job(*item)` for every item, in this thread and on threads of `pool`, and wait for all.
+
+    After an error no further item begins, and the error is raised when those that have begun are complete.
+    """
+    permits = _permits
+    if permits is None:
+        list(pool.map(lambda item: job(*item), items))
+        return
+    waiting = deque(items)
+
+    def work() -> None:
+        while True:
+            try:
+                item = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                job(*item)
+            except BaseException:
+                waiting.clear()
+                raise
+
+    def help_with_work() -> None:
+        _own.held = True
+        try:
+            work()
+        finally:
+            _own.held = False
+            permits.release()
+
+    helpers: list[Future[None]] = []
+    with working():
+        try:
+            while len(helpers) < len(waiting) - 1 and permits.acquire(blocking=False):
+                try:
+                    helpers.append(pool.submit(help_with_work))
+                except BaseException:
+                    permits.release()
+                    raise
+            work()
+        finally:
+            wait(helpers)
+    for helper in helpers:
+        helper.result()
