@@ -202,7 +202,10 @@ class Halving:
             if pool and self._rng.random() < 0.5:
                 field, value = self._rng.choice(pool)
                 if field in self._space.searches(parent.reduction):
-                    child = parent.changed(field, value)
+                    changed = parent.changed(field, value)
+                    if not self._space.is_valid(changed):  # the reduction of the parent refuses the option
+                        continue
+                    child = changed
             if child == parent or self._rng.random() < 0.3:
                 child = self._space.near(child or parent, self._rng)
             if child is not None and child not in tried and self._space.is_valid(child):

@@ -253,14 +253,14 @@ def test_model_that_is_no_tree_is_refused(row, column, value):
     arrays = learned()
     arrays["tree.link"][row, column] = value
     with pytest.raises(ModelError, match=r"tree\.link|cells|tree\.count"):
-        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True)
+        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True, predict_only=False)
 
 
 def test_model_with_an_impossible_depth_is_refused():
     arrays = learned()
     arrays["tree.size"][split_tree.DEEPEST] = 2**40
     with pytest.raises(ModelError, match=r"tree\.size"):
-        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True)
+        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True, predict_only=False)
 
 
 def test_model_with_a_ring_beside_the_tree_is_refused():
@@ -273,7 +273,7 @@ def test_model_with_a_ring_beside_the_tree_is_refused():
     link[up, side], link[left, 2] = left, up  # the left child goes up, and a becomes its own child
     link[a, 0], link[a, 2] = a, a
     with pytest.raises(ModelError, match=r"tree\.link"):
-        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True)
+        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True, predict_only=False)
 
 
 def test_router_that_is_not_there_is_refused():

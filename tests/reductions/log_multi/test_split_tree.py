@@ -41,7 +41,7 @@ def grow(steps, most: int, resistance: int, look=None):
 def assert_whole(tree, cells, most: int) -> None:
     """A model takes the tree, inner nodes have as many routers as there are, and the counts agree."""
     nodes = int(tree.size[NODES])
-    again, _ = split_tree.restored(split_tree.arrays(tree, cells), (1, 5), most, blocked=False)
+    again, _ = split_tree.restored(split_tree.arrays(tree, cells), (1, 5), most, blocked=False, predict_only=False)
     assert np.array_equal(again.link[:nodes], tree.link[:nodes])
     inner = [a for a in range(nodes) if tree.link[a, ROUTER] >= 0]
     assert sorted(tree.link[inner, ROUTER].tolist()) == list(range(len(inner)))
