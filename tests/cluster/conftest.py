@@ -31,6 +31,7 @@ def cluster():
     paths = [ROOT, os.path.join(ROOT, "tests", "support")]  # where workers import from
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ.setdefault("RAY_DEDUP_LOGS", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # at 15, its default, workers wait for the other tests
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     nodes.add_node(num_cpus=2)
     ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
