@@ -125,3 +125,54 @@ def test_a_ray_that_does_not_start_is_an_error_with_its_reason(monkeypatch):
         sessions.Session(Options(workers=2), print).__enter__()
     with pytest.raises(ClusterError, match=r"--ray auto: no connection to a Ray cluster \(The current node"):
         sessions.Session(Options(workers=2, ray="auto"), print).__enter__()
+
+
+def slow_services(monkeypatch, refusals):
+    """Let `ray.init` ask for its node as Ray does, and refuse so many times; return what `init` has received."""
+    import ray
+
+    received = {}
+
+    def refuse(*_):
+        if received.setdefault("asked", 0) < refusals:
+            received["asked"] += 1
+            raise RuntimeError("no node")
+        return {"node": 1}
+
+    def init(**named):
+        received.update(named, node=ray._private.services.get_node("address", "id"))
+
+    monkeypatch.setattr(ray._private.services, "get_node", refuse)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(sessions.Session, "_check_versions", lambda self: None)
+    monkeypatch.setattr(sessions, "START_POLL", 0)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    return received, refuse
+
+
+def test_a_ray_that_starts_slowly_has_the_time_of_ray_timeout(monkeypatch):
+    import ray
+
+    received, services = slow_services(monkeypatch, 3)
+    with sessions.Session(Options(workers=1), print):
+        assert ray._private.services.get_node is services  # what was changed for the start is as it was
+    assert received["node"] == {"node": 1}
+    assert received["asked"] == 3
+
+
+def test_a_ray_that_does_not_start_in_time_is_given_up(monkeypatch):
+    slow_services(monkeypatch, 10)
+    with pytest.raises(ClusterError, match=r"cannot be started on this machine: it has not started within 0 seconds"):
+        sessions.Session(Options(workers=1, ray_timeout=0.0), print).__enter__()
+
+
+def test_workers_of_a_local_ray_have_the_priority_of_the_run(monkeypatch):
+    received, _ = slow_services(monkeypatch, 0)
+    monkeypatch.delenv(sessions.NICENESS, raising=False)
+    with sessions.Session(Options(workers=1), print):
+        assert received.pop("_system_config") == {"worker_niceness": 0}
+    monkeypatch.setenv(sessions.NICENESS, "7")  # the user has chosen
+    with sessions.Session(Options(workers=1), print):
+        assert "_system_config" not in received

@@ -6,6 +6,7 @@ Idea      Every worker has the model, and predicts one part after the other. Thi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..api.configuration import Config
+from ..api.configuration import Config, LearnerUse
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..array_types import UInt8s
@@ -56,8 +57,8 @@ class Predicted(NamedTuple):
     cost: Cost
 
 
-class PartPredictor:
-    """Be the worker that predicts parts.
+class Predictor:
+    """Be a worker that has the whole model and predicts parts; the base of the actors.
 
     Parameters
     ----------
@@ -66,16 +67,43 @@ class PartPredictor:
     config : options of the run
     """
 
+    hides_scipy = True  # whether numba shall not look for SciPy, see `kernels.jit.activate`
+
     def __init__(self, number: int, folder: str, config: Config) -> None:
         shards.enter(folder)
-        jit.activate()
+        jit.activate(hide_scipy=self.hides_scipy)
         self._number, self._config = number, config
         self._learner: Learner | None = None
-        self._ended_at: float | None = None
 
     def ping(self) -> bool:
         """Return True, which shows that the worker runs."""
         return True
+
+    def _use(self) -> LearnerUse:
+        """Return how the learner is used."""
+        return learner_use.of_run(self._config)
+
+    def _opened(self, model: UInt8s | None) -> Learner:
+        """Return the learner of a model, which is the same in all calls."""
+        if self._learner is None:
+            contents = None if model is None else from_bytes(model)
+            self._learner = Learner.from_config(self._config, self._use(), contents)
+            self._learner.reduction.workers = 1
+        return self._learner
+
+    @contextlib.contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Name the worker in errors of the block."""
+        try:
+            yield
+        except XclassError as error:
+            raise type(error)(*with_place(error.args, place_of(self._number))) from None
+
+
+class PartPredictor(Predictor):
+    """Be the worker that predicts parts for the files of a run."""
+
+    _ended_at: float | None = None
 
     def predict(self, model: UInt8s | None, part: Part) -> Predicted:
         """Predict a part.
@@ -93,15 +121,9 @@ class PartPredictor:
         begin, cpu = time.monotonic(), time.process_time()
         waited = 0.0 if self._ended_at is None else begin - self._ended_at
         received = 0 if self._learner is not None or model is None else len(model)
-        if self._learner is None:
-            contents = None if model is None else from_bytes(model)
-            self._learner = Learner.from_config(self._config, learner_use.of_run(self._config), contents)
-            self._learner.reduction.workers = 1
-        with tempfile.TemporaryDirectory(prefix="xclass-") as folder:
-            try:
-                predicted = self._predicted(self._learner, part, Path(folder))
-            except XclassError as error:
-                raise type(error)(*with_place(error.args, place_of(self._number))) from None
+        learner = self._opened(model)
+        with tempfile.TemporaryDirectory(prefix="xclass-") as folder, self._placed():
+            predicted = self._predicted(learner, part, Path(folder))
         sent = sum(map(len, predicted.lines.values()))
         self._ended_at = time.monotonic()
         cost = Cost(predicted.counts.examples, time.process_time() - cpu, sent, received, waited)

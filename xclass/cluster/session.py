@@ -15,6 +15,7 @@ Waiting   A worker without a processor is waited for, and a message says what is
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import time
@@ -31,8 +32,9 @@ from ..errors import ClusterError, UsageError, XclassError
 from ..run.report.console import Console
 from .options import Options
 
+NICENESS = "RAY_worker_niceness"  # variable that sets the priority of Ray's workers
+START_POLL = 0.1  # seconds between two questions whether a Ray has started
 NOTICE_SECONDS = 10.0  # time until the user is told what the run waits for
-LOCAL_STORE = 512 << 20  # least bytes of the object store of a Ray on this machine
 
 
 class LostResultError(ClusterError):
@@ -130,8 +132,11 @@ class Session:
             common = {}
         elif address == "local":
             common |= {"num_cpus": self._options.workers, "include_dashboard": False}
+            if NICENESS not in os.environ:  # else Ray's own is 15, and other programs would take the processors
+                common["_system_config"] = {"worker_niceness": 0}
         try:
-            self._ray.init(address=address, **common)
+            with self._slow_start(address):
+                self._ray.init(address=address, **common)
         except Exception as error:  # Ray raises many kinds, a plain one if its services start too slowly
             reason = " ".join(str(error).split())
             if "Version mismatch" in reason:
@@ -145,6 +150,32 @@ class Session:
                 f"--ray {address}: no connection to a Ray cluster ({reason}); start one, `ray start --head`, or leave "
                 "--ray out for a Ray on this machine"
             ) from None
+
+    @contextlib.contextmanager
+    def _slow_start(self, address: str) -> Iterator[None]:
+        """Let a Ray start in the time of --ray_timeout, not in 30 seconds: its question for its node waits for it."""
+        services = self._ray._private.services
+        ask = getattr(services, "get_node", None)
+        if address != "local" or ask is None:  # there is no public way
+            yield
+            return
+        end = time.monotonic() + self._options.ray_timeout
+
+        def get_node(*arguments: Any, **named: Any) -> Any:
+            while True:
+                try:
+                    return ask(*arguments, **named)
+                except RuntimeError as error:  # there is no node yet
+                    if time.monotonic() >= end:
+                        limit = f"{self._options.ray_timeout:g} seconds (--ray_timeout)"
+                        raise TimeoutError(f"it has not started within {limit}: {error}") from None
+                time.sleep(START_POLL)
+
+        services.get_node = get_node
+        try:
+            yield
+        finally:
+            services.get_node = ask
 
     def _check_versions(self) -> None:
         """Raise ClusterError if a node has other versions than this process."""

@@ -28,7 +28,7 @@ from ...text.urls import VirtualFile
 
 LINES, TEXTS, ROWS = "lines", "texts", "rows"  # what the rows of a data set are
 ROWS_AT_ONCE = 4096
-CAUSE = re.compile(r"^[\w.]*(?:Error|Exception): .*$", re.MULTILINE)  # the last line of a traceback
+CAUSE = re.compile(r"^[\w.]*(?:Error|Exception): .*$", re.MULTILINE)  # the last line of each traceback
 
 
 class Block(VirtualFile):
@@ -151,8 +151,9 @@ def _is_json(value: object) -> bool:
 
 
 def _described(error: Exception) -> str:
-    """Return the type and the message of an error; Ray's errors have the traceback of their cause as message."""
+    """Return the type and the message of an error; Ray's errors have the tracebacks of their causes as message."""
     causes = CAUSE.findall(str(error))
+    causes = [cause for cause in causes if not cause.startswith("ray.")] or causes  # errors of Ray wrap the others
     return (causes[-1] if causes else f"{type(error).__name__}: {' '.join(str(error).split())}")[:500]
 
 

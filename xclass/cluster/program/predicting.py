@@ -8,18 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...api import configuration
-from ...api.configuration import Config
-from ...api.learner import Learner
+from ...api.configuration import LearnerUse
 from ...array_types import UInt8s
-from ...errors import XclassError
-from ...kernels import jit
 from ...options.declare import options_of
 from ...reductions.core.probabilities import Options as ListingOptions
-from ...run import learner_use
 from .. import shards
-from ..averaging import as_bytes, from_bytes
-from ..part_learner import place_of, with_place
-from ..predicting_run import predicted_in_order
+from ..averaging import as_bytes
+from ..predicting_run import Predictor, predicted_in_order
 from ..shards import Part, PartReader
 from . import request
 from .request import Request
@@ -32,25 +27,14 @@ class Arrays(NamedTuple):
     notes: tuple[str, ...]  # warnings
 
 
-class ArrayPredictor:
-    """Be the worker that predicts parts.
+class ArrayPredictor(Predictor):
+    """Be the worker that predicts parts into arrays."""
 
-    Parameters
-    ----------
-    number : number of the worker, from 1
-    folder : in which the names of files are, if its node has it
-    config : options of the run
-    """
+    hides_scipy = False  # the program may use it
 
-    def __init__(self, number: int, folder: str, config: Config) -> None:
-        shards.enter(folder)
-        jit.activate(hide_scipy=False)
-        self._number, self._config = number, config
-        self._learner: Learner | None = None
-
-    def ping(self) -> bool:
-        """Return True, which shows that the worker runs."""
-        return True
+    def _use(self) -> LearnerUse:
+        """Return how the learner is used."""
+        return super()._use()._replace(exact_prediction=True)
 
     def predict(self, model: UInt8s, part: Part, k: int | None) -> Arrays:
         """Predict a part.
@@ -66,17 +50,11 @@ class ArrayPredictor:
         DataError
             if the part cannot be read or a line is malformed; the message names the worker.
         """
-        if self._learner is None:
-            use = learner_use.of_run(self._config)._replace(exact_prediction=True)
-            self._learner = Learner.from_config(self._config, use, from_bytes(model))
-            self._learner.reduction.workers = 1
-        learner = self._learner
+        learner = self._opened(model)
         reader = PartReader(part, self._config, learner.names, learner.label_range)
         batches = (batch for batch, _ in reader.after(0))
-        try:
+        with self._placed():
             arrays = (learner._predictions(batches),) if k is None else learner._top(batches, k)
-        except XclassError as error:
-            raise type(error)(*with_place(error.args, place_of(self._number))) from None
         assert reader.reader is not None  # it was iterated
         notes = (*reader.reader.notes, *learner._notes([]), *reader.reader.report())
         return Arrays(arrays, notes)
