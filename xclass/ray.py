@@ -57,7 +57,7 @@ def fit(
         Number of examples that each worker learns between two averages. The default is 10,000 for reductions without
         parts; the others are not averaged by default.
     timeout : float, default 600
-        Seconds to wait for processors of the cluster.
+        Seconds to wait for a Ray on this machine to start, and for processors of the cluster.
     format, label_column
         Format of the files, and column of the label, as in `Learner.learn_file`.
 

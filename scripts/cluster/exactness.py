@@ -4,8 +4,8 @@
 
 DATA_DIR/NAME/train.vw is learned by one process and with each number of workers, and the models and predictions are
 compared. Then it is learned with the last number of workers until in --kills runs a worker chosen at random was killed,
-as by `kill -9`, at a random time. CPU seconds are those of the process that was started and of its workers, without
-Ray's own processes.
+as by `kill -9`, at a random time. CPU seconds are those of the process that was started and of its workers. Those of
+Ray's own processes are shown beside them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> bool:
         equal &= same(one, many)
         print(
             f"  {count} workers: {'equal' if same(one, many) else 'DIFFERENT'}, {many.cpu:.1f} CPU s "
-            f"({many.cpu / one.cpu:.2f} x), {many.seconds:.1f} s; the driver: {many.own_cpu:.1f} CPU s",
+            f"({many.cpu / one.cpu:.2f} x), {many.seconds:.1f} s; the driver: {many.own_cpu:.1f} CPU s; Ray: {many.services_cpu:.1f} CPU s",
             *(f"    {line}" for line in many.messages if line.startswith("worker ")), sep="\n", flush=True,
         )  # fmt: skip
     rng, runs, kills, differ = random.Random(options.seed), 0, 0, 0

@@ -15,6 +15,7 @@ from scripts.lib.processes import TOOLS, BenchError
 
 WORKER = b"ray::Worker"  # the beginning of the command line of a worker in exact mode,
 PART_LEARNER = b"ray::PartLearner"  # and of one in averaging mode
+LOOK_SECONDS = 1.0  # between two readings of the CPU seconds of all processes of a run
 COST = re.compile(
     r"^worker (\d+): examples = (\d+), CPU seconds = ([\d.]+), bytes sent = (\d+), bytes received = (\d+), "
     r"seconds waiting = ([\d.]+)$"
@@ -41,6 +42,7 @@ class Run(NamedTuple):
     own_cpu: float  # seconds of the process that was started, without its workers and Ray's services
     seconds: float  # from start to end
     killed: int  # number of workers that were killed
+    services_cpu: float  # seconds of all other processes that it has started: Ray's services, and workers without work
 
     @property
     def costs(self) -> list[WorkerCost]:
@@ -90,18 +92,25 @@ def learn(
     if "--sync_every" not in words:
         command += ["-p", str(predictions)]
     begin, killed, cpu = time.perf_counter(), 0, 0.0
+    others, looked = {}, begin  # process -> its CPU seconds
     with open(folder / f"{name}.err", "w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         if kill_after is not None:
             killed = _kill_one(process, node or process.pid, kill_after, rng or random.Random(0))
         while process.poll() is None:
             cpu = max(cpu, cpu_of(process.pid))
+            if time.perf_counter() - looked >= LOOK_SECONDS:
+                others |= {pid: cpu_of(pid) for pid in descendants(process.pid)}
+                for pid in workers_of(process.pid):
+                    others[pid] = 0.0  # it counts its CPU seconds itself
+                looked = time.perf_counter()
             time.sleep(0.02)
         errors.seek(0)
         messages = errors.read().splitlines()
     if process.returncode:
         raise BenchError("\n".join([f"{' '.join(command)} ended with status {process.returncode}:", *messages]))
-    return Run(model, predictions, messages, cpu, time.perf_counter() - begin, killed)
+    seconds = time.perf_counter() - begin
+    return Run(model, predictions, messages, cpu, seconds, killed, sum(others.values()))
 
 
 def cpu_of(pid: int) -> float:
@@ -127,8 +136,8 @@ def _kill_one(process: subprocess.Popen[bytes], root: int, kill_after: float, rn
     return 1
 
 
-def workers_of(pid: int) -> list[int]:
-    """Return the process ids of the workers that descend from a process."""
+def descendants(pid: int) -> dict[int, bytes]:
+    """Return the processes that descend from a process, which is not among them, and their command lines."""
     parents, names = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -140,7 +149,12 @@ def workers_of(pid: int) -> list[int]:
     own = {pid}
     while more := {child for child, parent in parents.items() if parent in own} - own:
         own |= more
-    return sorted(child for child in own if names.get(child, b"").startswith((WORKER, PART_LEARNER)))
+    return {child: names[child] for child in own - {pid} if child in names}
+
+
+def workers_of(pid: int) -> list[int]:
+    """Return the process ids of the workers that descend from a process."""
+    return sorted(child for child, name in descendants(pid).items() if name.startswith((WORKER, PART_LEARNER)))
 
 
 def train_file(data_dir: Path, name: str, kind: str = "train") -> Path:

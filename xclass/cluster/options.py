@@ -36,7 +36,7 @@ class Options:
         metavar="N",
     )
     ray_timeout: float = option(
-        "how long to wait for processors of the cluster, in seconds",
+        "how long to wait for a Ray on this machine to start, and for processors of the cluster, in seconds",
         kind=float,
         default=600.0,
         minimum=0.0,
