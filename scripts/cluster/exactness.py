@@ -46,7 +46,8 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> bool:
         equal &= same(one, many)
         print(
             f"  {count} workers: {'equal' if same(one, many) else 'DIFFERENT'}, {many.cpu:.1f} CPU s "
-            f"({many.cpu / one.cpu:.2f} x), {many.seconds:.1f} s; the driver: {many.own_cpu:.1f} CPU s; Ray: {many.services_cpu:.1f} CPU s",
+            f"({many.cpu / one.cpu:.2f} x), {many.seconds:.1f} s; the driver: {many.own_cpu:.1f} CPU s; "
+            f"Ray: {many.services_cpu:.1f} CPU s",
             *(f"    {line}" for line in many.messages if line.startswith("worker ")), sep="\n", flush=True,
         )  # fmt: skip
     rng, runs, kills, differ = random.Random(options.seed), 0, 0, 0

@@ -42,7 +42,7 @@ class Run(NamedTuple):
     own_cpu: float  # seconds of the process that was started, without its workers and Ray's services
     seconds: float  # from start to end
     killed: int  # number of workers that were killed
-    services_cpu: float  # seconds of all other processes that it has started: Ray's services, and workers without work
+    services_cpu: float = 0.0  # seconds of the other processes that it has started: Ray's services, idle workers
 
     @property
     def costs(self) -> list[WorkerCost]:
@@ -92,7 +92,8 @@ def learn(
     if "--sync_every" not in words:
         command += ["-p", str(predictions)]
     begin, killed, cpu = time.perf_counter(), 0, 0.0
-    others, looked = {}, begin  # process -> its CPU seconds
+    looked = begin
+    others: dict[int, float] = {}  # process -> its CPU seconds
     with open(folder / f"{name}.err", "w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         if kill_after is not None:
