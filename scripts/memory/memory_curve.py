@@ -43,6 +43,13 @@ def compile_kernels(folder: Path, options: str) -> None:
     measure([*command, "-d", few, "-t", "-i", "m.model", "-p", "p", "--quiet"], folder)
 
 
+def xclass_tables(printed: str) -> float:
+    """Return the megabytes of the tables of weights and of the index from the lines at the start of a run."""
+    units = {"kB": 2**-10, "MB": 1.0}
+    sizes = re.findall(r"^(?:Weights|Index): .*?([\d,]+) (kB|MB)", printed, re.MULTILINE)
+    return sum(int(number.replace(",", "")) * units[unit] for number, unit in sizes)
+
+
 def measured(folder: Path, method: str, classes: int, words: str, bits: int) -> Point:
     """Train and test once; return error, CPU seconds of training, CPU microseconds per example and megabytes."""
     program, *options = shlex.split(f"{method} {words}".replace("{K}", str(classes)))
@@ -53,13 +60,12 @@ def measured(folder: Path, method: str, classes: int, words: str, bits: int) -> 
     start = measure([*command, "-d", head(folder, WARM_UP_LINES), *learning], folder)
     train = measure([*command, "-d", "train.vw", *learning], folder)
     measure([*command, "-d", "test.vw", "-t", "-i", "m.model", "-p", "p", "--quiet"], folder)
-    size = re.search(r"^memory: (\d+) MB of weights", train.stderr, re.MULTILINE)
     return {
         "error": test_error(folder / "test.vw", folder / "p"),
         "cpu": train.cpu,
         "micros": 1e6 * (train.cpu - start.cpu) / max(1, lines_of(folder) - WARM_UP_LINES),
         "peak": train.memory / 1e6,
-        "table": int(size[1]) if size else VW_WEIGHT * 2**bits / 2**20,
+        "table": xclass_tables(train.stderr) if program == "xclass" else VW_WEIGHT * 2**bits / 2**20,
     }
 
 

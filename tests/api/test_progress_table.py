@@ -27,12 +27,12 @@ def test_values_of_progress_out_of_range_get_a_note():
     assert not progress_table.parse_schedule("2.0").note
 
 
-def test_banner_is_vws(tmp_path):
+def test_vw_banner_is_vws(tmp_path):
     pytest.importorskip("vowpalwabbit")
     (tmp_path / "data").write_text("1 |a x |b y\n")
     options = "-d data --oaa 3 -q ab -q aa --cubic aba --interactions abab -f m -p p -r r -b 20 -l 0.25"
     printed = run_vw(*options.split(), cwd=tmp_path).err.split("\n")
-    assert printed[: printed.index(progress_table.HEADER[0])] == progress_table.banner(
+    assert printed[: printed.index(progress_table.HEADER[0])] == progress_table.vw_banner(
         quadratic=("ab", "aa"),
         cubic=("aba",),
         interactions=("abab",),

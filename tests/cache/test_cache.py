@@ -193,7 +193,7 @@ def test_several_files_and_compressed_ones_are_kept_apart(tmp_path):
     for more in ((), ("-c",), ("-c",)):
         several = learn("-d", "a", "b.gz", *args, *more, cwd=tmp_path)
         assert several.out == both.out
-    assert "using cache_file = a.cache" in several.err
+    assert "Cache: a.cache is read instead of the data" in several.err
     assert "the number of its data files was 2 and is now 1" in learn("a", *args, "-c", cwd=tmp_path).err
 
 
@@ -221,9 +221,9 @@ def blocks_of(content: bytes) -> bytes:
 
 def cache_note(result) -> str:
     """The note about the cache; empty if the cache was used."""
-    if "using cache_file = data.cache\nignoring text input in favor of cache input" in result.err:
+    if "Data: data\nCache: data.cache is read instead of the data\n" in result.err:
         return ""
-    assert "creating cache_file = data.cache\nReading datafile = data" in result.err
+    assert "Data: data\nCache: data.cache is written\n" in result.err
     return next((line for line in result.err.splitlines() if "made again" in line), "silent")
 
 

@@ -98,16 +98,16 @@ def test_other_formats_test_the_models_of_each_other(data):
 
 def test_banner_names_the_format(data):
     done = learn("n.csv", cwd=data)
-    assert "data format: CSV, by the first lines\n" in done.err
-    assert "delimiter: semicolon; label: 'label'; numbers: 'n'; text: 'text'\n" in done.err
+    assert "Data format: CSV, by the first lines\n" in done.err
+    assert "Delimiter: semicolon; label: 'label'; numbers: 'n'; text: 'text'\n" in done.err
     first = (data / "n.csv").read_text().split("\n")[1].split(";")[0]
     assert f"labels are names, the first of them {first!r}" in done.err
     done = learn("p.xmc", "--format", "xmc", cwd=data)
-    assert "data format: extreme classification repository, as --format says\n" in done.err
+    assert "Data format: extreme classification repository, as --format says\n" in done.err
     assert "400 examples, 40 features, 4 labels, numbered from 0\n" in done.err
-    assert "data format" not in learn("p.vw", cwd=data).err
+    assert "Data format" not in learn("p.vw", cwd=data).err
     piped = learn("--oaa", 4, "--learn_names", stdin=(data / "n.ft").read_bytes())
-    assert piped.err.count("data format: lines of fastText") == 1
+    assert piped.err.count("Data format: lines of fastText") == 1
 
 
 def test_a_pipe_is_answered_line_by_line(data):

@@ -390,7 +390,7 @@ def test_results_go_to_stdout_and_messages_to_stderr(place, args):
     assert file.out == ""
     assert len(both.lines) == 40
     assert all(re.fullmatch(r"-?\d+(\.\d{6})?( \w+)?", line) for line in both.lines)
-    for word in ("finished run", "number of examples = 40", "average  since", "Num weight bits = 10"):
+    for word in ("finished run", "number of examples = 40", "average  since", "Weights: 2^10 of "):
         assert word in both.err
     assert rows(both.err) == [1, 2, 4, 8, 16, 32]
 

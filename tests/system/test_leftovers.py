@@ -272,7 +272,7 @@ def test_next_run_on_the_same_model_removes_what_killed_runs_left(place):
 def test_used_cache_removes_what_killed_runs_left_too(place):
     learn(*ARGS, "-c", "--quiet", cwd=place)
     (place / f".data.cache.{DEAD}-01234567.tmp").write_bytes(b"x")
-    assert "using cache_file = data.cache" in learn(*ARGS, "-c", cwd=place).err
+    assert "Cache: data.cache is read" in learn(*ARGS, "-c", cwd=place).err
     assert names(place) == {"data", "data.cache", "m"}
 
 

@@ -73,7 +73,7 @@ def test_a_whole_run_escapes_names_of_files(tmp_path):
     result = learn("-d", data, "--oaa", "3", "-b", 8, "-f", model, "-p", "out\x07", cwd=tmp_path)
     assert {data, model, "out\x07"} <= {path.name for path in tmp_path.iterdir()}
     assert not set("\x1b\x07\u202e") & set(result.err)
-    assert "Reading datafile = data\\x1b[31m\\n.vw" in result.err
+    assert "Data: data\\x1b[31m\\n.vw" in result.err
 
 
 def test_a_malformed_line_is_told_with_the_name_escaped(tmp_path):

@@ -78,7 +78,7 @@ def row(
     )
 
 
-def banner(
+def vw_banner(
     *,
     quadratic: Sequence[str] = (),
     cubic: Sequence[str] = (),
@@ -102,7 +102,7 @@ def banner(
     source: Sequence[str] = (),
     decay: float | None = None,
 ) -> list[str]:
-    """Return the lines that VW prints before the table.
+    """Return the lines that VW prints before the table, for `--vw_exact`.
 
     Parameters
     ----------

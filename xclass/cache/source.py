@@ -223,7 +223,21 @@ class Source:
             lines, self._text.format.about = self._text.format.about, []
         return lines
 
-    def banner(self) -> list[str]:
+    def banner(self, exact: bool) -> list[str]:
+        """Return the lines about the data, its format and the cache; with VW's names if `exact` is set."""
+        if exact:
+            return self._vw_banner()
+        lines = [data_line(self.name if self._files else "standard input", len(self._files))]
+        if self._reused:
+            instead = " instead of the data" if self._text.paths != (None,) else ""
+            return [*(lines if instead else []), f"Cache: {self.path} is read{instead}"]
+        if self.path is not None:
+            lines.append(f"Cache: {self.path} is written")
+        elif self._passes > 1:
+            lines.append("Cache: temporary, for the passes after the first")
+        return [*lines, *self.about()]
+
+    def _vw_banner(self) -> list[str]:
         """Return VW's lines about the cache and the data, and those about its format."""
         if self._reused:
             lines = [f"using cache_file = {self.path}"]
@@ -396,6 +410,12 @@ class Source:
             note = self._text.notes.pop(0)
             self._text_notes.append(note)
             self.notes.append(note)
+
+
+def data_line(name: str, files: int) -> str:
+    """Return the line that names the data at the start of a run: the first of some files and the number of others."""
+    more = files - 1
+    return f"Data: {name}" + (f" and {more} more file{'s' * (more > 1)}" if more > 0 else "")
 
 
 def no_input() -> bool:

@@ -38,10 +38,12 @@ class PartsSource:
         self.read: dict[int, int] = {}
         self.reports: dict[int, tuple[str, ...]] = {}
 
-    def banner(self) -> list[str]:
-        """Return the lines about the data for the start of the run."""
-        files = f" and {self._files - 1} more" if self._files > 1 else ""
-        return ["using no cache", f"Reading datafile = {self.name}{files}"]
+    def banner(self, exact: bool) -> list[str]:
+        """Return the lines about the data for the start of the run; with VW's names if `exact` is set."""
+        more = self._files - 1
+        if exact:
+            return ["using no cache", f"Reading datafile = {self.name}" + (f" and {more} more" if more else "")]
+        return [f"Data: {self.name}" + (f" and {more} more file{'s' * (more > 1)}" if more else "")]
 
     def about(self) -> list[str]:
         """Return no lines about the format, which the workers detect."""

@@ -222,7 +222,7 @@ class NamespaceTransformer:
     active : whether `apply` changes anything
     dropped, interaction_only : bool[256], groups that are dropped, and groups used for interactions only
     patterns : for each group the patterns of its grams, in order
-    banner : VW's lines about dropped namespaces
+    banner, vw_banner : lines about dropped namespaces and n-grams for the start of a run, and VW's lines
     notes : warnings about the arguments
     """
 
@@ -233,21 +233,26 @@ class NamespaceTransformer:
         self.dropped = np.zeros(256, bool)
         self.interaction_only = np.zeros(256, bool)
         self.banner: list[str] = []
+        self.vw_banner: list[str] = []
         for argument in options.ignore:
             self.dropped[list(decode(argument, self.notes))] = True
         if options.ignore:
-            self.banner.append("ignoring namespaces beginning with:" + _group_list(self.dropped))
+            self.vw_banner.append("ignoring namespaces beginning with:" + _group_list(self.dropped))
         for argument in options.ignore_linear:
             self.interaction_only[list(decode(argument, self.notes))] = True
         if options.ignore_linear:
-            self.banner.append(
+            self.banner.append("Namespaces used in interactions only:" + _group_list(self.interaction_only))
+            self.vw_banner.append(
                 "ignoring linear terms for namespaces beginning with:" + _group_list(self.interaction_only)
             )
         if options.keep:  # overrides --ignore, as in VW
             self.dropped[:] = True
             for argument in options.keep:
                 self.dropped[list(decode(argument, self.notes))] = False
-            self.banner.append("using namespaces beginning with:" + _group_list(~self.dropped))
+            self.banner.append("Namespaces used:" + _group_list(~self.dropped))
+            self.vw_banner.append("using namespaces beginning with:" + _group_list(~self.dropped))
+        elif options.ignore:
+            self.banner.append("Namespaces left out:" + _group_list(self.dropped))
         grams, _ = _sizes(options.ngram, "--ngram", "the longest gram", 1, self.notes)
         skips, last_skips = _sizes(options.skips, "--skips", "how many features may be left out", 0, self.notes)
         patterns_of_size: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): []}
@@ -268,6 +273,9 @@ class NamespaceTransformer:
                             f"--ngram {size[0]} with --skips {last_skips or 0} makes grams of more than {MOST_PARTS} "
                             "parts in all; give a smaller --ngram or --skips"
                         )
+        if options.ngram:
+            skipped = f"; skips: {' '.join(options.skips)}" if options.skips else ""
+            self.banner.append(f"N-grams: {' '.join(options.ngram)}{skipped}")
         self.patterns = [patterns_of_size.get(size, []) for size in zip(grams, skips, strict=True)]
         self._make_arrays()
 

@@ -227,7 +227,7 @@ class CsvTable(OtherFormat):
         delimiter_name = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}[self.delimiter]
         label = _shown(self.header[self.label]) if self.label >= 0 else "none"
         self.about.append(
-            f"delimiter: {delimiter_name}; label: {label}; numbers: {self._list(numeric)}; text: {self._list(texts)}"
+            f"Delimiter: {delimiter_name}; label: {label}; numbers: {self._list(numeric)}; text: {self._list(texts)}"
         )
 
     @staticmethod

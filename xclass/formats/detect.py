@@ -131,7 +131,7 @@ def chooser(options: reader.Options) -> Chooser:
         chosen = _new(name, options)
         if name != "vw":
             by = "by the first lines" if options.format == "auto" else "as --format says"
-            chosen.about.insert(0, f"data format: {TITLES[name]}, {by}")
+            chosen.about.insert(0, f"Data format: {TITLES[name]}, {by}")
         return chosen
 
     return choose

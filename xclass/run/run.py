@@ -46,7 +46,7 @@ from .label_notes import LabelNotes
 from .passes import SavePoint
 from .predictions import files as outputs
 from .predictions.writer import Writer
-from .report import console
+from .report import banner, console
 from .report.console import Console
 from .results import options as results
 from .results.recorder import Recorder
@@ -323,10 +323,14 @@ class Run:
         if self.options.quiet:
             return
         features, crosser = self.model.preparation.features, self.model.preparation.crosser
-        lines = console.banner(
-            self.config, self.model.reduction, self.reader.banner(), features.banner, self.reader.name
-        )
-        for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
+        exact = self.options.vw_exact
+        source = self.reader.banner(exact)
+        if exact:
+            lines = banner.as_vw(self.config, self.model.reduction, source, features.vw_banner, self.reader.name)
+        else:
+            lines = banner.plain(self.config, self.model, source, features.banner)
+        notes = [part for note in self.notes for part in banner.broken(note)]
+        for line in [*notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
             self.console.line(line)
         for note in features.notes:
             self.console.warn(note)

@@ -219,7 +219,7 @@ def test_rate_depends_on_loss(options, rate):
 def test_rate_depends_on_tree_and_passes():
     for tree, rate in (("kmeans", 0.25), ("general", 0.35)):
         result = learn("--cpt", 30, "-b", 20, "--cpt_tree", tree, "--passes", 2, stdin=multiclass(16, 10, 50))
-        assert f"learning rate = {rate:g}\n" in result.err.lower(), tree
+        assert f"Learning rate: {rate:g} (AdaGrad)\n" in result.err, tree
 
 
 @pytest.mark.parametrize("options", [{}, {"cpt_tree": "random"}])

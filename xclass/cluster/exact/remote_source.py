@@ -21,8 +21,8 @@ class RemoteSource:
         self._report: list[str] = []
         self._position = 0
 
-    def banner(self) -> list[str]:
-        """Return the lines about the data for the start of the run."""
+    def banner(self, exact: bool) -> list[str]:
+        """Return the lines about the data for the start of the run, with VW's names if the workers use them."""
         return self._facts.banner
 
     def about(self) -> list[str]:

@@ -147,7 +147,11 @@ class Worker:
         self._stops = place.stops
         self._ends: Generator[Any, list[Any], None] | None = None
         source = self._stream.source
-        return self._sleep(pickle.dumps(Facts(source.banner(), source.name, source.size, len(reduction.rounds))))
+        return self._sleep(
+            pickle.dumps(
+                Facts(source.banner(self._config.run.vw_exact), source.name, source.size, len(reduction.rounds))
+            )
+        )
 
     # a step
 

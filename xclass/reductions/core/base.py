@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from ...array_types import AnyArray, Bools, Float64s, Int64s, UInt32s, UInt64s
-from ...binary import finite, gd, tagged_words
+from ...binary import finite, gd, in_words, tagged_words
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
@@ -112,8 +112,16 @@ class Learner(ABC):
         _survey(task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range)
 
     def banner(self) -> list[str]:
-        """Return lines to print before the first batch, such as memory and shape."""
+        """Return lines to print before the first batch, such as shape and memory, in words that need no explanation."""
         return []
+
+    def vw_banner(self) -> list[str]:
+        """Return these lines with VW's names, for `--vw_exact`."""
+        return []
+
+    def learning_lines(self, binary: gd.Options) -> list[str]:
+        """Return the lines about learning rate and loss, for resolved options of the binary learner."""
+        return in_words.learning(binary)
 
     def summary(self) -> list[str]:
         """Return lines to print at the end of the run, after the lines common to all reductions."""

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Float32s, Int, Int64s, UInt64s
-from ...binary import adagrad, finite, gd, loss
+from ...binary import adagrad, finite, gd, in_words, loss
 from ...data.batch import Batch
 from ...errors import UsageError
 from ...kernels import intrinsics
@@ -305,6 +305,20 @@ def guarded(routers: Routers, task: BatchTask) -> Routers:
 def memory(routers: Routers) -> int:
     """Return the number of bytes of the weights."""
     return routers.table.flat.nbytes if routers.vw_layout else routers.weights.flat.nbytes
+
+
+def weights_line(routers: Routers, options: gd.Options) -> str:
+    """Return the line about the weights for the start of a run."""
+    if routers.vw_layout:
+        return in_words.table(options.bits, gd.SLOT_BYTES)
+    return in_words.table(max(4, options.bits), adagrad.SLOT_BYTES)
+
+
+def learning_lines(routers: Routers, options: gd.Options) -> list[str]:
+    """Return the lines about learning rate and loss, see `Learner.learning_lines`."""
+    if routers.vw_layout:
+        return in_words.learning(options)
+    return [f"Learning rate: {options.learning_rate:g} (AdaGrad)", in_words.loss(options)]
 
 
 def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...array_types import AnyArray, Bools, Float64s, Int64s
-from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss, tagged_words
+from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, in_words, loss, tagged_words
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
 from ...kernels.direct import DirectCall
@@ -168,6 +168,7 @@ class ProbabilityTree(
         self.own_trees, self.owns_scorers = self.own_units(spec.part)
         self.is_part = spec.part is not None
         self.predict_only = spec.binary.predict_only_model
+        self._loaded, self._testing = spec.loaded, spec.testing
         bits = self._bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
@@ -834,20 +835,43 @@ class ProbabilityTree(
     def banner(self) -> list[str]:
         """Return the lines about this reduction for the start of a run."""
         o = self.options
-        rule = "" if o.cpt_tree in ("balanced", "random") else f"cpt_alpha = {o.cpt_alpha:g} "
-        if o.cpt_tree != "general":
-            rule = f"cpt_tree = {o.cpt_tree} {rule}"
-        if o.cpt_arity > 2:
-            rule = f"cpt_arity = {o.cpt_arity} {rule}"
-        scorers = f" rerank, candidates = {o.candidates}" if o.rerank else ""
+        lines = [f"Trees: {o.trees}, {o.cpt_arity} branches per node", *self._tree_origin()]
+        if o.rerank:
+            index = f" and {o.index_candidates} from the index" if self.index is not None else ""
+            lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
+        elif o.trees > 1:
+            lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
+        held = [weights.words.word if self.tagged else weights.flat for weights in self._tables]
+        number, used = sum(len(array) for array in held), sum(array.nbytes for array in held)
+        slot_bytes = 4 if self.tagged else adagrad.SLOT_BYTES
+        weights = f"Weights: {4 * number // slot_bytes:,} of {slot_bytes} bytes (-b {self._bits}), "
+        if o.max_doublings and not self._testing:
+            most = weight_bytes(o, self._bits) << o.max_doublings
+            lines.append(f"{weights}{in_words.size(used)}, growing to at most {in_words.size(most)}")
+        else:
+            lines.append(f"{weights}at most {in_words.size(used)}")
         if self.index is not None:
-            scorers += f", index_slots = {o.index_slots}, index_candidates = {o.index_candidates}"
-        used = self.memory
-        memory = f"memory: {used / 2**20:.0f} MB of weights"
-        if o.max_doublings:
-            most = (weight_bytes(o, self._bits) << o.max_doublings) + index_bytes(o)
-            memory += f", more if the data need it, at most {most / 2**20:.0f} MB"
-        return [f"cpt: {rule}trees = {o.trees}{scorers}", memory]
+            memory = in_words.size(index_bytes(o))
+            lines.append(f"Index: {o.index_slots} classes for each of 2^{o.index_bits} features, at most {memory}")
+        return lines
+
+    def _tree_origin(self) -> list[str]:
+        """Return the line about how trees are built, for the banner; none for the default and for a loaded model."""
+        o = self.options
+        if o.cpt_tree in SAMPLED:
+            examples = f"the first {o.tree_sample:,} examples" if o.tree_sample else "all examples"
+            basis = "similar classes" if o.cpt_tree == "kmeans" else "class frequencies"
+            return [f"Tree built from: {basis} in {examples}"] if self.sample is not None else []
+        if o.cpt_tree in GROWN:
+            places = {"balanced": ["Classes placed: by balance alone"], "random": ["Classes placed: at random"]}
+            return places.get(o.cpt_tree, [])
+        return [] if self._loaded else [f"Tree built from: {o.cpt_tree}"]
+
+    def learning_lines(self, binary: gd.Options) -> list[str]:
+        """Return the lines about learning rate and loss, see `Learner.learning_lines`."""
+        scorers = f" for trees, {self.options.rerank_rate:g} for scorers" if self.options.rerank else ""
+        rule = "plain gradient descent" if binary.sgd else "AdaGrad"
+        return [f"Learning rate: {binary.learning_rate:g}{scorers} ({rule})", in_words.loss(binary)]
 
     def arrays(self) -> dict[str, Stored]:
         """Return the arrays that a model file stores."""

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...array_types import UInt32s, UInt64s
-from ...binary import finite, gd, gd_sequential
+from ...binary import finite, gd, gd_sequential, in_words
 from ...data.batch import Batch
 from ...errors import UsageError
 from ...model import stored_arrays
@@ -266,6 +266,11 @@ class Tournament(Learner, TreeViewable, Inspectable, Explains):
     # model
 
     def banner(self) -> list[str]:
+        lost = f"; a class may lose {self.errors}" if self.errors else ""
+        tournament = f"Tournament: {len(self.bracket.sides):,} matches, {in_words.size(self.memory[1])}{lost}"
+        return [tournament, in_words.table(self.learner_options.bits, gd.SLOT_BYTES), *self.crowding]
+
+    def vw_banner(self) -> list[str]:
         return [
             f"memory: {self.memory[0] / 2**20:.0f} MB of weights, {self.memory[1] / 2**20:.0f} MB for "
             f"{len(self.bracket.sides)} matches",

@@ -412,15 +412,26 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
     # model
 
     def banner(self) -> list[str]:
-        lines = [
+        tree = f"Tree: up to {self.most_routers:,} routers; swap resistance {self.options.swap_resistance}"
+        return [tree, tree_routers.weights_line(self.routers, self.learner_options), *self._crowding()]
+
+    def learning_lines(self, binary: gd.Options) -> list[str]:
+        return tree_routers.learning_lines(self.routers, binary)
+
+    def vw_banner(self) -> list[str]:
+        return [
             f"log_multi: max_predictors = {self.most_routers} swap_resistance = {self.options.swap_resistance} "
             f"routers' loss = {self.learner_options.loss_function}",
             f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights",
+            *self._crowding(),
         ]
-        if self.vw_layout:
-            width = int(self.routers.table.width)
-            lines += gd.crowding_warning(self.learner_options.bits, max(1, self.most_routers), width, "vw")
-        return lines
+
+    def _crowding(self) -> list[str]:
+        """Return a warning if VW's layout has too few weights per router, otherwise no line."""
+        if not self.vw_layout:
+            return []
+        width = int(self.routers.table.width)
+        return gd.crowding_warning(self.learner_options.bits, max(1, self.most_routers), width, "vw")
 
     def arrays(self) -> dict[str, Stored]:
         stored = split_tree.arrays(self.tree, self.cells, self.predict_only)

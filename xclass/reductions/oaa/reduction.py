@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...array_types import Float32s, Int64s, UInt32s, UInt64s
-from ...binary import finite, gd, loss, merging
+from ...binary import finite, gd, in_words, loss, merging
 from ...data.batch import Batch
 from ...errors import ModelError, UsageError
 from ...kernels.direct import DirectCall
@@ -439,6 +439,10 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
     # model
 
     def banner(self) -> list[str]:
+        sampled = [f"Negative classes: {self.sampled} learn from each example"] if self.sampled else []
+        return [*sampled, in_words.table(self.learner_options.bits, SLOT_BYTES), *self.crowding]
+
+    def vw_banner(self) -> list[str]:
         return [f"memory: {self.memory / 2**20:.0f} MB of weights", *self.crowding]
 
     def arrays(self) -> dict[str, Stored]:

@@ -439,7 +439,13 @@ class RandomTree(Learner, TreeViewable, Inspectable, Explains):
     # model
 
     def banner(self) -> list[str]:
-        return [f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights"]
+        return [
+            "Tree: balanced, with the classes in random order",
+            tree_routers.weights_line(self.routers, self.learner_options),
+        ]
+
+    def learning_lines(self, binary: gd.Options) -> list[str]:
+        return tree_routers.learning_lines(self.routers, binary)
 
     def arrays(self) -> dict[str, Stored]:
         return tree_routers.arrays(self.routers, self.weights_only)

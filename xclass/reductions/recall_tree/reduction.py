@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...array_types import UInt32s, UInt64s
-from ...binary import finite, gd
+from ...binary import finite, gd, in_words
 from ...data.batch import Batch
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
@@ -382,6 +382,20 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
     # model
 
     def banner(self) -> list[str]:
+        o, nodes = self.settings, len(self.tree.left)
+        lines = [
+            f"Tree: up to {nodes:,} nodes in {self.depth} levels, {self.candidates} candidates each, at most "
+            f"{in_words.size(self.memory[1])}"
+        ]
+        if o.randomized:
+            lines.append("Routing: random while learning, by the scores of the routers")
+        if o.bern != 1:
+            lines.append(f"Recall bound: penalty with weight {o.bern:g}")
+        if not o.path or o.node_only:
+            lines.append(f"Path features: {'the node reached' if o.path else 'none'}")
+        return [*lines, in_words.table(self.learner_options.bits, gd.SLOT_BYTES), *self.crowding]
+
+    def vw_banner(self) -> list[str]:
         o = self.settings
         mode = "randomized" if o.randomized else "deterministic"
         return [

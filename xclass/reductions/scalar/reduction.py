@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, UInt32s, UInt64s
-from ...binary import finite, gd, loss, merging
+from ...binary import finite, gd, in_words, loss, merging
 from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
@@ -182,6 +182,9 @@ class Scalar(Learner, Inspectable, Explains, Mergeable):
     # model
 
     def banner(self) -> list[str]:
+        return [in_words.table(self.options.bits, gd.SLOT_BYTES)]
+
+    def vw_banner(self) -> list[str]:
         return [f"memory: {gd.SLOT_BYTES * (int(self.table.mask) + 1) / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, Stored]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
-from ...binary import feature_scaling, finite
+from ...binary import feature_scaling, finite, gd
 from ...data.batch import Batch
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -452,14 +452,18 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
 
     # model
 
-    def banner(self) -> list[str]:
-        """Return the lines about this reduction for the start of a run."""
-        lines = [f"softmax_tree: zero_loss = {self.options.zero_loss}"]
-        if not self.testing:
-            lines.append(
-                "learns at the end of the data; until then predictions come from the model given by -i, or are 0"
-            )
-        return lines
+    def learning_lines(self, binary: gd.Options) -> list[str]:
+        o = self.options
+        router_loss = {
+            "01": "1 if the leaf is wrong",
+            "beta": f"cross-entropy of the leaf; {o.beta:g} if the leaf lacks the class",
+            "remove": "cross-entropy of the leaf, if it has the class",
+        }[o.zero_loss]
+        return [
+            "Learning: at the end of the data; predictions before are those of -i, or 0",
+            f"Loss of a router: {router_loss}",
+            *([f"Regularization: L1 {binary.l1:g}"] if binary.l1 > 0 else []),
+        ]
 
     def arrays(self) -> dict[str, Stored]:
         """Return the arrays that a model file stores."""

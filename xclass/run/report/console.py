@@ -1,4 +1,4 @@
-"""Write the messages of a run to standard error: banner, rows, warnings, a progress bar and the summary."""
+"""Write the messages of a run to standard error: rows, warnings, a progress bar and the summary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ...api import progress_table
 from ...api.configuration import Config
 from ...api.progress import Progress
 from ...reductions.core.base import Inspectable, Learner
@@ -77,47 +76,6 @@ class Console:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-
-def banner(c: Config, learner: Learner, source: list[str], namespaces: list[str], data: str) -> list[str]:
-    """Return VW's lines before the table.
-
-    Parameters
-    ----------
-    c : options of the run
-    learner : the learner
-    source : lines about cache and data
-    namespaces : lines about ignored namespaces
-    data : name of the data
-    """
-    o = c.run
-    labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
-    output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
-    if learner.lists_scores:
-        output = "SCALARS"
-    return progress_table.banner(
-        quadratic=c.interactions.quadratic,
-        cubic=c.interactions.cubic,
-        interactions=c.interactions.interactions,
-        source=source,
-        decay=c.learner.decay_learning_rate if c.passes.passes > 1 else None,
-        namespaces=namespaces,
-        testing=o.testonly,
-        l1=c.learner.l1,
-        l2=c.learner.l2,
-        model=o.final_regressor,
-        predictions=o.predictions,
-        raw_predictions=o.raw_predictions,
-        learner=learner.banner(),
-        data=data,
-        bits=c.learner.bits,
-        learning_rate=c.learner.learning_rate,
-        initial_t=c.learner.initial_t,
-        power_t=c.learner.power_t,
-        enabled=learner.enabled or c.reduction.enabled,
-        labels=labels,
-        output=output,
-    )
 
 
 def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:

@@ -1,0 +1,50 @@
+"""Describe weight tables and update rules in plain words, for the lines at the start of a run."""
+
+from __future__ import annotations
+
+from .update_rule import Options
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as text, such as `640 kB` or `1,152 MB`."""
+    if number < 1 << 20:
+        return f"{number / 2**10:.0f} kB"
+    return f"{number / 2**20:,.0f} MB"
+
+
+def table(bits: int, slot_bytes: int) -> str:
+    """Return the line about a table of 2**bits weights.
+
+    Parameters
+    ----------
+    bits : log2 of the number of weights
+    slot_bytes : bytes that a weight takes with its sums, which only learning needs
+    """
+    return f"Weights: 2^{bits} of {slot_bytes} bytes (-b {bits}), at most {size(slot_bytes << bits)}"
+
+
+def loss(options: Options) -> str:
+    """Return the line about the loss function."""
+    quantile = f" {options.quantile_tau:g}" if options.loss_function == "quantile" else ""
+    return f"Loss: {options.loss_function}{quantile}"
+
+
+def learning(options: Options) -> list[str]:
+    """Return the lines about learning rate, loss and regularisation of `gd`, for resolved options."""
+    any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
+    rules = {
+        "AdaGrad": options.adaptive,
+        "normalized features": options.normalized,
+        "importance-aware steps": options.invariant,
+    }
+    names = [name for name, chosen in rules.items() if chosen or not any_rule_given]
+    lines = [f"Learning rate: {options.learning_rate:g} ({', '.join(names) or 'plain gradient descent'})"]
+    power, start = options.power_t, options.initial_t
+    if any_rule_given and not options.adaptive:
+        if power != 0:
+            lines.append(f"Decay: the rate falls with t^{-power:g}, where t counts the examples from {start:g}")
+    elif power != 0.5 or start != 0:
+        lines.append(f"Decay: steps fall with G^{-power:g}; G sums squared gradients, from {start:g}")
+    lines.append(loss(options))
+    penalties = [f"{name} {value:g}" for name, value in (("L1", options.l1), ("L2", options.l2)) if value > 0]
+    return [*lines, *([f"Regularization: {', '.join(penalties)}"] if penalties else [])]
