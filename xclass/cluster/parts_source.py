@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..cache.source import data_line
 from ..text.text_format import TextFormat
 
 
@@ -40,10 +41,10 @@ class PartsSource:
 
     def banner(self, exact: bool) -> list[str]:
         """Return the lines about the data for the start of the run; with VW's names if `exact` is set."""
-        more = self._files - 1
-        if exact:
-            return ["using no cache", f"Reading datafile = {self.name}" + (f" and {more} more" if more else "")]
-        return [f"Data: {self.name}" + (f" and {more} more file{'s' * (more > 1)}" if more else "")]
+        if not exact:
+            return [data_line(self.name, self._files)]
+        files = f" and {self._files - 1} more" if self._files > 1 else ""
+        return ["using no cache", f"Reading datafile = {self.name}{files}"]
 
     def about(self) -> list[str]:
         """Return no lines about the format, which the workers detect."""

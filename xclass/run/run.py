@@ -46,7 +46,7 @@ from .label_notes import LabelNotes
 from .passes import SavePoint
 from .predictions import files as outputs
 from .predictions.writer import Writer
-from .report import banner, console
+from .report import banner
 from .report.console import Console
 from .results import options as results
 from .results.recorder import Recorder
