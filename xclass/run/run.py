@@ -329,8 +329,7 @@ class Run:
             lines = banner.as_vw(self.config, self.model.reduction, source, features.vw_banner, self.reader.name)
         else:
             lines = banner.plain(self.config, self.model, source, features.banner)
-        notes = [part for note in self.notes for part in banner.broken(note)]
-        for line in [*notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
+        for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
             self.console.line(line)
         for note in features.notes:
             self.console.warn(note)

@@ -204,7 +204,11 @@ def test_checkpoints_during_the_preview_are_in_order():
     text = multiclass(15, 10, 100)
     learn(*WORDS, "--checkpoint", 30, "-f", "m", "--quiet", stdin=text)
     result = learn(*WORDS, "--checkpoint", 30, "-f", "m", stdin=text)
-    assert [word for word in result.err[result.err.index("Data: ") :].split() if word in ("30", "60", "90")] == ["30", "60", "90"]
+    assert [word for word in result.err[result.err.index("Data: ") :].split() if word in ("30", "60", "90")] == [
+        "30",
+        "60",
+        "90",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Make the lines at the start of a run, before the progress table: in plain words, or with VW's names.
 
-Lines have at most 80 columns, except those with names of files, which are not broken.
+Lines have at most 80 columns, except warnings and those with names of files, which are not broken.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def plain(c: Config, model: Learner, source: Sequence[str], namespaces: Sequence
     files = []
     if o.initial_regressor:
         files.append(f"Model: {o.initial_regressor}, which has learned {_counted(model.examples, 'example')}")
-    files += [part for line in source for part in ([line] if line.startswith(NAMING) else broken(line))]
+    files += [part for line in source for part in ([line] if line.startswith(NAMING) else _broken(line))]
     for words, name in (
         ("Model saved to", o.final_regressor),
         ("Predictions written to", o.predictions),
@@ -54,7 +54,7 @@ def plain(c: Config, model: Learner, source: Sequence[str], namespaces: Sequence
     ):
         if name:
             files.append(f"{words}: {name}")
-    return [*(part for line in lines for part in broken(line)), *files]
+    return [*(part for line in lines for part in _broken(line)), *files]
 
 
 def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: Sequence[str], data: str) -> list[str]:
@@ -136,7 +136,7 @@ def _counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def broken(line: str) -> list[str]:
+def _broken(line: str) -> list[str]:
     """Return a line in pieces of at most 80 columns, of which those after the first are indented."""
     if line.startswith("warning:"):
         return [line]
