@@ -36,12 +36,12 @@ step "Types"
 "$bin/mypy"
 
 step "Tests"
-"$bin/python" -m pytest -n 2
+"$bin/python" -m pytest -n 3
 
 step "Tests with array bounds checked"
-NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m bounds
+NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 3 -m bounds
 
 step "Tests without compiling"
-NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m plain
+NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 3 -m plain
 
 step "All is well"
