@@ -71,8 +71,14 @@ def test_a_worse_run_is_found(folder):
     first, second = [line.split() for line in result.lines[1:3]]
     assert (first[0], first[2], second[0], second[2]) == ("a.json", f"{better:.4f}", "b.json", f"{worse:.4f}")
     assert f"{worse - better:+.4f}" in second
-    assert xclass("compare", "b.json", "a.json", cwd=folder).status == 0
-    assert xclass("compare", "a.json", "a.json", cwd=folder).status == 0
+    points = f"{100 * (worse - better):.2g} points"
+    assert any(
+        line.startswith(f"b.json has {points} more errors than a.json: more than chance") for line in result.lines
+    )
+    swapped = xclass("compare", "b.json", "a.json", cwd=folder)
+    assert swapped.status == 0 and f"a.json has {points} fewer errors than b.json: more than chance" in swapped.out
+    same = xclass("compare", "a.json", "a.json", cwd=folder)
+    assert same.status == 0 and "a.json has the same error as a.json" in same.lines
     assert xclass("compare", "a.json", "b.json", "--tolerance", 1, cwd=folder).status == 0
 
 
@@ -97,6 +103,9 @@ def test_options_that_differ_are_listed(folder):
         learn("d.vw", "-b", 14, "--cpt", K, "-l", rate, "--summary", f"{rate}.json", "--quiet", cwd=folder)
     learn("d.vw", "-b", 14, "--oaa", K, "-l", 0.1, "--summary", "oaa.json", "--quiet", cwd=folder)
     assert "--learning_rate: 0.1, 0.9" in xclass("compare", "0.1.json", "0.9.json", cwd=folder).lines
+    learn("d.vw", "-b", 14, "--cpt", K, "-l", 0.1, "--ngram", 2, "--summary", "pairs.json", cwd=folder)
+    lines = xclass("compare", "0.1.json", "pairs.json", cwd=folder).lines
+    assert "--ngram: none, 2" in lines and not any(line.startswith("--quiet") for line in lines)
     assert "reduction: cpt, oaa" in xclass("compare", "0.1.json", "oaa.json", cwd=folder).lines
 
 

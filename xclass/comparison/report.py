@@ -20,7 +20,7 @@ FIGURES = (  # figure, heading, format
 )
 NOT_COMPARED = {  # options that name files
     "data", "final_regressor", "initial_regressor", "predictions", "raw_predictions", "summary", "curve", "per_class",
-    "errors",
+    "errors", "quiet",
 }  # fmt: skip
 MOST_CLASSES = 10  # classes that are listed
 
@@ -81,15 +81,37 @@ def lines(runs: Sequence[Run], comparisons: Sequence[Comparison], confidence: fl
                 f"{comparison.run.path}: the examples are not those of {runs[0].path}, so both are treated as "
                 "independent samples"
             )
+        if comparison.difference is not None:
+            text.append(_sentence(comparison, runs[0], confidence))
     return text + _options(runs)
+
+
+def _sentence(comparison: Comparison, first: Run, confidence: float) -> str:
+    """Return the sentence that says which run is better, and whether by more than chance."""
+    known = comparison.difference
+    assert known is not None
+    path = comparison.run.path
+    if known.difference == 0:
+        return f"{path} has the same error as {first.path}"
+    better = "more" if known.difference > 0 else "fewer"
+    chance = "more than chance" if known.p < 1 - confidence else "which may be chance"
+    points = f"{100 * abs(known.difference):.2g} points {better} errors"
+    return f"{path} has {points} than {first.path}: {chance} (p = {known.p:.2g})"
 
 
 def _options(runs: Sequence[Run]) -> list[str]:
     """Return lines about the options that all runs have and that differ between them."""
     shared = set.intersection(*(set(run.options) for run in runs)) - NOT_COMPARED
     values = {"reduction": [run.reduction for run in runs]}
-    values.update({f"--{name}": [str(run.options[name]) for run in runs] for name in sorted(shared)})
+    values.update({f"--{name}": [_value(run.options[name]) for run in runs] for name in sorted(shared)})
     return [f"{name}: {', '.join(texts)}" for name, texts in values.items() if len(set(texts)) > 1]
+
+
+def _value(value: object) -> str:
+    """Return the value of an option as it is typed."""
+    if value is None or value == []:
+        return "none"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def class_lines(runs: Sequence[Run], labels: Labels) -> list[str]:

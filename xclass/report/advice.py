@@ -123,8 +123,8 @@ def _close(facts: Failing, setting: Setting) -> Finding | None:
         return None
     return Finding(
         f"In {_of(facts.in_list, facts.errors)} errors the class is among the first {LISTED}.",
-        f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses. Train with further passes (--passes 3) "
-        "or another learning rate (-l).",
+        f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses. Train with further passes "
+        "(--passes 3 --holdout_off) or another learning rate (-l).",
     )
 
 

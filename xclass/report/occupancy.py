@@ -20,6 +20,7 @@ class Table(NamedTuple):
     used: int
     size: int
     lost: int | None  # weights that were evicted or refused because lines were full; None if that cannot happen
+    doublings: int = 0  # how often the table has been doubled
 
     @property
     def share(self) -> float:
@@ -36,6 +37,7 @@ def measure(learner: Learner) -> list[Table]:
                 int(table.words.state[tagged_words.USED]),
                 len(table.words.word),
                 int(table.words.state[tagged_words.EVICTED]) + int(table.words.state[tagged_words.REFUSED]),
+                tagged_words.doublings(table.words),
             )
             for table in learner.word_tables
         ]

@@ -76,6 +76,8 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
             for line in lines:
                 run.console.line(line)
         run.recorder.write(partial(_record, run, error, seconds, lines))
+        for note in run.recorder.notes():
+            run.console.info(note)
     except Exception as caught:  # raised after the model is saved
         write_error = caught
     for line in [*([] if o.vw_exact else run.labels.warnings()), *run.reader.report()]:

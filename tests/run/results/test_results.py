@@ -100,6 +100,9 @@ def test_the_most_surprising_lines_are_kept(folder):
     every = (folder / "all").read_text().splitlines()
     assert (folder / "few").read_text().splitlines() == every[:6]
     assert len(every) > 20
+    said = learn(*words[:-2], "--errors", "few", "--most_errors", 5, cwd=folder).err
+    assert f"few: 5 of {len(every) - 1} wrong lines are written; --most_errors {len(every) - 1} writes all" in said
+    assert "wrong lines are written" not in learn(*words[:-2], "--errors", "all", cwd=folder).err
     unknown = [line.split("\t")[4] == "" for line in every[1:]]
     assert unknown == sorted(unknown)  # labels that occur for the first time come last
     assert sum(unknown) > 0

@@ -147,8 +147,8 @@ def _remedies(contents: Contents, errors: Errors) -> list[str]:
         "class never seen": "Add training examples of the classes that were never seen.",
         "not compared": "Add training examples, first of rare classes. Train with pairs of words as features "
         "(--ngram 2), from which more classes are proposed, or with another --index_candidates.",
-        "close": f"Choose better among the first classes: try further passes (--passes 3) and other learning rates "
-        f"(-l). Where a person chooses, show the first {LISTED}.",
+        "close": f"Choose better among the first classes: try further passes (--passes 3 --holdout_off) and "
+        f"other learning rates (-l). Where a person chooses, show the first {LISTED}.",
         "compared, not close": "Give the lines more features that tell the classes apart: pairs of words (--ngram 2), "
         "parts of words, or other columns of the source.",
         "not close": "Give the lines more features that tell the classes apart, such as pairs of words (--ngram 2).",
@@ -163,10 +163,13 @@ def _remedies(contents: Contents, errors: Errors) -> list[str]:
     result = [text for _, text in remedies]
     full = [table for table in contents.tables if (table.lost or 0) > MOST_LOST * table.used]
     if full:
-        result.append(
-            f"Weights were lost: in {', '.join(table.name for table in full)} more than half as many weights found no "
-            "place as are in use. Train with a larger table (-b)."
+        lost = "; ".join(
+            f"{table.name}: {markup.number(table.lost or 0)} weights found no place, "
+            f"{markup.number(table.used)} are stored"
+            for table in full
         )
+        larger = contents.options["bits"] + max(table.doublings for table in full) + 1
+        result.append(f"The tables were too small ({lost}). Train with larger ones (-b {larger}).")
     return result
 
 

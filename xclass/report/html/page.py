@@ -91,7 +91,7 @@ def _tiles(contents: Contents) -> Html:
     return element(
         "dl",
         *(
-            element("div", element("dt", name), element("dd", value, element("small", note)))
+            element("div", element("dt", name), element("dd", value, " ", element("small", note)))
             for name, value, note in tiles
         ),
         class_="tiles",
@@ -170,6 +170,7 @@ def _tables(contents: Contents) -> Html:
     """Return the section about the occupancy of the weight tables."""
     tables = contents.tables
     lossy = any(one.lost is not None for one in tables)
+    larger = contents.options["bits"] + max(one.doublings for one in tables) + 1
     header = ["table", "in use", "size", "share", *(["found no place"] if lossy else [])]
     rows = [
         [
@@ -181,7 +182,7 @@ def _tables(contents: Contents) -> Html:
     if lossy:
         text = (
             "A weight that finds its line of the table full takes the place of a small one, or is not stored. If many "
-            "weights found no place, train with a larger table (-b)."
+            f"weights found no place, train with larger tables (-b {larger})."
         )
     else:
         text = (
@@ -205,9 +206,9 @@ def _options(contents: Contents) -> Html:
     others: list[list[str]] = []
     for name, value in contents.options.items():
         default = declared[name].default if name in declared else None
-        row = [f"--{name}", _value(value), _value(default)]
+        row = [declared[name].flags[0] if name in declared else f"--{name}", _value(value), _value(default)]
         (others if value == default or value in (None, False, []) else changed).append(row)
-    header = ["option", "value", "general default"]
+    header = ["option", "value", "default of most reductions"]
     files = [
         ["model", contents.request.model],
         ["test data", ", ".join(contents.request.data) or "–"],
@@ -216,7 +217,7 @@ def _options(contents: Contents) -> Html:
         *contents.versions.items(),
     ]
     return markup.joined(
-        markup.table("Options that differ from the general defaults", header, changed, wide=(1,)),
+        markup.table("Options that differ from the defaults of most reductions", header, changed, wide=(1,)),
         markup.details("All other options", markup.table("Other options", header, others)),
         markup.table("Files and versions", ["what", "value"], files, wide=(1,)),
     )

@@ -91,6 +91,11 @@ class Recorder:
             self.curve.end_pass()
         self._begins_pass = True
 
+    def notes(self) -> list[str]:
+        """Return notes about what the files do not contain."""
+        left_out = "" if self.wrong_lines is None else self.wrong_lines.left_out()
+        return [f"{self.options.errors}: {left_out}"] if left_out else []
+
     def write(self, make_record: Callable[[], dict[str, Any]]) -> None:
         """Write the files that are requested.
 

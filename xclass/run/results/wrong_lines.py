@@ -72,6 +72,12 @@ class WrongLines:
             change = heapq.heappush if len(self._kept) < self.most else heapq.heapreplace
             change(self._kept, (*key, columns))
 
+    def left_out(self) -> str:
+        """Return a note about the wrong lines that were not kept, an empty text if all were."""
+        if self._count <= self.most:
+            return ""
+        return f"{self.most} of {self._count} wrong lines are written; --most_errors {self._count} writes all"
+
     def lines(self, name: Callable[[int], str]) -> Iterator[str]:
         """Yield a header and the lines, columns separated by tabs; the text of the line comes last.
 
