@@ -123,7 +123,7 @@ def test_multiclass_is_the_same_named_or_detected(tmp_path, text):
     learn("d.vw", "-b", 16, "-f", "nothing", cwd=tmp_path)
     assert len({(tmp_path / name).read_bytes() for name in ("counted", "unknown", "alone", "nothing")}) == 1
     result = learn("d.vw", "-b", 16, "--multiclass", 12, "--trees", 2, "--candidates", 3, cwd=tmp_path)
-    assert "trees = 2 rerank, candidates = 3" in result.err
+    assert "Trees: 2, " in result.err and "Candidates: 3 per tree" in result.err
 
 
 def test_files_pipes_and_compressed_files_are_told_alike(tmp_path, text):
@@ -179,7 +179,7 @@ def test_options_of_classes_select_multiclass():
     for words in (("--trees", 2), ("--top_k", 2), ("--named_labels", "a,b")):
         text = "a | x\nb | y\n" if words[0] == "--named_labels" else "1 | x\n2 | y\n"
         result = learn("-b", 12, *words, stdin=text)
-        assert "rerank, candidates = 5, index_slots = 16" in result.err
+        assert "Candidates: 5 per tree and 8 from the index; one scorer per class decides" in result.err
 
 
 def test_a_resumed_model_keeps_its_reduction(tmp_path, text):
@@ -188,7 +188,7 @@ def test_a_resumed_model_keeps_its_reduction(tmp_path, text):
             model.learn_many(text)
             model.save(tmp_path / reduction)
     for words in ((), ("--multiclass",)):
-        assert "trees = 4 rerank" in learn("-i", "multiclass", *words, stdin=text, cwd=tmp_path).err
+        assert "Trees: 4, " in learn("-i", "multiclass", *words, stdin=text, cwd=tmp_path).err
     result = run("-i", "recall_tree", "--multiclass", stdin=text, cwd=tmp_path)
     assert result.status == 2
     assert "--multiclass disagrees with recall_tree, which was trained with --recall_tree 12" in result.err

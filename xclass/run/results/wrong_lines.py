@@ -35,7 +35,8 @@ class WrongLines:
         """Forget all lines."""
         # a heap with the first to be dropped on top: (-probability, -number of the line), then the columns
         self._kept: list[tuple[float, int, tuple[str, int, int, float, float, bytes]]] = []
-        self._count = 0
+        self._count = 0  # of lines that were compared with the kept ones
+        self._wrong = 0
 
     def add(self, batch: Batch, examples: Measured, file: str, with_text: bool) -> None:
         """Add the wrong ones among the measured examples of a batch.
@@ -49,6 +50,7 @@ class WrongLines:
         """
         probability = np.where(np.isnan(examples.label_probability), NOT_KNOWN, examples.label_probability)
         wrong = np.flatnonzero(examples.wrong)
+        self._wrong += len(wrong)
         if len(wrong) > self.most:  # of one batch, those with the lowest probabilities are enough
             wrong = np.sort(wrong[np.argsort(probability[wrong], kind="stable")[: self.most]])
         for j in wrong.tolist():
@@ -74,9 +76,9 @@ class WrongLines:
 
     def left_out(self) -> str:
         """Return a note about the wrong lines that were not kept, an empty text if all were."""
-        if self._count <= self.most:
+        if self._wrong <= self.most:
             return ""
-        return f"{self.most} of {self._count} wrong lines are written; --most_errors {self._count} writes all"
+        return f"{self.most} of {self._wrong} wrong lines are written; --most_errors {self._wrong} writes all"
 
     def lines(self, name: Callable[[int], str]) -> Iterator[str]:
         """Yield a header and the lines, columns separated by tabs; the text of the line comes last.
