@@ -154,7 +154,7 @@ class Session:
     @contextlib.contextmanager
     def _slow_start(self, address: str) -> Iterator[None]:
         """Let a Ray start in the time of --ray_timeout, not in 30 seconds: its question for its node waits for it."""
-        services = self._ray._private.services
+        services: Any = getattr(getattr(self._ray, "_private", None), "services", None)
         ask = getattr(services, "get_node", None)
         if address != "local" or ask is None:  # there is no public way
             yield
