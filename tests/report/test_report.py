@@ -20,7 +20,7 @@ import xclass as library
 from xclass.cli import command, report
 from xclass.data import class_names
 from xclass.options.declare import options_of
-from xclass.report import contents, failing, frequencies, outcomes, tree
+from xclass.report import contents, failing, frequencies, occupancy, outcomes, tree
 
 pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed: nothing is drawn")
 
@@ -386,3 +386,8 @@ def test_without_matplotlib_a_message_says_how_to_install_it(files, tmp_path, mo
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     status, message = refusal("-i", files.model, "-o", tmp_path / "r.html")
     assert status == 2 and "pip install 'matplotlib>=3.8'" in message
+
+
+def test_larger_tables_are_larger_than_those_that_have_grown():
+    tables = [occupancy.Table("trees", 1, 2, 0, 1), occupancy.Table("scorers", 1, 2, 0, 3)]
+    assert occupancy.larger_bits(20, tables) == 24

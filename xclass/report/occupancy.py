@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,11 @@ class Table(NamedTuple):
     def share(self) -> float:
         """Return the share in use."""
         return self.used / self.size
+
+
+def larger_bits(bits: int, tables: Sequence[Table]) -> int:
+    """Return the value of -b with which tables are larger than these, which began with `bits` and may have grown."""
+    return bits + max(table.doublings for table in tables) + 1
 
 
 def measure(learner: Learner) -> list[Table]:

@@ -620,13 +620,6 @@ class ProbabilityTree(
         return tables + ([self.scorers.weights] if self.scorers is not None else [])
 
     @property
-    def memory(self) -> int:
-        """Return the bytes of all weight tables as they are now, and of the index."""
-        return sum(weights.flat.nbytes + weights.words.word.nbytes for weights in self._tables) + index_bytes(
-            self.options
-        )
-
-    @property
     def weighs_features(self) -> bool:
         """Return whether features of examples whose values are all 1 are weighted."""
         return self.frequencies is not None and self.frequencies.active

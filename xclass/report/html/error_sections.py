@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from .. import frequencies
+from .. import frequencies, occupancy
 from ..contents import Contents, Errors, FailingClass
 from ..examples import REPEATS, Listed, Reason, Shown
 from ..failing import Failing
@@ -168,7 +168,7 @@ def _remedies(contents: Contents, errors: Errors) -> list[str]:
             f"{markup.number(table.used)} are stored"
             for table in full
         )
-        larger = contents.options["bits"] + max(table.doublings for table in full) + 1
+        larger = occupancy.larger_bits(contents.options["bits"], full)
         result.append(f"The tables were too small ({lost}). Train with larger ones (-b {larger}).")
     return result
 

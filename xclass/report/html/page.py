@@ -9,6 +9,7 @@ import numpy as np
 
 from ...api import configuration
 from ...options.declare import options_of
+from .. import occupancy
 from ..contents import Contents
 from ..outcomes import LISTED
 from . import error_sections, figures, markup, style, tree_drawing
@@ -170,7 +171,6 @@ def _tables(contents: Contents) -> Html:
     """Return the section about the occupancy of the weight tables."""
     tables = contents.tables
     lossy = any(one.lost is not None for one in tables)
-    larger = contents.options["bits"] + max(one.doublings for one in tables) + 1
     header = ["table", "in use", "size", "share", *(["found no place"] if lossy else [])]
     rows = [
         [
@@ -180,6 +180,7 @@ def _tables(contents: Contents) -> Html:
         for one in tables
     ]  # fmt: skip
     if lossy:
+        larger = occupancy.larger_bits(contents.options["bits"], tables)
         text = (
             "A weight that finds its line of the table full takes the place of a small one, or is not stored. If many "
             f"weights found no place, train with larger tables (-b {larger})."
