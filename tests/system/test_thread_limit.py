@@ -59,6 +59,29 @@ def test_items_are_shared_by_as_many_threads_as_allowed(pool, limit):
     assert (together.most, together.calls) == (limit, 6)
 
 
+def test_a_thread_helps_as_soon_as_another_one_has_ended(pool):
+    begun, ended, helped = threading.Event(), threading.Event(), threading.Event()
+    first = threading.Lock()
+
+    def other() -> None:
+        with thread_limit.working():
+            begun.set()
+            assert ended.wait(WAIT)
+
+    def job() -> None:
+        if first.acquire(blocking=False):
+            ended.set()
+            assert helped.wait(WAIT)
+        else:
+            helped.set()
+
+    with thread_limit.limited(2):
+        busy = pool.submit(other)
+        assert begun.wait(WAIT)
+        thread_limit.share(pool, job, [()] * 2)
+        busy.result()
+
+
 def test_all_threads_share_items_without_a_limit(pool):
     together = Gauge(4)
     thread_limit.share(pool, together, [()] * 4)

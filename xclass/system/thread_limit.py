@@ -2,8 +2,8 @@
 
 A limit of N is N permits. A thread holds one while it parses a block, passes a batch through a stage or writes
 predictions, and none while it waits for input or for another thread. The thread that divides its work among others
-takes part in the work itself, and other threads help it as far as there are free permits, so that no thread waits for
-a permit while it holds one.
+takes part in the work itself, and other threads help it as soon as they get a permit. It waits for items that have
+begun, not for these threads, so that no thread waits for a permit while it holds one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -82,38 +82,41 @@ def share(pool: Executor, job: Callable[..., object], items: Iterable[tuple[Any,
         list(pool.map(lambda item: job(*item), items))
         return
     waiting = deque(items)
+    running = 0  # items that have begun and are not complete
+    errors: list[BaseException] = []
+    changed = threading.Condition()  # protects the three above
 
     def work() -> None:
+        nonlocal running
         while True:
-            try:
+            with changed:
+                if not waiting:
+                    return
                 item = waiting.popleft()
-            except IndexError:
-                return
+                running += 1
             try:
                 job(*item)
-            except BaseException:
-                waiting.clear()
-                raise
+            except BaseException as error:
+                with changed:
+                    waiting.clear()
+                    errors.append(error)
+            finally:
+                with changed:
+                    running -= 1
+                    changed.notify_all()
 
     def help_with_work() -> None:
-        _own.held = True
-        try:
+        with working():  # if no permit is free before all items have begun, nothing is left to do
             work()
-        finally:
-            _own.held = False
-            permits.release()
 
-    helpers: list[Future[None]] = []
     with working():
         try:
-            while len(helpers) < len(waiting) - 1 and permits.acquire(blocking=False):
-                try:
-                    helpers.append(pool.submit(help_with_work))
-                except BaseException:
-                    permits.release()
-                    raise
+            for _ in range(min(len(waiting), _most or 1) - 1):
+                pool.submit(help_with_work)
             work()
         finally:
-            wait(helpers)
-    for helper in helpers:
-        helper.result()
+            with changed:
+                waiting.clear()
+                changed.wait_for(lambda: running == 0)
+    if errors:
+        raise errors[0]
