@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from xclass.errors import DataError, UsageError
 from xclass.options import resolve
 from xclass.reductions import presets
 from xclass.run import learner_use
+from xclass.text import urls
 
 
 def config_of(**given):
@@ -106,6 +108,58 @@ def test_files_that_cannot_be_split_are_refused(tmp_path):
     assert shards.first_lines(str(tmp_path / "none.vw")) == b""
     with pytest.raises(DataError, match="there is no such file"):
         lines_of(Part(1, (str(tmp_path / "none.vw"),)))
+
+
+class ServerError(Exception):
+    """An exception of a package for a kind of URLs."""
+
+    def __init__(self, status):
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+class FailingServer(io.BytesIO):
+    """A file system, and its only file, of which the second block cannot be read."""
+
+    def __init__(self, status):
+        super().__init__(b"1 | a\n" * 9)
+        self.status = status
+
+    def open(self, path, mode):
+        if self.status is None:
+            return self
+        try:
+            raise ServerError(self.status)
+        except ServerError as error:
+            raise FileNotFoundError(path) from error  # as fsspec does
+
+    def readinto(self, buffer):
+        if self.tell():
+            raise ServerError("lost")
+        return super().readinto(buffer[:12])
+
+    def info(self, path):
+        return {"size": 54}
+
+    def glob(self, path):
+        raise ServerError(self.status)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (None, r"http://host/x\.vw: the file cannot be read \(ServerError: status lost\)"),
+        (404, r"http://host/x\.vw: there is no such file"),
+        (500, r"http://host/x\.vw: the file cannot be opened \(ServerError: status 500\)"),
+    ],
+)
+def test_failures_of_a_server_are_errors_of_the_data(monkeypatch, status, message):
+    server = FailingServer(status)
+    monkeypatch.setattr(urls, "file_system", lambda url: (server, url))
+    with pytest.raises(DataError, match=message):
+        lines_of(Part(1, ("http://host/x.vw",)))
+    with pytest.raises(DataError, match=r"http://host/\*\.vw: the files cannot be listed \(ServerError: status"):
+        shards.expand(["http://host/*.vw"])
 
 
 def test_urls_are_read_like_files(data):

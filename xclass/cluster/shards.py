@@ -64,8 +64,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
             paths.append(pattern)
             continue
         if is_url:
-            system, path = urls.file_system(pattern)
-            matches = sorted(str(system.unstrip_protocol(match)) for match in system.glob(path))
+            matches = urls.matches(pattern)
         else:
             matches = sorted(glob.glob(pattern, recursive=True))
         if not matches:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ..errors import DataError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
+
+
+NOT_FOUND = 404  # status of a server's answer
 
 
 class VirtualFile(str):
@@ -42,6 +48,18 @@ def file_system(url: str) -> tuple[Any, str]:
     return system, str(path)
 
 
+def matches(pattern: str) -> list[str]:
+    """Return the URLs that match a pattern, in order; raise DataError if they cannot be listed."""
+    system, path = file_system(pattern)
+    try:
+        with _as_os_error():
+            return sorted(str(system.unstrip_protocol(match)) for match in system.glob(path))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DataError(f"{pattern}: the files cannot be listed ({error})") from None
+
+
 def opened(path: str) -> Any:
     """Return an open stream of the bytes of a file or URL; raise OSError if it cannot be opened."""
     if isinstance(path, VirtualFile):
@@ -49,12 +67,8 @@ def opened(path: str) -> Any:
     if not is_url(path):
         return open(path, "rb", buffering=0)
     system, path = file_system(path)
-    try:
-        return system.open(path, "rb")
-    except OSError:
-        raise
-    except Exception as error:  # packages for kinds of URLs have exceptions of their own
-        raise OSError(f"{type(error).__name__}: {error}") from error
+    with _as_os_error():
+        return _UrlFile(system.open(path, "rb"))
 
 
 def size(url: str) -> int | None:
@@ -65,5 +79,58 @@ def size(url: str) -> int | None:
     if isinstance(url, VirtualFile):
         return 0
     system, path = file_system(url)
-    found = system.info(path).get("size")
+    with _as_os_error():
+        found = system.info(path).get("size")
     return None if found is None else int(found)
+
+
+class _UrlFile(io.RawIOBase):
+    """Read an open file of fsspec; what its package raises becomes an OSError."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]  # no other types are passed
+        """Read into `buffer` and return the number of bytes read, 0 at the end of the file."""
+        with _as_os_error():
+            return int(self._file.readinto(buffer))
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a byte."""
+        with _as_os_error():
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        """Return the number of bytes before the next one that is read."""
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Raise the exceptions of packages for kinds of URLs as OSError, and FileNotFoundError only if there is no file."""
+    try:
+        yield
+    except FileNotFoundError as error:  # which fsspec raises for any failure of a server, too
+        cause = error.__cause__
+        if cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == NOT_FOUND:
+            raise
+        raise _described(cause) from error
+    except OSError:
+        raise
+    except Exception as error:
+        raise _described(error) from error
+
+
+def _described(error: BaseException) -> OSError:
+    """Return an exception of another package as an OSError."""
+    return OSError(f"{type(error).__name__}: {' '.join(str(error).split())}")
