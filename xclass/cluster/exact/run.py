@@ -29,6 +29,7 @@ from ...run.run import Run
 from .. import options as cluster_options
 from .. import shards
 from ..costs import cost_line
+from ..part_learner import with_place
 from ..session import Session
 from . import run_state
 from .crew import Crew
@@ -166,7 +167,7 @@ class SpreadRun(Run):
                 yield from self._items(results)
                 first = results[0][0]
                 if first.error is not None:
-                    raise first.error
+                    raise type(first.error)(*with_place(first.error.args, first.where))
                 if first.ended:
                     return
             if self.signals.stopped:
