@@ -84,11 +84,15 @@ def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
     ray = pytest.importorskip("ray", reason="the package ray is not installed")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", lambda **_: None)
-    monkeypatch.setattr(ray, "shutdown", lambda: None)
-    monkeypatch.setattr(sessions.Session, "_check_versions", lambda self: None)
     message = {"lines": ["a node has died"], "pid": "raylet", "is_err": False}
-    with sessions.Session(Options(workers=1), print):
+
+    def tell():
         ray._private.worker.print_to_stdstream(message, ignore_prefix=False)
+
+    monkeypatch.setattr(ray, "shutdown", tell)  # about tasks of workers that were ended
+    monkeypatch.setattr(sessions.Session, "_check_versions", lambda self: None)
+    with sessions.Session(Options(workers=1), print):
+        tell()
     assert capsys.readouterr().out == ""
     ray._private.worker.print_to_stdstream({**message, "lines": ["another node has died"]}, ignore_prefix=False)
     assert "another node has died" in capsys.readouterr().out

@@ -115,8 +115,8 @@ class Session:
         self._actors = []
         if self._owner:
             self._owner = False
+            self._ray.shutdown()  # until then Ray tells about tasks of the workers that were ended
             self._show_messages_of_ray(True)
-            self._ray.shutdown()
 
     def _show_messages_of_ray(self, shown: bool) -> None:
         """Choose whether Ray writes about errors to standard output, where they would be among the predictions."""
