@@ -143,7 +143,25 @@ def test_settings_that_fail_are_left_out(monkeypatch):
 
 
 def test_the_defaults_may_fail(monkeypatch):
-    assert searched(monkeypatch, Computed(distance, failing=[DEFAULT]), most=7)[0] in Line().first()
+    best, _ = searched(monkeypatch, Computed(distance, failing=[DEFAULT]), most=7)
+    assert best in Line().first() and best != DEFAULT
+
+
+def test_settings_may_fail_late(monkeypatch):
+    late = {setting for setting in Line().first() if distance(setting) <= distance(DEFAULT)}
+    for failing in (late, late - {DEFAULT}, {DEFAULT}):
+        evaluator = Computed(distance)
+        known = evaluator.known
+
+        def failed_late(setting, span, failing=failing, known=known):
+            result = known(setting, span)
+            if result is None or setting not in failing or span.size < 0.8 * N:
+                return result
+            return results.failure("it takes too long for --time", 1.0)
+
+        evaluator.known = failed_late
+        best, search = searched(monkeypatch, evaluator, most=7)
+        assert search._ranking() and best in Line().first()
 
 
 def test_no_more_settings_than_allowed_are_tried(monkeypatch):

@@ -229,8 +229,8 @@ class Halving:
         """Compare the best settings with the defaults on further parts of the data, and return the one to use."""
         last = self._span(self._sizes[-1])
         spans = [last]
-        whole = [one for one in self._ranking() if one != default and self._evaluator.known(one, last) is not None]
-        if self._evaluator.known(default, last) is None or not whole:
+        whole = [one for one in self._ranking() if one != default and self._is_usable(one, last)]
+        if not self._is_usable(default, last) or not whole:
             return self._decide_partly(default)
         finalists = whole[:FINALISTS]
         for number in range(1, FOLDS + 1):
@@ -267,13 +267,22 @@ class Halving:
                 kept.append(setting)
         return kept
 
+    def _is_usable(self, setting: Setting, span: Span) -> bool:
+        """Return whether a setting has a result on a span and has not failed."""
+        result = self._evaluator.known(setting, span)
+        return result is not None and not result.failed
+
     def _on(self, setting: Setting, spans: Sequence[Span]) -> Result:
         """Return the result of a setting on several spans, which have to be known."""
         results = [self._evaluator.known(setting, span) for span in spans]
         return joined([result for result in results if result is not None])
 
     def _decide_partly(self, default: Setting) -> Setting:
-        """Return the setting to use if none has learned from all examples: by the largest size that two have."""
+        """Return the setting to use if the defaults, or all others, have not learned from all examples.
+
+        The largest size with a result of the defaults and of another setting decides. Without one the defaults are
+        used, unless they have failed.
+        """
         for size in reversed(self._sizes):
             span = self._span(size)
             found = {one: self._evaluator.known(one, span) for one in self._evaluator.tried}
@@ -282,4 +291,5 @@ class Halving:
                 best = min(usable, key=lambda one: usable[one].loss)
                 lost, error = difference(usable[best], usable[default])
                 return best if lost < -CERTAIN * error else default
-        return default
+        ranked = self._ranking()
+        return ranked[0] if ranked and default not in ranked else default
