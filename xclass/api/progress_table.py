@@ -16,6 +16,8 @@ HEADER = (
     "average  since         example        example        current        current  current",
     "loss     last          counter         weight          label        predict features",
 )
+WIDTH = 86  # columns of a row with the mark of held-out lines
+PADDING = ((18, 2), (31, 2), (46, 1), (61, 1))  # blanks that a narrow table does without: first, number
 
 
 class RowSchedule(NamedTuple):
@@ -65,6 +67,14 @@ def parse_schedule(text: str) -> RowSchedule:
     elif step > 9:
         note = f"-P {text}: a number with a point is a factor; for a row every {step:g} examples leave the point out"
     return RowSchedule(False, step, np.float32(1), note)
+
+
+def narrowed(line: str) -> str:
+    """Return a row or a line of the header for a terminal of 80 columns: with fewer blanks, where there are some."""
+    for at, blanks in reversed(PADDING):
+        if line[at : at + blanks].isspace():
+            line = line[:at] + line[at + blanks :]
+    return line
 
 
 def row(

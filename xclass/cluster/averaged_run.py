@@ -192,7 +192,7 @@ class AveragedRun(Run):
             if one.cursor.ended:
                 self.reader.reports[work.part.number] = one.report
             for row in self.progress.add(one.counts):
-                self.console.line(row)
+                self.console.table_line(row)
         self._count_added(round_.added)
         for note in dict.fromkeys(warnings):
             if note not in self._shown:
@@ -204,7 +204,7 @@ class AveragedRun(Run):
         """Count the examples by which classes were added."""
         for task in tasks:
             for row in self.progress.count(task):
-                self.console.line(row)
+                self.console.table_line(row)
 
     def _end_pass(self) -> bool:
         """End a pass; return whether it was the last one."""

@@ -222,7 +222,7 @@ class PredictingRun(Run):
             for key, lines in one.lines.items():
                 self.writers[key].write_lines(lines)
             for row in self.progress.add(one.counts):
-                self.console.line(row)
+                self.console.table_line(row)
             self.model.reduction.add_tallies(one.tallies)
             self.labels.add(one.labels)
             for note in one.notes:

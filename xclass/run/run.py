@@ -329,8 +329,10 @@ class Run:
             lines = banner.as_vw(self.config, self.model.reduction, source, features.vw_banner, self.reader.name)
         else:
             lines = banner.plain(self.config, self.model, source, features.banner)
-        for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
+        for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines]:
             self.console.line(line)
+        for line in progress_table.HEADER:
+            self.console.table_line(line)
         for note in features.notes:
             self.console.warn(note)
         self.console.start_bar(self.reader.size)
@@ -460,7 +462,7 @@ class Run:
         for note in [*task.notes, *self.skipped_steps.count(task)]:
             self.console.warn(note)
         for row in self.progress.count(task, highest_seen):
-            self.console.line(row)
+            self.console.table_line(row)
         if self.model.progress is not self.progress:  # the learner counts earlier runs, too
             self.model.progress.count(task, highest_seen)
         if self.progress.passes == 0:

@@ -26,6 +26,14 @@ def styled(text: str, style: str, file: TextIO) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if coloured and file.isatty() else text
 
 
+def columns(file: TextIO) -> int:
+    """Return the number of columns of the terminal that a stream goes to, 0 if there is none or it is not known."""
+    try:
+        return os.get_terminal_size(file.fileno()).columns if file.isatty() else 0
+    except OSError:
+        return 0
+
+
 class Output(Protocol):
     """Describe an object that bytes can be written to."""
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import pytest
 from streams import multiclass
 
+from xclass.api import progress_table
 from xclass.run.report import console, progress_bar
 
 MB = 2**20
@@ -109,6 +110,25 @@ def test_only_a_terminal_has_a_bar(monkeypatch, terminal, quiet):
     output.end_bar()
     assert written.getvalue() == ""
     assert terminal.shown() == ""
+
+
+def test_the_table_fits_into_80_columns(monkeypatch, terminal):
+    monkeypatch.setattr(sys, "stderr", terminal.file)
+    row = progress_table.row("0.161621", "0.081299", 8192, 8192.0, "79", "149", 9, " h")
+    long = progress_table.row("0.161621", "0.081299", 123456789012, 123456789012.0, "a" * 14, "b" * 14, 12345678)
+    output = console.Console(quiet=False)
+    for line in (*progress_table.HEADER, row, long):
+        output.table_line(line)
+    *header, shown, wide = terminal.shown().splitlines()
+    assert header == [
+        "average  since       example      example       current       current  current",
+        "loss     last        counter       weight         label       predict features",
+    ]
+    assert len(shown) == 80 and shown.split() == row.split()
+    assert wide.split() == long.split()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    output.table_line(row)
+    assert sys.stderr.getvalue() == f"{row}\n"
 
 
 def test_a_run_in_a_terminal_shows_a_bar_over_all_passes_and_removes_it(tmp_path, terminal):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ...api import progress_table
 from ...api.configuration import Config
 from ...api.progress import Progress
 from ...reductions.core.base import Inspectable, Learner
@@ -36,6 +37,11 @@ class Console:
             self._bar.write(text, file=sys.stderr)
         else:
             print(text, file=sys.stderr)
+
+    def table_line(self, text: str) -> None:
+        """Write a line of the progress table; a terminal that is too narrow for VW's columns gets narrower ones."""
+        is_narrow = 0 < terminal.columns(sys.stderr) < progress_table.WIDTH
+        self.line(progress_table.narrowed(text) if is_narrow else text)
 
     def warn(self, note: str) -> None:
         """Write a warning unless `quiet`."""
