@@ -17,8 +17,8 @@ USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
 INTRO = (
     "Make a model smaller that is only used for prediction. What only learning needs is dropped, weights are stored in "
     "16, 8 or 4 bits, and the weights that matter least are left out. Without --size, --bits and --keep, the new file "
-    "has a quarter of the bytes, or more if less than half of the weights would be kept. With -d, the error is shown "
-    "before and after. The new model cannot learn."
+    "has a quarter of the bytes, or more if less than a quarter of the weights would be kept. With -d, the error is "
+    "shown before and after. The new model cannot learn."
 )
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 

@@ -19,7 +19,7 @@ from . import pruning
 from .pruning import Table
 
 DEFAULT_PART = 4  # without other wishes, the new file has at most this part of the bytes of the old one, unless
-DEFAULT_KEEP = 0.5  # fewer weights than this share would be kept
+DEFAULT_KEEP = 0.25  # fewer weights than this share would be kept
 ENTRY_BYTES = 1000  # most bytes of the entries of a table in the header
 WIDTHS = (16, 8, 4)  # bits of a weight, the best first
 LEAST_SHARE = 2.0**-20
@@ -48,8 +48,8 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
     Parameters
     ----------
     path : the model file
-    size : most bytes of the new file; None for a quarter of the old one, or more if less than half of the weights would
-        be kept, or for no limit if `bits` or `keep` is given
+    size : most bytes of the new file; None for a quarter of the old one, or more if less than a quarter of the
+        weights would be kept, or for no limit if `bits` or `keep` is given
     bits : 4, 8 or 16 bits for each weight; None for the most with which all weights that are kept fit into `size`
     keep : share of the weights that are kept, above 0 and at most 1; None for as many as fit into `size`
 
@@ -120,7 +120,7 @@ def _other_arrays(arrays: Mapping[str, Stored], tables: Sequence[Table]) -> dict
 
 
 def _default(tables: Sequence[Table], room: int) -> Setting:
-    """Return the setting for tables of at most `room` bytes, or the one that keeps half of the weights."""
+    """Return the setting for tables of at most `room` bytes, or the one that keeps a quarter of the weights."""
     least = Setting(WIDTHS[-1], DEFAULT_KEEP)
     return least if _table_bytes(tables, least) > room else _setting(tables, room, None, None, 0)
 
