@@ -11,14 +11,14 @@ from xclass.report.frequencies import Bin
 
 FACTS = Failing(
     label=1, examples=20.0, errors=10.0, answers=20.0, right=10.0, trained=100.0,
-    confused=[(2, 3.0, 0.0), (3, 2.0, 0.0)], wrong_answers=6, in_list=2.0, not_proposed=1.0, features=10.0,
-    sureness=0.4, sample=np.arange(3),
+    confused=[(2, 1.0, 0.0), (3, 1.0, 0.0)], wrong_answers=10, in_list=2.0, not_proposed=1.0, far=None,
+    nothing_seen=0.0, short=3.0, sure=0.0, sample=np.arange(3),
 )  # fmt: skip
 BINS = [
     Bin(1, 1, 50, 50.0, 45.0, 10.0), Bin(3, 4, 50, 50.0, 30.0, 30.0), Bin(5, 8, 5, 5.0, 0.0, 5.0),
     Bin(65, 128, 9, 90.0, 30.0, 80.0), Bin(257, 512, 9, 90.0, 29.0, 80.0),
 ]  # fmt: skip
-SETTING = advice.Setting(BINS, features=10.0, proposes=True, is_online=True, name=lambda label: f"c{label}")
+SETTING = advice.Setting(BINS, features=10.0, is_online=True, name=lambda label: f"c{label}")
 
 
 def reasons(**facts) -> list[str]:
@@ -26,8 +26,29 @@ def reasons(**facts) -> list[str]:
     return [finding.reason for finding in advice.findings(FACTS._replace(**facts), SETTING)]
 
 
-def test_a_class_without_a_pattern_has_spread_errors():
-    assert reasons() == ["Its 10 errors are spread over 6 other classes."]
+SHORT = "In 3 of 10 errors the line has fewer than 70% of the 10.0 features that lines have on average."
+
+
+def test_the_most_frequent_reason_is_told_if_none_applies_to_half_of_the_errors():
+    assert reasons() == [SHORT]
+    assert reasons(not_proposed=4.0) == [
+        "In 4 of 10 errors the class was not compared, because it was not proposed for the line."
+    ]
+    assert reasons(confused=[(2, 3.0, 0.0)]) == [
+        "In 3 of 10 errors the answer is “c2”."
+    ]  # before SHORT, which is as frequent
+
+
+def test_errors_of_which_nothing_is_known_are_spread():
+    unknown = {"in_list": None, "not_proposed": None, "nothing_seen": None, "short": 0.0, "sure": None}
+    assert reasons(**unknown) == ["Its 10 errors are spread over 10 other classes."]
+    assert reasons(**unknown, errors=1.0, wrong_answers=1) == ["Its 1 error is spread over 1 other class."]
+
+
+def test_reasons_are_in_the_order_of_the_errors_they_apply_to():
+    found = advice.findings(FACTS._replace(confused=[(2, 6.0, 1.0)], in_list=9.0, answers=0.0, short=5.0), SETTING)
+    assert [finding.errors for finding in found] == [9.0, 6.0, 5.0, 0.0]
+    assert found[-1].reason == "It was learned from 100 examples, but is never predicted."
 
 
 def test_a_class_that_was_never_seen_has_no_other_reason():
@@ -38,28 +59,35 @@ def test_a_class_that_was_never_seen_has_no_other_reason():
 
 
 def test_more_examples_are_advised_where_classes_with_more_are_better():
-    (found,) = advice.findings(FACTS._replace(trained=1.0), SETTING)
+    found, _ = sorted(
+        advice.findings(FACTS._replace(trained=1.0), SETTING), key=lambda finding: finding.reason[:3] != "It "
+    )
     assert found.reason == "It had 1 training example."
     assert found.advice == "Collect more: classes with 1 examples have an error of 90%, those with 3 to 4 of 60%."
-    assert "training" not in reasons(trained=100.0)[0]  # classes with 400 are no better
-    assert "training" not in reasons(trained=2.0)[0]  # no class with 2 was tested
-    assert "training" not in reasons(trained=None)[0]
+    assert found.errors == 10 * (1 - (30 / 50) / (45 / 50))  # a third of the errors
+    assert reasons(trained=100.0) == [SHORT]  # classes with 400 are no better
+    assert reasons(trained=2.0) == [SHORT]  # no class with 2 was tested
+    assert reasons(trained=None) == [SHORT]
 
 
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"answers": 0.0}, "It was learned from 100 examples, but is never predicted."),
-        ({"confused": [(2, 6.0, 4.0)]}, "6 of 10 errors are “c2”, and 4 the other way round."),
-        ({"confused": [(2, 5.0, 0.0)]}, "5 of 10 errors are “c2”."),
+        ({"confused": [(2, 6.0, 4.0)]}, "In 6 of 10 errors the answer is “c2”, and 4 the other way round."),
+        ({"confused": [(2, 5.0, 0.0)]}, "In 5 of 10 errors the answer is “c2”."),
+        ({"nothing_seen": 5.0}, "In 5 of 10 errors no feature of the line occurred in the training data."),
         ({"not_proposed": 10.0}, "In all 10 errors the class was not compared"),
         ({"in_list": 5.0}, "In 5 of 10 errors the class is among the first 5."),
-        ({"features": 6.9}, "The wrong lines have 6.9 features on average, and all lines 10.0."),
-        ({"sureness": 0.9}, "The wrong answers are sure: their mean probability is 0.90."),
+        ({"far": 7.0}, "In 7 of 10 errors the class was compared, but is not among the first 5."),
+        ({"far": 7.0, "not_proposed": None}, "In 7 of 10 errors the class is not among the first 5."),
+        ({"short": 8.0}, "In 8 of 10 errors the line has fewer than 70% of the 10.0 features"),
+        ({"sure": 9.0}, "In 9 of 10 errors the wrong answer has a probability of 0.7 or more."),
+        ({"sure": 1.0, "errors": 1.0, "short": 0.0}, "In its only error the wrong answer has a probability of 0.7 or"),
     ],
 )
 def test_rules(facts, words):
-    (found,) = reasons(**facts)
+    defaults = {"in_list": 0.0, "not_proposed": 0.0} if facts.get("errors") else {}
+    (found,) = reasons(**defaults, **facts)
     assert found.startswith(words)
 
 
@@ -67,13 +95,8 @@ def test_rules(facts, words):
     "facts",
     [
         {"confused": [(0, 9.0, 0.0)]},  # no answer at all
-        {"confused": [(2, 4.9, 4.0)]},
-        {"not_proposed": 4.0},
-        {"not_proposed": None, "in_list": None, "sureness": None},
-        {"in_list": 4.9},
-        {"features": 7.0},
-        {"sureness": 0.69},
+        {"confused": [(2, 1.0, 4.0)], "short": 0.5, "errors": 4.0, "in_list": 1.5},  # a single error is no confusion
     ],
 )
-def test_rules_do_not_apply_below_their_limits(facts):
-    assert reasons(**facts) == ["Its 10 errors are spread over 6 other classes."]
+def test_what_is_no_confusion(facts):
+    assert not any("the answer is" in reason for reason in reasons(**facts))

@@ -21,6 +21,7 @@ from xclass.cli import command, report
 from xclass.data import class_names
 from xclass.options.declare import options_of
 from xclass.report import contents, failing, frequencies, occupancy, outcomes, tree
+from xclass.report.html import legend
 
 pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed: nothing is drawn")
 
@@ -39,7 +40,7 @@ def files(tmp_path_factory):
 
 def request(files, **more):
     """A request for a report on the test data."""
-    asked = contents.Request(str(files.model), (str(files.test),), (), None, "auto", None, 10, 5)
+    asked = contents.Request(str(files.model), (str(files.test),), (), None, "auto", None, 10, 5, 5)
     return asked._replace(**more)
 
 
@@ -83,25 +84,25 @@ def test_the_errors_are_those_of_the_run(files, collected, tmp_path):
     assert errors.log_loss == pytest.approx(summary["figures"]["log_loss"], rel=1e-5)
     with open(tmp_path / "c.csv", encoding="utf-8") as file:
         rows = {row["class"]: row for row in csv.DictReader(file)}
-    assert sum(one.facts.errors > 0 for one in errors.failing) == len(errors.failing) > 3
-    for one in errors.failing:
+    assert sum(one.facts.errors > 0 for one in errors.by_errors) == len(errors.by_errors) > 3
+    for one in errors.by_errors:
         name = collected.name(one.facts.label)
         row = rows["unknown" if "does not know" in name else name]
         assert one.facts.errors == float(row["errors"]) and one.facts.examples == float(row["weight"])
         assert one.facts.confused[0][1] == float(row["confused"])
         if row["precision"]:
             assert one.facts.right / one.facts.answers == pytest.approx(float(row["precision"]), abs=1e-6)
-    assert [one.facts.errors for one in errors.failing] == sorted(
+    assert [one.facts.errors for one in errors.by_errors] == sorted(
         (float(r["errors"]) for r in rows.values()), reverse=True
-    )[: len(errors.failing)]
+    )[: len(errors.by_errors)]
 
 
 def test_the_counts_in_the_model_are_those_of_the_training_data(files, learner, tested):
     counted = Counter(line.split()[0] for line in files.train.read_text(encoding="utf-8").splitlines())
-    by_model = frequencies.find(learner, [], "auto", None, tested)
-    by_data = frequencies.find(learner, [str(files.train)], "auto", None, tested)
-    by_test = frequencies.find(learner, [], "auto", None, None)
-    assert (by_model.source, by_data.source, by_test.source) == ("model", "training data", "model")
+    by_model = frequencies.of_training(learner, [], "auto", None).classes
+    by_data = frequencies.of_training(learner, [str(files.train)], "auto", None).classes
+    assert (by_model.source, by_data.source) == ("model", "training data")
+    assert frequencies.of_test(tested).examples.sum() == tested.weight.sum()
     for known in (by_model, by_data):
         names = [outcomes.name_of(learner, label) for label in known.label.tolist()]
         assert dict(zip(names, known.examples.tolist(), strict=True)) == counted
@@ -116,6 +117,32 @@ def test_bins_and_causes_divide_the_errors(learner, tested, collected):
     assert [(one.low, one.high) for one in collected.errors.bins] == [(0, 0), (1, 1), (17, 32)]
     assert collected.errors.bins[1].classes == pages.RARE
     assert collected.errors.causes[0].name == "class never seen" and collected.errors.causes[0].errors == 1
+
+
+def test_the_classes_with_the_highest_error_have_enough_examples(tested, collected, learner, files):
+    count, errors = Counter(tested.label.tolist()), Counter(tested.label[tested.wrong].tolist())
+    for least in (1, 5, 9):
+        found = contents.collect(learner, request(files, least=least)).errors.by_rate
+        shares = {label: errors[label] / count[label] for label in errors if count[label] >= least}
+        assert [shares[one.facts.label] for one in found] == sorted(shares.values(), reverse=True)[:10]
+    assert class_names.UNKNOWN in {
+        one.facts.label for one in contents.collect(learner, request(files, least=1)).errors.by_rate
+    }
+    assert found == [] and class_names.UNKNOWN not in {one.facts.label for one in collected.errors.by_rate}
+
+
+def test_features_that_did_not_occur_in_training_are_counted(files, learner, tmp_path):
+    path = tmp_path / "new.vw"
+    path.write_text("class3 | w3_1 never\nclass4 | never ever\nclass5 |\n", encoding="utf-8")
+    for training in ([], [str(files.train)]):
+        is_seen = frequencies.of_training(learner, training, "auto", None).is_seen
+        seen = outcomes.measure(learner, [str(path)], "auto", None, None, is_seen).seen
+        assert seen.tolist() == [1, 0, 0]
+    found = contents.collect(learner, request(files, data=(str(path),), least=1)).errors
+    wrong = {collected.facts.label: collected.facts for collected in found.by_errors}
+    assert sum(facts.nothing_seen for facts in wrong.values()) == next(
+        cause.errors for cause in found.causes if cause.name == "nothing known"
+    )
 
 
 def test_pairs_are_counted_in_both_directions(tested, collected):
@@ -143,7 +170,7 @@ def test_calibration_is_that_of_plain_sums(tested, collected):
 def test_shown_examples_are_the_lines_of_the_data(files, collected, tested):
     lines = files.test.read_text(encoding="utf-8").splitlines()
     errors = collected.errors
-    shown = [*errors.slowest, *errors.uncertain, *(line for one in errors.failing for line in one.lines)]
+    shown = [*errors.slowest, *errors.uncertain, *(line for one in errors.by_errors for line in one.lines)]
     for one in shown:
         path, _, number = one.place.rpartition(":")
         assert path == "test.vw" and lines[int(number) - 1] == one.text
@@ -158,8 +185,8 @@ def test_shown_examples_are_the_lines_of_the_data(files, collected, tested):
 
 
 def test_reasons_sum_to_what_speaks_for_the_answer(collected, learner, files):
-    explained = [one.lines[0] for one in collected.errors.failing if one.lines[0].reasons]
-    assert len(explained) == len(collected.errors.failing)
+    explained = [one.lines[0] for one in collected.errors.by_errors if one.lines[0].reasons]
+    assert len(explained) == len(collected.errors.by_errors)
     for one in explained:
         assert one.reasons[0].name == collected.name(one.answer)
         assert one.reasons[0].instead and all(share > 0 for _, share in one.reasons[0].instead)
@@ -219,6 +246,18 @@ def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(page):
     assert page.headings == SECTIONS
 
 
+def test_the_page_says_what_the_words_in_its_lists_mean(page, collected):
+    shown = [reason for one in collected.errors.by_errors for line in one.lines for reason in line.reasons]
+    names = {name.partition(": ")[0] for reason in shown for name, _ in reason.shares}
+    assert {"scorer", "index"} <= names <= legend.PARTS.keys()
+    for part in names:
+        assert f"{part}: … {legend.PARTS[part]}." in page.text
+    for table in collected.tables:
+        assert any(
+            table.name.startswith(text) and f"{text} {meaning}." in page.text for text, meaning in legend.TABLES.items()
+        )
+
+
 def test_names_and_lines_are_text_and_no_markup(page):
     assert pages.HOSTILE in page.text
     assert "<script>alert(1)</script>" in page.text
@@ -227,8 +266,8 @@ def test_names_and_lines_are_text_and_no_markup(page):
 
 
 def test_the_page_answers_which_classes_fail_why_and_what_helps(page, collected):
-    assert page.text.count(" Try: ") >= len(collected.errors.failing)
-    for one in collected.errors.failing:
+    assert page.text.count(" Try: ") >= len(collected.errors.by_errors)
+    for one in collected.errors.by_errors:
         for finding in one.findings:
             assert finding.reason in page.text
             assert "".join(finding.advice.split()) in "".join(page.text.split())
@@ -348,13 +387,13 @@ def test_data_that_cannot_be_read_twice_are_refused(files, tmp_path, monkeypatch
     assert "this is no file, and the data are read twice; write them to a file first" in message
     shorter = tmp_path / "t.vw"
     shorter.write_bytes(files.test.read_bytes())
-    find = frequencies.find
+    worst = failing.worst
 
     def cut(*args):
         shorter.write_text("class1 | a\n", encoding="utf-8")
-        return find(*args)
+        return worst(*args)
 
-    monkeypatch.setattr(frequencies, "find", cut)
+    monkeypatch.setattr(failing, "worst", cut)
     message = refusal("-i", files.model, "-d", shorter, "-o", tmp_path / "r.html")[1]
     assert "the data have changed while the report was made; make it again" in message
 

@@ -175,6 +175,12 @@ class Scales:
             stored_arrays.check_range(f"scales.{plane}", arrays[f"scales.{plane}"], 0, high[plane])
 
 
+def slots_of(index: UInt32s) -> Int64s:
+    """Return the positions of features (uint32[z]) in the table of scales, int64[z]."""
+    slots: Int64s = (index.astype(np.uint64) * GOLDEN >> SHIFT).astype(np.int64)
+    return slots
+
+
 # -- kernels. `state`, `size`, `seen` and `valued` are the attributes of `Scales`.
 
 

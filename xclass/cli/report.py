@@ -44,8 +44,13 @@ class Options:
     format: str = option("format of the data", default="auto", choices=FORMATS)
     label_column: str | None = option("column of the label in a CSV file", metavar="NAME")
     top: int = option(
-        "number of classes that fail most, and of examples of each kind", kind=int, default=10, minimum=1,
-        maximum=1000, metavar="N",
+        "number of classes with the most errors, of those with the highest error, and of examples of each kind",
+        kind=int, default=10, minimum=1, maximum=1000, metavar="N",
+    )  # fmt: skip
+    min_examples: int = option(
+        "the classes with the highest error have at least N test examples, so that a class with a single example is "
+        "not among them",
+        kind=int, default=5, minimum=1, metavar="N",
     )  # fmt: skip
     tree_levels: int = option(
         "number of levels of the tree", kind=int, default=5, minimum=1, maximum=8, metavar="N"
@@ -86,7 +91,7 @@ def run(words: Sequence[str]) -> int:
 
     request = contents.Request(
         model, options.data, options.train, options.curve, options.format, options.label_column, options.top,
-        options.tree_levels,
+        options.min_examples, options.tree_levels,
     )  # fmt: skip
     for other in contents.files(request):
         if os.path.realpath(other) == os.path.realpath(path):

@@ -1,7 +1,8 @@
 """Say why a class fails and what would help, from the facts about its errors.
 
-The rules compare numbers of examples only, and each sentence contains the numbers that it follows from. A sentence is
-advice to try and to measure: a report cannot know the effect before the model is trained again.
+Each reason is a number of errors that is counted in the test data, so the reasons of a class can be ordered by the
+errors that they apply to; an error may have several. Each sentence contains the numbers that it follows from. Advice
+is worth a try that is measured: a report cannot know the effect before the model is trained again.
 """
 
 from __future__ import annotations
@@ -9,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .failing import Failing
+from .failing import SHORT, SURE, Failing
 from .frequencies import Bin
 from .outcomes import LISTED
 
 FEW_TIMES = 4  # so many times the training examples are compared with
 GAIN = 0.05  # smallest difference in error that is worth more examples
-MOST, OFTEN = 0.5, 0.25  # shares of the errors of a class
-SURE = 0.7  # mean probability of wrong answers from which the labels are doubted
-SHORT = 0.7  # share of the mean number of features below which examples are short
+MOST, OFTEN = 0.5, 2  # share and number of errors from which a reason is listed, or a wrong answer is a reason
 LEAST_TESTED = 20  # examples of a range of frequencies from which its error is reliable
 
 
@@ -26,6 +25,7 @@ class Finding(NamedTuple):
 
     reason: str
     advice: str
+    errors: float  # weight of the errors of the class to which the reason applies
 
 
 class Setting(NamedTuple):
@@ -33,13 +33,15 @@ class Setting(NamedTuple):
 
     bins: Sequence[Bin]  # errors by the number of training examples; empty if that is not known
     features: float  # mean number of features of the test examples
-    proposes: bool  # whether the learner compares only the classes that trees and an index propose
     is_online: bool  # whether the model can continue to learn
     name: Callable[[int], str]  # text of a class
 
 
 def findings(facts: Failing, setting: Setting) -> list[Finding]:
-    """Return the reasons that apply to a class, the most certain one first, at least one.
+    """Return the reasons for the errors of a class, the one that applies to most errors first.
+
+    These are the reasons that apply to at least half of the errors, or else the most frequent one; and what the number
+    of its training examples tells.
 
     Parameters
     ----------
@@ -48,23 +50,23 @@ def findings(facts: Failing, setting: Setting) -> list[Finding]:
     """
     if facts.trained == 0:
         further = " and continue with -i" if setting.is_online else " and train again"
-        return [Finding("The training data have no example of it.", f"Add examples of the class{further}.")]
-    rules = (_few, _never_answered, _confused, _not_proposed, _close, _short, _sure)
-    found = [rule(facts, setting) for rule in rules]
-    result = [finding for finding in found if finding is not None]
-    if not result:
-        result = [
-            Finding(
-                f"Its {_number(facts.errors)} errors are spread over {facts.wrong_answers} other classes.",
-                "Read its wrong lines below: their words may not tell the class. Give the lines more features, or "
-                "train with pairs of words (--ngram 2).",
-            )
+        return [
+            Finding("The training data have no example of it.", f"Add examples of the class{further}.", facts.errors)
         ]
-    return result
+    rules = (_nothing_seen, _not_proposed, _confused, _close, _far, _short, _sure)
+    counted = [finding for rule in rules if (finding := rule(facts, setting)) is not None]
+    result = [finding for finding in counted if finding.errors >= MOST * facts.errors]
+    if not result:
+        result = [max([*counted, _spread(facts)], key=lambda finding: finding.errors)]
+    of_class = [finding for rule in (_few, _never_answered) if (finding := rule(facts, setting)) is not None]
+    return sorted([*result, *of_class], key=lambda finding: -finding.errors)
 
 
 def _few(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the class had few training examples, if classes with more have fewer errors."""
+    """Return the finding that the class had few training examples, if classes with more have fewer errors.
+
+    It applies to the share of the errors by which the error of classes with more examples is smaller.
+    """
     if facts.trained is None:
         return None
     own = _bin_of(setting.bins, facts.trained)
@@ -75,25 +77,51 @@ def _few(facts: Failing, setting: Setting) -> Finding | None:
         f"It had {_number(facts.trained)} training {_plural('example', facts.trained)}.",
         f"Collect more: classes with {own.text} examples have an error of {own.error:.0%}, those with {more.text} of "
         f"{more.error:.0%}.",
+        facts.errors * (1 - more.error / own.error),
     )
 
 
 def _never_answered(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the class is never predicted although it was learned."""
+    """Return the finding that the class is never predicted although it was learned, which explains no error alone."""
     if facts.answers or not facts.trained:
         return None
     return Finding(
         f"It was learned from {_number(facts.trained)} {_plural('example', facts.trained)}, but is never predicted.",
         "Compare its lines with those of the classes it is taken for: the labels may follow different rules.",
+        0.0,
+    )
+
+
+def _nothing_seen(facts: Failing, setting: Setting) -> Finding | None:
+    """Return the finding that no feature of some lines occurred in training."""
+    if not facts.nothing_seen:
+        return None
+    return Finding(
+        f"{_in(facts.nothing_seen, facts.errors)} no feature of the line occurred in the training data.",
+        "Add training examples with such words, or give the lines features that they share with others, such as parts "
+        "of words.",
+        facts.nothing_seen,
+    )
+
+
+def _not_proposed(facts: Failing, setting: Setting) -> Finding | None:
+    """Return the finding that the class was not compared in some errors."""
+    if not facts.not_proposed:
+        return None
+    return Finding(
+        f"{_in(facts.not_proposed, facts.errors)} the class was not compared, because it was not proposed for the "
+        "line.",
+        "Add training examples with such words, or train with pairs of words (--ngram 2).",
+        facts.not_proposed,
     )
 
 
 def _confused(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that one wrong answer prevails."""
+    """Return the finding that one wrong answer occurs several times."""
     if not facts.confused:
         return None
     answer, count, reverse = facts.confused[0]
-    if answer == 0 or count < MOST * facts.errors or count < 2:
+    if answer == 0 or count < OFTEN:
         return None
     both = f", and {_number(reverse)} the other way round" if reverse else ""
     advice = (
@@ -101,50 +129,67 @@ def _confused(facts: Failing, setting: Setting) -> Finding | None:
         if reverse
         else "Compare the lines of both classes: correct labels that are wrong, or add a feature that differs."
     )
-    return Finding(
-        f"{_number(count)} of {_number(facts.errors)} errors are {_quoted(setting.name(answer))}{both}.", advice
-    )
-
-
-def _not_proposed(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the class was often not compared."""
-    if not setting.proposes or facts.not_proposed is None or facts.not_proposed < MOST * facts.errors:
-        return None
-    return Finding(
-        f"In {_of(facts.not_proposed, facts.errors)} errors the class was not compared: neither the trees nor the "
-        "index proposed it, because the words of these lines were rare in it.",
-        "Add training examples with such words, or train with pairs of words (--ngram 2).",
-    )
+    which = f"{_in(count, facts.errors)} the answer is {_quoted(setting.name(answer))}"
+    return Finding(f"{which}{both}.", advice, count)
 
 
 def _close(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the label is often among the first classes."""
-    if facts.in_list is None or facts.in_list < MOST * facts.errors:
+    """Return the finding that the label is among the first classes in some errors."""
+    if not facts.in_list:
         return None
     return Finding(
-        f"In {_of(facts.in_list, facts.errors)} errors the class is among the first {LISTED}.",
+        f"{_in(facts.in_list, facts.errors)} the class is among the first {LISTED}.",
         f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses. Train with further passes "
         "(--passes 3 --holdout_off) or another learning rate (-l).",
+        facts.in_list,
+    )
+
+
+def _far(facts: Failing, setting: Setting) -> Finding | None:
+    """Return the finding that the label was compared, but is not among the first classes in some errors."""
+    if not facts.far:
+        return None
+    compared = "" if facts.not_proposed is None else "was compared, but "
+    return Finding(
+        f"{_in(facts.far, facts.errors)} the class {compared}is not among the first {LISTED}.",
+        "Read its wrong lines below: their words may not tell the class. Give the lines more features, or train with "
+        "pairs of words (--ngram 2).",
+        facts.far,
     )
 
 
 def _short(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the wrong examples have few features."""
-    if facts.features >= SHORT * setting.features:
+    """Return the finding that some wrong examples have few features."""
+    if not facts.short:
         return None
     return Finding(
-        f"The wrong lines have {facts.features:.1f} features on average, and all lines {setting.features:.1f}.",
+        f"{_in(facts.short, facts.errors)} the line has fewer than {SHORT:.0%} of the {setting.features:.1f} features "
+        "that lines have on average.",
         "Give these lines more features, such as parts of words or the source of the text.",
+        facts.short,
     )
 
 
 def _sure(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that wrong answers are sure, so that labels may be wrong."""
-    if facts.sureness is None or facts.sureness < SURE:
+    """Return the finding that some wrong answers are sure, so that labels may be wrong."""
+    if not facts.sure:
         return None
     return Finding(
-        f"The wrong answers are sure: their mean probability is {facts.sureness:.2f}.",
+        f"{_in(facts.sure, facts.errors)} the wrong answer has a probability of {SURE} or more.",
         "Check the labels of the lines below first.",
+        facts.sure,
+    )
+
+
+def _spread(facts: Failing) -> Finding:
+    """Return the finding about a class of whose errors nothing else is known."""
+    verb = "is" if facts.errors == 1 else "are"
+    others = f"{facts.wrong_answers} other {'class' if facts.wrong_answers == 1 else 'classes'}"
+    return Finding(
+        f"Its {_number(facts.errors)} {_plural('error', facts.errors)} {verb} spread over {others}.",
+        "Read its wrong lines below: their words may not tell the class. Give the lines more features, or "
+        "train with pairs of words (--ngram 2).",
+        0.0,
     )
 
 
@@ -156,9 +201,11 @@ def _bin_of(bins: Sequence[Bin], count: float) -> Bin | None:
     return None
 
 
-def _of(part: float, whole: float) -> str:
-    """Return a part of a number of errors as text: `3 of 4`, `all 4`."""
-    return f"all {_number(whole)}" if part == whole else f"{_number(part)} of {_number(whole)}"
+def _in(part: float, whole: float) -> str:
+    """Return a part of the errors as the beginning of a sentence: `In 3 of 4 errors`, `In all 4 errors`."""
+    if part == whole:
+        return "In its only error" if whole == 1 else f"In all {_number(whole)} errors"
+    return f"In {_number(part)} of {_number(whole)} errors"
 
 
 def _number(value: float) -> str:

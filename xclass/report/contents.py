@@ -38,7 +38,8 @@ class Request(NamedTuple):
     curve: str | None  # learning curve of the training run
     format: str
     label_column: str | None
-    top: int  # number of classes, and of examples of each kind
+    top: int  # number of classes in each list, and of examples of each kind
+    least: int  # test examples of a class in the list of the highest errors
     levels: int  # of the tree
 
 
@@ -60,7 +61,8 @@ class Errors(NamedTuple):
     list_error: float | None  # share of the examples whose label is not among the first listed classes
     log_loss: float | None  # of the labels with a probability
     without_probability: int  # labels without a probability, which the log loss leaves out
-    failing: list[FailingClass]
+    by_errors: list[FailingClass]  # with the most errors
+    by_rate: list[FailingClass]  # with the highest error, among those with enough examples
     causes: list[Cause]
     bins: list[Bin]
     source: str  # of the frequencies
@@ -113,9 +115,14 @@ def collect(learner: Learner, request: Request) -> Contents:
         )
     read_curve = None if request.curve is None else curve.read(request.curve)
     tested, notes = None, list[str]()
+    training = frequencies.of_training(learner, request.training, request.format, request.label_column)
+    known = training.classes
     if request.data:
-        tested = outcomes.measure(learner, request.data, request.format, request.label_column, notes)
-    known = frequencies.find(learner, request.training, request.format, request.label_column, tested)
+        tested = outcomes.measure(
+            learner, request.data, request.format, request.label_column, notes, training.is_seen
+        )  # fmt: skip
+        if known is None:
+            known = frequencies.of_test(tested)
 
     def name(label: int) -> str:
         return outcomes.name_of(learner, label)
@@ -150,17 +157,15 @@ def _errors(
 ) -> Errors:
     """Return what the test data have shown."""
     bins = frequencies.bins(tested, known)
-    compared = bool((tested.proposed != NOT_KNOWN).any())
     setting = advice.Setting(
         bins=bins if known.is_training else [],
         features=float(tested.features.mean()),
-        proposes=compared,
         is_online=learner.config.reduction.name != "softmax_tree",
         name=name,
     )
-    worst = failing.worst(tested, known, request.top)
+    worst = failing.worst(tested, known, request.top, request.least)
     slow, uncertain = examples.slowest(tested, request.top), examples.most_uncertain(tested, request.top)
-    of_class = {facts.label: facts.sample[:LINES_OF_CLASS].tolist() for facts in worst}
+    of_class = {facts.label: facts.sample[:LINES_OF_CLASS].tolist() for facts in worst.facts.values()}
     explained = {numbers[0] for numbers in of_class.values() if numbers}
     chosen = {*slow, *uncertain, *(number for numbers in of_class.values() for number in numbers)}
     shown = examples.read(
@@ -173,6 +178,10 @@ def _errors(
     total = float(weight.sum())
     in_list = None if (tested.place == NOT_KNOWN).any() else float(weight[tested.place > 0].sum())
     opened = bool((tested.steps > 1).any())
+    cards = {
+        label: FailingClass(facts, advice.findings(facts, setting), [shown[i] for i in of_class[label]])
+        for label, facts in worst.facts.items()
+    }
     return Errors(
         examples=len(weight),
         weight=total,
@@ -181,10 +190,8 @@ def _errors(
         list_error=None if in_list is None else 1.0 - in_list / total,
         log_loss=log_loss,
         without_probability=int((np.isnan(p) & (weight > 0)).sum()) if log_loss is not None else 0,
-        failing=[
-            FailingClass(facts, advice.findings(facts, setting), [shown[i] for i in of_class[facts.label]])
-            for facts in worst
-        ],
+        by_errors=[cards[label] for label in worst.by_errors],
+        by_rate=[cards[label] for label in worst.by_rate],
         causes=failing.causes(tested, known),
         bins=bins,
         source=known.source,

@@ -1,4 +1,4 @@
-"""Find the classes with the most errors, and collect for each of them the facts that tell why it fails."""
+"""Find the classes with the most errors or the highest error, and collect for each the facts that tell why it fails."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .frequencies import Frequencies
 from .outcomes import NOT_KNOWN, Outcomes
 
 MOST_CONFUSED = 3  # wrong answers that are listed for a class
+SURE = 0.7  # probability of a wrong answer from which the label is doubted
+SHORT = 0.7  # share of the mean number of features below which examples are short
 
 
 class Failing(NamedTuple):
@@ -27,8 +29,10 @@ class Failing(NamedTuple):
     wrong_answers: int  # number of different wrong answers
     in_list: float | None  # errors whose label is among the first listed classes, None if not known
     not_proposed: float | None  # errors whose label was not compared, None if not known
-    features: float  # mean number of features of the errors
-    sureness: float | None  # mean probability of the wrong answers, None if not known
+    far: float | None  # errors whose label is not among the first listed classes although it was compared
+    nothing_seen: float | None  # errors with features of which none occurred in training, None if not known
+    short: float  # errors whose examples have less than SHORT of the mean number of features
+    sure: float | None  # errors whose answer has at least the probability SURE, None if not known
     sample: Int64s  # int64[...], wrong examples by their number, the surest answers first
 
 
@@ -42,37 +46,54 @@ class Pair(NamedTuple):
     reverse: float  # weight of the examples where it is the other way round
 
 
-def worst(tested: Outcomes, known: Frequencies, most: int) -> list[Failing]:
-    """Return the classes with the most errors, the largest error first where numbers are equal.
+class Ranked(NamedTuple):
+    """Hold classes, those that fail most first, and the facts about each."""
+
+    by_errors: list[int]  # the classes with the most errors
+    by_rate: list[int]  # the classes with the highest error among those with enough examples
+    facts: dict[int, Failing]  # of these classes, in this order
+
+
+def worst(tested: Outcomes, known: Frequencies, most: int, least: float) -> Ranked:
+    """Return the classes with the most errors, and those with the highest error.
+
+    Where errors are equal, the class with the higher error comes first, and where its share is equal, the one with
+    more errors.
 
     Parameters
     ----------
     tested : outcomes on the test data
     known : number of examples of each class
-    most : number of classes
+    most : number of classes in each list
+    least : test examples that a class needs for the list by the share of its errors
     """
     labels, place = np.unique(tested.label, return_inverse=True)
     examples = np.bincount(place, tested.weight, len(labels))
     errors = np.bincount(place, tested.weight * tested.wrong, len(labels))
-    order = np.lexsort((labels, examples, -errors))
-    chosen = [j for j in order[:most].tolist() if errors[j] > 0]
-    return [_failing(tested, known, int(labels[j]), place == j) for j in chosen]
+    fails = np.flatnonzero(errors > 0)
+    by_errors = fails[np.lexsort((labels[fails], examples[fails], -errors[fails]))][:most]
+    tried = fails[examples[fails] >= least]
+    by_rate = tried[np.lexsort((labels[tried], -errors[tried], -errors[tried] / examples[tried]))][:most]
+    usual = float(np.average(tested.features, weights=tested.weight))
+    chosen = dict.fromkeys([*by_errors.tolist(), *by_rate.tolist()])
+    facts = {int(labels[j]): _failing(tested, known, int(labels[j]), place == j, usual) for j in chosen}
+    return Ranked(labels[by_errors].tolist(), labels[by_rate].tolist(), facts)
 
 
-def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools) -> Failing:
-    """Return the facts about a class whose test examples are `own` (bool[m])."""
+def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools, usual: float) -> Failing:
+    """Return the facts about a class; `own` (bool[m]) are its examples, `usual` is the mean number of features."""
     wrong = np.flatnonzero(own & tested.wrong)
     weight = tested.weight
     answered = tested.answer == label
-    answers, place = np.unique(tested.answer[wrong], return_inverse=True)
-    counts = np.bincount(place, weight[wrong], len(answers))
+    answers, of_answer = np.unique(tested.answer[wrong], return_inverse=True)
+    counts = np.bincount(of_answer, weight[wrong], len(answers))
     first = np.lexsort((answers, -counts))[:MOST_CONFUSED]
     confused = [
         (int(answers[j]), float(counts[j]), _weight(tested, (tested.label == answers[j]) & answered))
         for j in first.tolist()
     ]
     sure = tested.answer_probability[wrong].astype(np.float64)
-    is_sure = not np.isnan(sure).any() and weight[wrong].sum() > 0
+    place, proposed, seen = tested.place[wrong], tested.proposed[wrong], tested.seen[wrong]
     order = np.lexsort((tested.number[wrong], -np.nan_to_num(sure)))
     return Failing(
         label=label,
@@ -83,10 +104,12 @@ def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools) -> Fa
         trained=float(known.of(np.array([label]))[0]) if known.is_training else None,
         confused=confused,
         wrong_answers=len(answers),
-        in_list=_sum_if_known(tested.place[wrong], tested.place[wrong] > 0, weight[wrong]),
-        not_proposed=_sum_if_known(tested.proposed[wrong], tested.proposed[wrong] == 0, weight[wrong]),
-        features=float(tested.features[wrong].mean()),
-        sureness=float(np.average(sure, weights=weight[wrong])) if is_sure else None,
+        in_list=_sum_if_known(place, place > 0, weight[wrong]),
+        not_proposed=_sum_if_known(proposed, proposed == 0, weight[wrong]),
+        far=_sum_if_known(place, (place == 0) & (proposed != 0), weight[wrong]),
+        nothing_seen=_sum_if_known(seen, seen == 0, weight[wrong]),
+        short=float(weight[wrong][tested.features[wrong] < SHORT * usual].sum()),
+        sure=None if np.isnan(sure).any() else float(weight[wrong][sure >= SURE].sum()),
         sample=tested.number[wrong[order]],
     )
 
@@ -137,6 +160,7 @@ def causes(tested: Outcomes, known: Frequencies) -> list[Cause]:
     if known.is_training:
         never |= known.of(tested.label) == 0
     take(never, "class never seen", "The training data have no example of the class, so it cannot be predicted.")
+    take(tested.seen == 0, "nothing known", "No feature of the line occurred in the training data.")
     take(
         tested.proposed == 0,
         "not compared",

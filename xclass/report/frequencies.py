@@ -1,4 +1,7 @@
-"""Find out how many training examples each class had: from the training data, from the model, or from the test data."""
+"""Find out how many training examples each class had, and which features occurred: from the training data or the model.
+
+Without either, classes are counted in the test data.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..api.learner import Learner
-from ..array_types import Float64s, Int64s
+from ..array_types import Float64s, Int64s, UInt32s
 from ..data import class_names
-from ..reductions.core.class_counts import CountsClasses
+from ..reductions.core.training_counts import CountsTraining
 from . import outcomes
-from .outcomes import Outcomes
+from .outcomes import Outcomes, Seen
 
 TRAINING, MODEL, TEST = "training data", "model", "test data"
+MOST_WAITING = 1 << 20  # features of batches that are collected before they are sorted
 
 
 class Frequencies(NamedTuple):
@@ -38,35 +42,58 @@ class Frequencies(NamedTuple):
         return np.where(self.label[at] == label, self.examples[at], 0.0)
 
 
-def find(
-    learner: Learner, training: Sequence[str], format: str, column: str | None, tested: Outcomes | None
-) -> Frequencies | None:
-    """Return the frequencies from the best source that there is, None if there is none.
+class Training(NamedTuple):
+    """Hold what is known about the training data."""
+
+    classes: Frequencies | None  # None if not known
+    is_seen: Seen | None  # returns whether features occurred; None if not known
+
+
+def of_training(learner: Learner, training: Sequence[str], format: str, column: str | None) -> Training:
+    """Return what the training data tell, or the model without them.
 
     Parameters
     ----------
     learner : the model
     training : files of training data, none if they are not given
     format, column : of the files, see `outcomes.batches`
-    tested : outcomes on the test data, None without test data
     """
     if training:
-        counts: Counter[int] = Counter()
-        for _, batch in outcomes.batches(learner, training, format, column):
-            labelled = ~np.isnan(batch.label)
-            labels, place = np.unique(batch.label[labelled].astype(np.int64), return_inverse=True)
-            weights = np.bincount(place, batch.weight[labelled].astype(np.float64), len(labels))
-            counts.update(dict(zip(labels.tolist(), weights.tolist(), strict=True)))
-        counts.pop(class_names.UNKNOWN, None)
-        return _ascending(np.array([*counts], np.int64), np.array([*counts.values()], np.float64), TRAINING)
-    if isinstance(learner.reduction, CountsClasses):
-        known = learner.reduction.class_counts()
-        if known is not None:
-            return _ascending(*known, MODEL)
-    if tested is None:
-        return None
+        return _counted(learner, training, format, column)
+    if not isinstance(learner.reduction, CountsTraining):
+        return Training(None, None)
+    counts, by_model = learner.reduction.class_counts(), learner.reduction.feature_counts
+    return Training(
+        None if counts is None else _ascending(*counts, MODEL),
+        None if by_model(np.empty(0, np.uint32)) is None else lambda index: np.asarray(by_model(index)) > 0,
+    )
+
+
+def of_test(tested: Outcomes) -> Frequencies:
+    """Return the number of test examples of each class."""
     labels, place = np.unique(tested.label, return_inverse=True)
     return Frequencies(labels, np.bincount(place, tested.weight, len(labels)).astype(np.float64), TEST)
+
+
+def _counted(learner: Learner, training: Sequence[str], format: str, column: str | None) -> Training:
+    """Count the classes in training data, and collect their features."""
+    counts: Counter[int] = Counter()
+    features, new, waiting = np.empty(0, np.uint32), list[UInt32s](), 0
+    for _, batch in outcomes.batches(learner, training, format, column):
+        for task in learner.tasks(batch, False, learner.clock):
+            own = task.batch
+            labelled = ~np.isnan(own.label)
+            labels, place = np.unique(own.label[labelled].astype(np.int64), return_inverse=True)
+            weights = np.bincount(place, own.weight[labelled].astype(np.float64), len(labels))
+            counts.update(dict(zip(labels.tolist(), weights.tolist(), strict=True)))
+            new.append(np.unique(own.index[: int(own.start[-1])]))
+            waiting += len(new[-1])
+            if waiting > max(MOST_WAITING, len(features)):
+                features, new, waiting = np.unique(np.concatenate([features, *new])), [], 0
+    features = np.unique(np.concatenate([features, *new]))
+    counts.pop(class_names.UNKNOWN, None)
+    found = _ascending(np.array([*counts], np.int64), np.array([*counts.values()], np.float64), TRAINING)
+    return Training(found, lambda index: np.isin(index, features))
 
 
 def _ascending(label: Int64s, count: Float64s, source: str) -> Frequencies:

@@ -7,16 +7,16 @@ Names     m labelled examples | place of a label among the listed classes, 1 for
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..api import configuration, files
 from ..api.learner import Learner
-from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s
+from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
 from ..data import class_names
-from ..data.batch import Batch
+from ..data.batch import CONSTANT, Batch
 from ..errors import DataError
 from ..formats import detect
 from ..reductions.core.contract import BatchTask
@@ -25,7 +25,9 @@ from ..reductions.core.spec import Wanted
 from ..text.reader import Reader
 
 LISTED = 5  # classes that are listed for each example
-NOT_KNOWN = -1  # in `Outcomes.place` and `Outcomes.proposed`
+NOT_KNOWN = -1  # in `Outcomes.place`, `Outcomes.proposed` and `Outcomes.seen`
+
+Seen = Callable[[UInt32s], Bools]  # from features to whether each of them occurred in training
 
 
 class Outcomes(NamedTuple):
@@ -40,6 +42,7 @@ class Outcomes(NamedTuple):
     place: Int32s  # int32[m], place of the label among the first LISTED classes, 0 if it is not there, or NOT_KNOWN
     proposed: Int32s  # int32[m], whether the label was among the classes that were compared, or NOT_KNOWN
     features: Int32s  # int32[m], number of features, generated ones and the constant included
+    seen: Int32s  # int32[m], number of features that occurred in training, without the constant, or NOT_KNOWN
     steps: Int64s  # int64[m], nodes opened in trees and classes scored, at least 1
 
     @property
@@ -107,14 +110,16 @@ def predicted(learner: Learner, batch: Batch) -> Iterator[BatchTask]:
 
 
 def measure(
-    learner: Learner, paths: Sequence[str], format: str, column: str | None, notes: list[str] | None = None
-) -> Outcomes:
+    learner: Learner, paths: Sequence[str], format: str, column: str | None, notes: list[str] | None = None,
+    is_seen: Seen | None = None,
+) -> Outcomes:  # fmt: skip
     """Predict files of examples and return the outcomes of those with labels.
 
     Parameters
     ----------
     learner : the model; it does not change
     paths, format, column, notes : see `batches`
+    is_seen : returns whether features occurred in training; None if that is not known
 
     Raises
     ------
@@ -130,7 +135,7 @@ def measure(
         for task in predicted(learner, batch):
             if notes is not None:
                 notes += task.notes
-            parts.append(_outcomes(task, seen))
+            parts.append(_outcomes(task, seen, is_seen))
             seen += task.batch.n
     joined = Outcomes(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
     if joined is None or not len(joined.label) or not joined.weight.sum() > 0:
@@ -141,8 +146,8 @@ def measure(
     return joined
 
 
-def _outcomes(task: BatchTask, seen: int) -> Outcomes:
-    """Return the outcomes of a task that comes after `seen` examples."""
+def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
+    """Return the outcomes of a task; `before` is the number of examples before it, `is_seen` see `measure`."""
     batch = task.batch
     row = np.flatnonzero(~np.isnan(batch.label))
     label = batch.label[row].astype(np.int64)
@@ -157,7 +162,7 @@ def _outcomes(task: BatchTask, seen: int) -> Outcomes:
         steps += np.count_nonzero(candidates > 0, axis=1)
         proposed = (candidates == label[:, None]).any(axis=1).astype(np.int32)
     return Outcomes(
-        row + seen,
+        row + before,
         label,
         task.prediction[row].astype(np.int64),
         batch.weight[row].astype(np.float64),
@@ -166,8 +171,19 @@ def _outcomes(task: BatchTask, seen: int) -> Outcomes:
         _places(task, row, label),
         proposed,
         np.diff(batch.start)[row].astype(np.int32),
+        _features_seen(batch, row, is_seen),
         np.maximum(steps, 1),
     )
+
+
+def _features_seen(batch: Batch, row: Int64s, is_seen: Seen | None) -> Int32s:
+    """Return the number of features of each example that occurred in training, see `Outcomes.seen`."""
+    if is_seen is None:
+        return np.full(len(row), NOT_KNOWN, np.int32)
+    before = np.zeros(int(batch.start[-1]) + 1, np.int32)
+    end = int(batch.start[-1])
+    np.cumsum(is_seen(batch.index[:end]) & (batch.index[:end] != CONSTANT), out=before[1:])
+    return before[batch.start[row + 1]] - before[batch.start[row]]
 
 
 def _places(task: BatchTask, row: Int64s, label: Int64s) -> Int32s:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import AnyArray, Bools, Float64s, Int64s
+from ...array_types import AnyArray, Bools, Float64s, Int64s, UInt32s
 from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, in_words, loss, tagged_words
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
@@ -56,11 +56,11 @@ from ..core.base import (
     WordTable,
 )
 from ..core.calibration import Report
-from ..core.class_counts import CountsClasses
 from ..core.contract import BatchTask, empty_task
 from ..core.merging import Mergeable, Sources
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
+from ..core.training_counts import CountsTraining
 from ..core.tree_view import TreeNode
 from . import (
     binary_nodes,
@@ -137,7 +137,7 @@ class _Plan(NamedTuple):
 
 
 class ProbabilityTree(
-    Learner, Previews, TreeViewable, ExplainsProposals, Explains, HasWords, CountsClasses, Mergeable, TreesInParts
+    Learner, Previews, TreeViewable, ExplainsProposals, Explains, HasWords, CountsTraining, Mergeable, TreesInParts
 ):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
@@ -636,6 +636,10 @@ class ProbabilityTree(
         index = self.index.index
         size = int(index.size[0])
         return index.label[:size], index.weight[:size]
+
+    def feature_counts(self, index: UInt32s) -> Float64s | None:
+        """Return the weight of the learned examples with each feature, or None if features are not counted."""
+        return None if self.frequencies is None else self.frequencies.count[feature_scaling.slots_of(index)]
 
     def can_learn(self, label: Int64s) -> Bools:
         """Return whether every tree has a leaf of each label."""

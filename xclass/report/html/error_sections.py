@@ -3,122 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .. import frequencies, occupancy
-from ..contents import Contents, Errors, FailingClass
-from ..examples import REPEATS, Listed, Reason, Shown
-from ..failing import Failing
+from ..contents import Contents, Errors
+from ..examples import REPEATS, Shown
 from ..outcomes import LISTED
-from . import figures, markup
-from .markup import Html, element, escaped
+from . import failing_section, figures, markup
+from .markup import Html, element
 
-Name = Callable[[int], str]
 MOST_LOST = 0.5  # weights that found no place, as a share of those in use, above which a larger table is advised
 SHORT_PLACE = 24  # characters that need no second line
 WEIGHT_NOTE = "Numbers of examples are sums of their weights."
-
-
-def failing(contents: Contents, errors: Errors) -> Html:
-    """Return the section about the classes with the most errors."""
-    name, worst = contents.name, errors.failing
-    if not worst:
-        return element("p", "No test example was predicted wrongly.")
-    share = sum(one.facts.errors for one in worst) / (errors.error * errors.weight)
-    intro = element(
-        "p",
-        f"These {len(worst)} classes have the most errors, together {markup.percent(share)} of all errors. Below the "
-        "table, each has its reasons, what to try, and wrong lines. Advice is worth a try, not a promise: train again "
-        "and compare the two models by ",
-        element("code", "xclass compare"),
-        ".",
-    )
-    header = ["class", "errors", "test examples", "error", "training examples", "most often taken for", "first reason"]
-    rows = [
-        [
-            element("a", name(one.facts.label), href=f"#class-{at}"),
-            markup.number(one.facts.errors),
-            markup.number(one.facts.examples),
-            markup.bar(one.facts.errors / one.facts.examples),
-            markup.number(one.facts.trained),
-            _taken_for(one.facts, name),
-            one.findings[0].reason,
-        ]
-        for at, one in enumerate(worst, 1)
-    ]
-    table = markup.table("Classes with the most errors", header, rows, numbers=(1, 2, 4), wide=(6,))
-    return markup.joined(intro, table, *(_class(one, at, name) for at, one in enumerate(worst, 1)))
-
-
-def _taken_for(facts: Failing, name: Name) -> str:
-    """Return the wrong answers of a class with their numbers."""
-    return ", ".join(f"{name(answer)} ({markup.number(count)})" for answer, count, _ in facts.confused)
-
-
-def _class(one: FailingClass, at: int, name: Name) -> Html:
-    """Return the card of a class: reasons, advice and wrong lines."""
-    facts = one.facts
-    precision = facts.right / facts.answers if facts.answers else None
-    parts = [
-        f"{markup.number(facts.errors)} of {markup.number(facts.examples)} test examples are wrong",
-        f"precision {markup.percent(precision)}" if precision is not None else "never predicted",
-    ]
-    if facts.trained is not None:
-        parts.append(f"{markup.number(facts.trained)} training examples")
-    findings = [
-        element("li", finding.reason, " ", element("b", "Try: "), markup.with_options(finding.advice))
-        for finding in one.findings
-    ]  # fmt: skip
-    if one.lines and one.lines[0].reasons:
-        findings.append(_surest(one.lines[0], facts, name))
-    lines = [_line(shown, name) for shown in one.lines]
-    return element(
-        "section",
-        element("h3", f"Class {name(facts.label)}"),
-        element("p", "; ".join(parts) + ".", class_="note"),
-        element("ul", *findings, class_="findings"),
-        markup.details(f"Wrong lines of class {name(facts.label)}, the surest answers first", *lines),
-        class_="class",
-        id=f"class-{at}",
-    )
-
-
-def _surest(shown: Shown, facts: Failing, name: Name) -> Html:
-    """Return the list item about what has decided in the first wrong line."""
-    answer = shown.reasons[0]
-    other = "" if len(shown.reasons) < 2 or shown.reasons[1].score is None else f" rather than {name(facts.label)}"
-    shares = ", ".join(f"{feature} {share:+.2f}" for feature, share in answer.instead)
-    sure = (
-        ""
-        if math.isnan(shown.answer_probability)
-        else f" with probability {markup.probability(shown.answer_probability)}"
-    )
-    text = f"In {shown.place} the answer is {name(shown.answer)}{sure}"
-    return element("li", f"{text}. For it{other} speak: {shares}." if shares else f"{text}.")
-
-
-def _line(shown: Shown, name: Name) -> Html:
-    """Return a wrong line with its most probable classes, and the reasons if they are known."""
-    listed = _listed(shown.listed, name)
-    return markup.joined(
-        element("p", f"{shown.place}, answer {name(shown.answer)}" + (f"; most probable: {listed}" if listed else "")),
-        element("code", shown.text, class_="line"),
-        *(element("p", reason) for reason in map(_reason, shown.reasons)),
-    )
-
-
-def _listed(listed: Sequence[Listed], name: Name) -> str:
-    """Return classes with their probabilities."""
-    return ", ".join(f"{name(one.label)} ({markup.probability(one.probability)})" for one in listed)
-
-
-def _reason(reason: Reason) -> Html:
-    """Return what the score of a class is the sum of."""
-    if reason.score is None and not reason.shares:
-        return escaped(f"Class {reason.name} was not compared.")
-    score = "" if reason.score is None else f" has the score {reason.score:.3g}"
-    shares = ", ".join(f"{feature} {share:+.2f}" for feature, share in reason.shares)
-    return escaped(f"Class {reason.name}{score}: {shares}" if shares else f"Class {reason.name}{score}.")
 
 
 def causes(contents: Contents, errors: Errors) -> Html:
@@ -145,6 +41,8 @@ def _remedies(contents: Contents, errors: Errors) -> list[str]:
     total = errors.error * errors.weight
     texts = {
         "class never seen": "Add training examples of the classes that were never seen.",
+        "nothing known": "Add training examples with the words of these lines, or features that lines share, such as "
+        "parts of words.",
         "not compared": "Add training examples, first of rare classes. Train with pairs of words as features "
         "(--ngram 2), from which more classes are proposed, or with another --index_candidates.",
         "close": f"Choose better among the first classes: try further passes (--passes 3 --holdout_off) and "
@@ -234,7 +132,8 @@ def calibration(errors: Errors) -> Html:
         element(
             "p",
             f"If calibration were ideal, answers with a probability of 0.7 would be right in 70 % of the cases. The "
-            f"expected calibration error is {measured.error:.4f}; on the whole the answers are {tendency}.",
+            f"expected calibration error is {measured.error:.4f}; on the whole the answers are {tendency}. In the "
+            "figure, “ideal” is the line on which both shares are equal, and bars show the numbers of examples.",
         ),
         markup.beside(figures.calibration(measured), markup.table("Calibration", header, rows, numbers=(1, 2, 3))),
     )
@@ -269,7 +168,7 @@ def uncertain(contents: Contents, errors: Errors) -> Html:
     rows = [
         [
             _place(shown), markup.probability(shown.answer_probability),
-            _listed(shown.listed[:3], contents.name),
+            failing_section.listed(shown.listed[:3], contents.name),
             contents.name(shown.label), element("code", shown.text),
         ]
         for shown in errors.uncertain
@@ -290,7 +189,11 @@ def sections(contents: Contents, errors: Errors) -> Sequence[tuple[str, str, Htm
     """Return the id, the heading and the contents of each section."""
     weights = "" if errors.weight == errors.examples else element("p", WEIGHT_NOTE, class_="note")
     return (
-        ("failing", "Which classes fail, why, and what would help", markup.joined(weights, failing(contents, errors))),
+        (
+            "failing",
+            "Which classes fail, why, and what would help",
+            markup.joined(weights, failing_section.failing(contents, errors)),
+        ),
         ("causes", "Where the errors come from", causes(contents, errors)),
         ("frequency", "Error by class frequency", frequency(errors)),
         ("pairs", "Most confused pairs", pairs(contents, errors)),

@@ -12,7 +12,7 @@ from ...options.declare import options_of
 from .. import occupancy
 from ..contents import Contents
 from ..outcomes import LISTED
-from . import error_sections, figures, markup, style, tree_drawing
+from . import error_sections, figures, legend, markup, style, tree_drawing
 from .markup import Html, element
 
 CURVE_ROWS = 12  # rows of the table below the learning curve
@@ -78,7 +78,7 @@ def _tiles(contents: Contents) -> Html:
             f"{markup.number(errors.examples)} examples, {tree_drawing.classes_text(errors.classes)}",
         ))  # fmt: skip
         if errors.list_error is not None:
-            tiles.append((f"Not among the first {LISTED}", markup.percent(errors.list_error), "of the test examples"))
+            tiles.append((f"Outside the first {LISTED}", markup.percent(errors.list_error), "of the test examples"))
         if errors.calibration is not None:
             tiles.append(("Calibration error", f"{errors.calibration.error:.3f}", "0 is ideal"))
         if errors.log_loss is not None:
@@ -123,6 +123,12 @@ def _curve(contents: Contents) -> Html:
             "This is the error along the test data, from which nothing is learned: it shows whether the data change. "
             "For the curve of the training run, train with --curve FILE, and give that file to the report."
         )
+    text += (
+        " “All so far” is the mean over all examples up to there, “since the row before” over those since the point "
+        "before."
+    )
+    if any(value == value for value in curve.held_out):
+        text += " “Held out” is the loss on the lines of the training data that are held out."
     due = curve.examples[-1] / 2.0 ** np.arange(CURVE_ROWS - 1, -1, -1)
     chosen = sorted({int(np.searchsorted(curve.examples, number)) for number in due if number >= 1})
     rows = [
@@ -140,8 +146,9 @@ def _tree(contents: Contents) -> Html:
         return element("p", f"--{contents.reduction} has no tree.")
     which = f" of the first of {tree.trees} trees" if tree.trees > 1 else ""
     text = (
-        f"The first levels{which}. Each node shows the number of classes at its leaves, the error of these classes on "
-        "the test data (the darker, the larger), and its most frequent classes. An arrow marks nodes with more below."
+        f"The first levels{which}. Each node shows its name, by which --print_tree and --explain call it, the number "
+        "of classes at its leaves, the error of these classes on the test data (the darker, the larger), and its most "
+        "frequent classes. An arrow marks nodes with more below."
     )
     buttons = [
         element("button", sign, type="button", data_zoom=act, aria_label=label)
@@ -192,6 +199,7 @@ def _tables(contents: Contents) -> Html:
         )
     return markup.joined(
         element("p", markup.with_options(text)),
+        legend.of_tables([one.name for one in tables]),
         markup.beside(
             figures.occupancy(tables), markup.table("Weight tables", header, rows, numbers=range(1, len(header)))
         ),

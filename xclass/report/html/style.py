@@ -23,6 +23,10 @@ a { color: var(--link); }
 a:focus-visible, summary:focus-visible, button:focus-visible, [tabindex]:focus-visible {
   outline: 3px solid var(--first); outline-offset: 2px; border-radius: 3px; }
 .lead, caption, figcaption, .note { color: var(--muted); }
+.legend { margin: 8px 0; max-width: 75ch; font-size: .92rem; }
+.legend div { display: grid; grid-template-columns: minmax(0, 11em) minmax(0, 1fr); gap: 12px; padding: 2px 0; }
+.legend dt { font-weight: 600; }
+.legend dd { margin: 0; }
 nav ul { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; padding: 0; max-width: none; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 20px 0 12px;
   padding: 0; }
@@ -85,6 +89,7 @@ footer { color: var(--muted); padding-top: 24px; padding-bottom: 40px; font-size
   table:not(.figures) tbody td.wide { grid-template-columns: minmax(0, 1fr); gap: 0; min-width: 0; }
   table.figures { font-size: .78rem; }
   table.figures :is(th, td) { padding-right: 5px; min-width: 0; }
+  .legend div { grid-template-columns: minmax(0, 1fr); gap: 0; }
   h1 { font-size: 1.4rem; }
   .class { padding: 4px 12px 8px; }
 }
