@@ -6,11 +6,14 @@ import json
 import re
 import shlex
 import signal
+import threading
 
 import pytest
 import streams
 from command import learn, start_process, xclass
 
+from xclass.system import thread_limit
+from xclass.tuning.candidate import Candidate
 from xclass.tuning.evaluator import Evaluator
 
 K = 12
@@ -57,14 +60,34 @@ def test_the_model_is_that_of_the_command_line(place, tmp_path):
 
 
 def test_results_do_not_depend_on_the_number_of_threads(place, tmp_path, monkeypatch):
-    def losses(name):
-        tuned(place, "--state", tmp_path / name, "--method", "random", "--share", 1)
+    def losses(name, *words):
+        tuned(place, "--state", tmp_path / name, "--method", "random", "--share", 1, *words)
         rows = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()[1:]]
         return sorted((row["setting"], row["sums"]) for row in rows)
 
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
     one = losses("first")
-    monkeypatch.setattr("xclass.system.processors.count", lambda: 1)
-    assert losses("second") == one and len(one) == 4
+    assert losses("second", "--threads", 1) == losses("third", "--threads", 2) == one and len(one) == 4
+
+
+def test_no_more_settings_than_threads_learn_at_the_same_time(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
+    running, most, lock = [], [], threading.Lock()
+    run = Candidate.run
+
+    def counted(self, *args):
+        with lock:
+            running.append(self)
+            most.append(len(running))
+        try:
+            return run(self, *args)
+        finally:
+            with lock:
+                running.remove(self)
+
+    monkeypatch.setattr(Candidate, "run", counted)
+    tuned(place, "--state", tmp_path / "state", "--threads", 1, "-f", tmp_path / "m")
+    assert max(most) == 1 and thread_limit.most() is None
 
 
 def test_the_same_command_continues(place, tmp_path, monkeypatch):

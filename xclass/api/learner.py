@@ -17,6 +17,7 @@ from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
+from ..system import thread_limit
 from ..text import reader
 from . import arrays, configuration, files, inputs, model_contents
 from .batch_learner import BatchLearner, Outcome, Scores
@@ -669,7 +670,9 @@ class Learner(BatchLearner):
         counted = Progress(self.config.reduction.labels, None)
         try:
             for batch in self._inputs.read(files.options_of(paths, format, label_column), learn=False):
-                for task in self._predict_tasks(batch):
+                with thread_limit.working():
+                    tasks = self._predict_tasks(batch)
+                for task in tasks:
                     counted.count(task)
         finally:
             _warn(self._notes([]))

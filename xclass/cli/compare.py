@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
+from ..options.threads import threads_option
 from . import option_text
 
 USAGE = "xclass compare [OPTIONS] FIRST OTHER..."
@@ -28,6 +29,7 @@ class Options:
         "the data that the predictions are about, with labels", flags=("-d", "--data"), metavar="FILE", read=True
     )
     format: str = option("format of the data", default="auto", metavar="FORMAT")
+    threads: int | None = threads_option()
     alpha: float = option(
         "a run is worse than the first if its error is higher and p is below this",
         kind=float,
@@ -65,8 +67,12 @@ def run(words: Sequence[str]) -> int:
     if len(paths) < 2:
         raise UsageError(f"give two files or more to compare; usage: {USAGE}")
 
+    if options.threads is not None and options.data is None:
+        raise UsageError("--threads has no effect: no data are read; leave it out, or compare predictions with -d FILE")
+
     from ..comparison import report, runs
     from ..kernels import jit
+    from ..system import thread_limit
 
     confidence = 1 - options.alpha
     if runs.check_same_kind(paths, options.data):
@@ -75,7 +81,8 @@ def run(words: Sequence[str]) -> int:
     else:
         jit.activate()
         assert options.data is not None  # checked above
-        labels = runs.read_labels(options.data, options.format)
+        with thread_limit.limited(options.threads):
+            labels = runs.read_labels(options.data, options.format)
         compared = [runs.read_predictions(path, labels) for path in paths]
         by_class = report.class_lines(compared, labels)
     comparisons = report.compare(compared, confidence)

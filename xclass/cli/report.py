@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
+from ..options.threads import threads_option
 from ..text.text_format import FORMATS
 from . import option_text
 
@@ -55,6 +56,7 @@ class Options:
     tree_levels: int = option(
         "number of levels of the tree", kind=int, default=5, minimum=1, maximum=8, metavar="N"
     )  # fmt: skip
+    threads: int | None = threads_option("the page does not depend on N")
     quiet: bool = option("print nothing unless there is an error", kind=bool)
 
 
@@ -84,10 +86,13 @@ def run(words: Sequence[str]) -> int:
     if not path:
         raise UsageError(f"there is no file for the page; give -o FILE; usage: {USAGE}")
 
+    if options.threads is not None and not options.data and not options.train:
+        raise UsageError("--threads has no effect: no data are read; give -d FILE")
+
     from ..report import contents
     from ..report.html import figures, page
     from ..run.report.console import Console
-    from ..system import output_file
+    from ..system import output_file, thread_limit
 
     request = contents.Request(
         model, options.data, options.train, options.curve, options.format, options.label_column, options.top,
@@ -101,7 +106,7 @@ def run(words: Sequence[str]) -> int:
 
     from ..api import learner as api
 
-    with api.load(model) as learner:
+    with thread_limit.limited(options.threads), api.load(model) as learner:
         collected = contents.collect(learner, request)
     output_file.replace(path, "the report", list(page.write(collected)))
     size = os.path.getsize(path) / 1e6

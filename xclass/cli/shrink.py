@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
+from ..options.threads import threads_option
 from . import option_text
 
 USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
@@ -51,6 +52,7 @@ class Options:
         read=True,
     )
     format: str = option("format of the data", default="auto", metavar="FORMAT")
+    threads: int | None = threads_option("the new model and the errors do not depend on N")
     quiet: bool = option("print nothing unless there is an error", kind=bool)
 
 
@@ -75,19 +77,22 @@ def run(words: Sequence[str]) -> int:
     size = None if given.get("size") is None else read_size(given["size"])
     if given.get("keep") == 0:
         raise UsageError("--keep 0 leaves no weights; give a number above 0 and at most 1, such as 0.5")
-    if "format" in given and "data" not in given:
-        raise UsageError("--format has no effect: there are no data; give -d FILE")
+    for name in ("format", "threads"):
+        if name in given and "data" not in given:
+            raise UsageError(f"--{name} has no effect: there are no data; give -d FILE")
 
     from ..api import model_contents
     from ..model import model_file
     from ..run.report.console import Console
     from ..shrinking import models as shrinking
+    from ..system import thread_limit
 
     (path,) = models
     output = Console(bool(given.get("quiet")))
     model_file.check_writable(target)
     data, data_format = given.get("data"), given.get("format", "auto")
-    before = None if data is None else shrinking.loss(path, data, data_format)
+    with thread_limit.limited(given.get("threads")):
+        before = None if data is None else shrinking.loss(path, data, data_format)
     small = shrinking.shrunk(path, size, int(given["bits"]) if "bits" in given else None, given.get("keep"))
     model_contents.save(target, lambda: small.contents)
     sizes = os.path.getsize(path), os.path.getsize(target) if os.path.isfile(target) else 0
@@ -96,7 +101,8 @@ def run(words: Sequence[str]) -> int:
         f"weights, in {small.setting.bits} bits"
     )
     if data is not None and before is not None:
-        after = shrinking.loss(target, data, data_format)
+        with thread_limit.limited(given.get("threads")):
+            after = shrinking.loss(target, data, data_format)
         output.info(f"{before.name} on {data}: {before.value:.6f} before, {after.value:.6f} after")
     return 0
 

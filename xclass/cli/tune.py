@@ -58,7 +58,8 @@ def run(words: Sequence[str]) -> int | list[str]:
         return 128 + found.signal
     if options.final_regressor is None:
         return 0
-    return [*found.words[1:], "-f", options.final_regressor, "--quiet"]
+    limit = [] if options.threads is None else ["--threads", str(options.threads)]
+    return [*found.words[1:], "-f", options.final_regressor, "--quiet", *limit]
 
 
 def _typed(words: Sequence[str], model: str | None) -> str:

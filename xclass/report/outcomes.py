@@ -22,6 +22,7 @@ from ..formats import detect
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
+from ..system import thread_limit
 from ..text.reader import Reader
 
 LISTED = 5  # classes that are listed for each example
@@ -104,8 +105,9 @@ def wanted(learner: Learner) -> Wanted:
 def predicted(learner: Learner, batch: Batch) -> Iterator[BatchTask]:
     """Yield the tasks of a batch after predicting them; `learner.reduction.want` says what they hold."""
     for task in learner.tasks(batch, False, learner.clock):
-        for stage in learner.stages:
-            stage(task)
+        with thread_limit.working():
+            for stage in learner.stages:
+                stage(task)
         yield task
 
 

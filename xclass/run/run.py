@@ -30,6 +30,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
+from ..options.threads import threads_option
 from ..reductions.core.base import Explains, ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space, compiler_memory, thread_limit
@@ -86,13 +87,7 @@ class Options:
         metavar="N",
     )
     quiet: bool = option("print no banner, progress table, summary or warnings", kind=bool)
-    threads: int = option(
-        "compute with at most N threads at the same time; the results do not depend on N",
-        kind=int,
-        minimum=1,
-        default_text="the processors that the process may use",
-        metavar="N",
-    )
+    threads: int = threads_option()
     random_seed: int = seed_option()
     no_stdin: bool = option("read nothing if no data file is given", kind=bool)
     preserve_performance_counters: bool = option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..options.declare import option
+from ..options.threads import threads_option
 
 METRICS = ("error", "log_loss", "top5")
 METHODS = ("halving", "random")
@@ -21,6 +22,7 @@ class Options:
     memory: str | None = option(
         "memory that the process may take, such as 1G", default_text="half of the free memory", metavar="SIZE"
     )
+    threads: int | None = threads_option("with fewer threads, fewer settings are tried in the same time")
     metric: str = option(
         "what is minimised on examples that were not learned from: `error`; `log_loss`, the mean of -log p of the "
         "label; `top5`, the share of labels that are not among the five most probable classes",

@@ -20,7 +20,7 @@ from ..run import warm_up
 from ..run.report.console import Console
 from ..run.signals import SignalHandler
 from ..system import memory as system_memory
-from ..system import resident
+from ..system import resident, thread_limit
 from ..text import reader
 from . import quantities, random_search, ranges, report
 from .evaluator import Evaluator
@@ -119,6 +119,12 @@ class Search:
         """
         r = self._request
         jit.activate()
+        with thread_limit.limited(r.options.threads):
+            return self._search()
+
+    def _search(self) -> Found:
+        """Search within the limit of threads."""
+        r = self._request
         path = self._state_path()
         if path is not None and os.path.isdir(path):
             raise DataError(f"{path}: the results cannot be kept there: this is a folder; give another --state")

@@ -220,7 +220,7 @@ class Learner(ABC):
     def share(self, job: Callable[..., object], items: Iterable[tuple[Any, ...]], rows: int | None = None) -> None:
         """Call `job(*item)` for every item on a pool of threads and wait for all.
 
-        A single item, and all items of a few examples, are processed in this thread.
+        A single item, all items of a few examples, and those of a learner with one worker are processed in this thread.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Learner(ABC):
         rows : number of examples that each item processes; None for many
         """
         items = list(items)
-        if len(items) <= 1 or (rows is not None and rows <= FEW_ROWS):
+        if len(items) <= 1 or self.workers == 1 or (rows is not None and rows <= FEW_ROWS):
             for item in items:
                 job(*item)
             return
