@@ -331,8 +331,17 @@ def of_model(path: str, stored: Mapping[str, Any]) -> Config:
 
 
 def chosen_name(config: Config) -> str:
-    """Return the name of the reduction, or of the preset by which the user has chosen it."""
-    chosen = [name for name, preset in presets.PRESETS.items() if callable(preset) and name in config.given]
+    """Return the name of the reduction, or of the preset by which the user has chosen it.
+
+    A model file has no name of a preset, so a learner that was loaded has that of the preset whose options it has.
+    """
+    made = {name: preset for name, preset in presets.PRESETS.items() if callable(preset)}
+    chosen = [name for name in made if name in config.given]
+    if not chosen:
+        stored = config.stored()
+        classes = stored.get(config.reduction.name)
+        if isinstance(classes, int):
+            chosen = [name for name, preset in made.items() if preset(classes).items() <= stored.items()]
     return chosen[0] if chosen else config.reduction.name
 
 

@@ -84,7 +84,7 @@ def test_lines_about_classes(place):
     assert classes("--multiclass", "-f", "m") == f"{tree} (--multiclass), any number of classes"
     assert classes("--cpt", 70) == f"{tree} (--cpt), about 70 classes"
     seen = len({line.split()[0] for line in (place / "data.vw").read_text().splitlines()})
-    assert banner("-i", "m")[0] == f"{tree} (--cpt), {seen} classes so far"
+    assert banner("-i", "m")[0] == f"{tree} (--multiclass), {seen} classes so far"
     named = classes("--recall_tree", 3, "--named_labels", "a,b,c", stdin="a | x\n")
     assert named == "Reduction: recall tree (--recall_tree), 3 classes, labels are names"
     assert classes("--binary", data="numbers.vw") == "Reduction: none; one regressor learns labels -1 and 1"
