@@ -113,7 +113,7 @@ def test_a_run_goes_on_after_its_death_with_fewer_workers(small_steps, data, mon
 
 
 def test_a_run_with_other_options_is_not_continued(small_steps, data):
-    result = xclass(*CASES["oaa"], *data, "-f", "m.bin", "--workers", 2, "--resume_run")
+    result = xclass(*CASES["oaa"], *data, "-f", "m.bin", "--workers", 2, "--resume")
     assert (result.status, "m.bin.parts: there is no state of a run" in result.err) == (1, True)
 
 
@@ -165,7 +165,8 @@ def test_options_that_need_one_process_are_refused(data, words, message):
     assert message in result.err
 
 
-def test_options_of_the_cluster_need_workers(data):
-    result = xclass("--oaa", 3, *data, "--resume_run")
+@pytest.mark.parametrize("flag", ["--resume_run", "--resume"])
+def test_options_of_the_cluster_need_workers(data, flag):
+    result = xclass("--oaa", 3, *data, flag)
     assert result.status == 2
     assert "--resume_run has no effect without --workers N" in result.err

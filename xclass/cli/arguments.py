@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..options.words import BARE
 from . import completion, help_text, subcommands, vw_flags
 
 PRESETS = {"multiclass": "cpt", "hsm": "cpt"}  # preset -> reduction whose options it sets
+RESUME, RESUME_RUN = "--resume", "--resume_run"  # the first one is an option of models, too, but with a value
 HELP_FLAGS = ("--help", "--help_all", "--version")
 
 
@@ -71,7 +73,7 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
             return {"help": help_text.overview(sections, formatter)}
         return {"help": help_text.of_reduction(topic, sections, formatter, PRESETS)}
     try:
-        words = option_words.split(built, declared, argv, HELP_FLAGS)
+        words = option_words.split(built, declared, _with_resume_run(argv), HELP_FLAGS)
     except option_words.UnknownOption as error:
         advice = vw_flags.advice(error.flag)
         raise error if advice is None else UsageError(f"there is no option {error.flag}: {advice}") from None
@@ -102,6 +104,14 @@ def _help_topic(argv: Sequence[str], reductions: Collection[str]) -> str | None:
     if at + 1 < len(words) and not words[at + 1].startswith("-"):
         return words[at + 1]
     return next((word[2:] for word in words if word[:2] == "--" and word[2:] in reductions), "")
+
+
+def _with_resume_run(argv: Sequence[str]) -> list[str]:
+    """Return the words of a command line with --resume_run in place of a --resume that has no value."""
+    return [
+        RESUME_RUN if word == RESUME and (following is None or following.startswith("-")) else word
+        for word, following in itertools.zip_longest(argv, argv[1:])
+    ]
 
 
 def _vw_name(flag: str) -> str:

@@ -43,7 +43,9 @@ class Options:
         metavar="SECONDS",
     )
     resume_run: bool = option(
-        "continue an earlier run of the same command from its last checkpoint, see --checkpoint", kind=bool
+        "continue an earlier run of the same command from its last checkpoint, see --checkpoint (also `--resume` "
+        "without a value)",
+        kind=bool,
     )
 
 
