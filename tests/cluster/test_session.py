@@ -132,6 +132,11 @@ def test_a_ray_that_does_not_start_is_an_error_with_its_reason(monkeypatch):
         sessions.Session(Options(workers=2), print).__enter__()
     with pytest.raises(ClusterError, match=r"--ray auto: no connection to a Ray cluster \(The current node"):
         sessions.Session(Options(workers=2, ray="auto"), print).__enter__()
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    with pytest.raises(
+        ClusterError, match=r"--ray 10\.0\.0\.1:6379: .*; if it asks for a token, .* RAY_AUTH_MODE=token$"
+    ):
+        sessions.Session(Options(workers=2, ray="10.0.0.1:6379"), print).__enter__()
 
 
 def slow_services(monkeypatch, refusals):

@@ -33,6 +33,7 @@ from ..run.report.console import Console
 from .options import Options
 
 NICENESS = "RAY_worker_niceness"  # variable that sets the priority of Ray's workers
+TOKEN_MODE = "RAY_AUTH_MODE"  # variable that says whether Ray sends a token
 START_POLL = 0.1  # seconds between two questions whether a Ray has started
 NOTICE_SECONDS = 10.0  # time until the user is told what the run waits for
 
@@ -148,7 +149,7 @@ class Session:
                 raise ClusterError(f"Ray cannot be started on this machine: {reason}") from None
             raise ClusterError(
                 f"--ray {address}: no connection to a Ray cluster ({reason}); start one, `ray start --head`, or leave "
-                "--ray out for a Ray on this machine"
+                f"--ray out for a Ray on this machine{_token_advice(address)}"
             ) from None
 
     @contextlib.contextmanager
@@ -367,6 +368,13 @@ class Session:
                 noticed = True
             if time.monotonic() - silent_since >= self._options.ray_timeout:
                 raise self._gave_up(missing)
+
+
+def _token_advice(address: str) -> str:
+    """Return what may help if a cluster asks for a token, which Ray sends by itself only if the address is `auto`."""
+    if address == "auto" or TOKEN_MODE in os.environ:
+        return ""
+    return f"; if it asks for a token, as `ray start` says, set {TOKEN_MODE}=token"
 
 
 def check_versions(addresses: Sequence[str], found: Sequence[dict[str, str]]) -> None:
