@@ -90,6 +90,16 @@ def test_a_node_that_dies_does_not_change_predictions(node, monkeypatch):
     assert Path("one.txt").read_bytes() == Path("many.txt").read_bytes()
 
 
+def test_a_node_that_dies_does_not_change_an_averaged_model(node, monkeypatch):
+    words = [*LEARN, "--sync_every", 20, *DATA, "-f", "many.bin", "--workers", 3]
+    learn(*words)
+    model = Path("many.bin").read_bytes()
+    after(monkeypatch, averaged_run.AveragedRun, "_show", 2, node.die)
+    learn(*words)
+    assert node.died
+    assert Path("many.bin").read_bytes() == model
+
+
 def test_a_node_that_is_not_replaced_is_waited_for_and_given_up(node, monkeypatch):
     learn(*LEARN, "-d", FILES[0], "-f", "many.bin")
     old = Path("many.bin").read_bytes()

@@ -44,12 +44,12 @@ def named(path):
     ("words", "arguments", "more"),
     [
         (["--oaa", 30, "-b", 12], {"reduction": "oaa", "classes": 30, "bits": 12}, {}),
-        (["--oaa", 30, "--sync_every", 60], {"reduction": "oaa", "classes": 30}, {"sync_every": 60}),
+        (["--oaa", 30, "--sync_every", 60, "--workers", 2], {"reduction": "oaa", "classes": 30}, {"sync_every": 60}),
     ],
     ids=["exact", "averaged"],
 )  # fmt: skip
 def test_the_model_is_that_of_the_command(words, arguments, more):
-    learn(*words, *DATA, "-f", "command.bin", "--workers", 2)
+    learn(*words, *DATA, "-f", "command.bin")
     with xclass.Learner(**arguments) as learner:
         assert xclass.ray.fit("part-*.vw", learner, workers=2, **more) is learner
         assert saved(learner) == Path("command.bin").read_bytes()
@@ -72,9 +72,9 @@ def test_labels_that_are_names_are_found_as_by_the_command():
 
 @pytest.mark.parametrize("more", [{}, {"sync_every": 40}], ids=["exact", "averaged"])
 def test_a_learner_continues_from_what_it_has_learned(more):
-    words = ["--sync_every", 40] if more else []
+    words = ["--sync_every", 40, "--workers", 2] if more else []  # exact mode has the model of one process
     learn("--oaa", 30, "-b", 12, "-d", FILES[0], "-f", "first.bin")
-    learn("-i", "first.bin", "-d", FILES[1], "-d", FILES[2], "-f", "command.bin", "--workers", 2, *words)
+    learn("-i", "first.bin", "-d", FILES[1], "-d", FILES[2], "-f", "command.bin", *words)
     with xclass.load("first.bin") as learner:
         xclass.ray.fit(FILES[1:3], learner, workers=2, **more)
         assert saved(learner) == Path("command.bin").read_bytes()
@@ -122,9 +122,15 @@ def test_an_error_leaves_the_learner_as_it_was(more):
         with pytest.raises(xclass.DataError, match=r"^part-3\.vw:101:1: label 31 is outside 1\.\.30 \(classes 30\)"):
             xclass.ray.fit(FILES, learner, workers=2, **more)
         assert saved(learner) == before
-        with pytest.raises(xclass.DataError, match=r"part-3\.vw:101:1: .*worker \d, process \d+"):
-            xclass.ray.predict(FILES, learner, workers=2)
     assert not [path for path in Path().iterdir() if "interrupted" in path.name or "parts" in path.name]
+
+
+def test_an_error_in_predictions_names_the_place_and_the_worker():
+    with open(FILES[3], "a") as file:
+        file.write("31 | x\n")
+    named = pytest.raises(xclass.DataError, match=r"^part-3\.vw:101:1: .*worker 1, process \d+")
+    with xclass.Learner("oaa", classes=30, bits=12) as learner, named:
+        xclass.ray.predict(FILES[3], learner, workers=1)
 
 
 @pytest.mark.parametrize(
