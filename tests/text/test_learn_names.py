@@ -248,7 +248,7 @@ def test_same_bytes_however_data_are_read(count, tmp_path, monkeypatch):
     cut = text.index("\n", len(text) // 3) + 1
     (tmp_path / "d1").write_text(text[:cut])
     (tmp_path / "d2").write_text(text[cut:])
-    words = ("--oaa", 300, *SMALL)
+    words = ("--random_tree", 300, *SMALL)
     learn("-d", "d", *words, "-f", "file", cwd=tmp_path)
     learn(*words, "-f", "pipe", stdin=text, cwd=tmp_path)
     learn("-d", "d", "-c", *words, "-f", "making", cwd=tmp_path)
