@@ -13,13 +13,6 @@ HEALTH_CHECKS = {"initial_delay": 1000, "period": 200}  # milliseconds; with 500
 ROOT = str(Path(xclass.__file__).parents[1])
 
 
-def pytest_collection_modifyitems(items):
-    """Keep all tests of the folder in one process of pytest-xdist, `--dist loadgroup`, so that one cluster suffices."""
-    for item in items:
-        if Path(__file__).parent in Path(item.path).parents:
-            item.add_marker(pytest.mark.xdist_group("ray"))
-
-
 @pytest.fixture(scope="session")
 def cluster():
     """A Ray cluster of two nodes of two processors, to which this process is connected.
