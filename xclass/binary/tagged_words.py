@@ -164,11 +164,13 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     words = words._replace(
         word=sparse_memory.zeros(LINE_WORDS << base + int(times[0])), shift=words.shift - np.uint64(times[0])
     )
+    # counted where the words are stored, because counting reads all pages of a table that is almost empty
+    used = np.count_nonzero(stored_arrays.take(f"{name}.word", stored, np.uint32, None))
     stored_arrays.unpack_table(name, stored, {"word": words.word})
     state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
     stored_arrays.check_range(f"{name}.counts", state, 0, stored_arrays.MAX_COUNT)
     words.state[:STORED] = state
-    words.state[USED] = np.count_nonzero(words.word)
+    words.state[USED] = used
     return _with_limit(words)
 
 
