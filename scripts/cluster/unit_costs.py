@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xclass.api.configuration import Config
-from xclass.array_types import UInt8s
+from xclass.api.model_contents import Contents
 from xclass.cli import arguments, help_text
 from xclass.cli import command as cli
 from xclass.cluster import shards
 from xclass.cluster.averaging import Averaging
 from xclass.cluster.exact.worker import Place, StepResult, Worker
-from xclass.cluster.part_learner import Learned, PartLearner, Work
+from xclass.cluster.part_learner import Learned, PartLearner, Work, nbytes
 from xclass.kernels import jit
 from xclass.options import resolve
 from xclass.reductions import presets
@@ -166,8 +166,9 @@ class _Rounds:
         for _ in range(3):
             next(rounds)
             assert averaging.model is not None
-            sizes.append(float(len(averaging.model)))
-        self._base, self._cursor = averaging.model, averaging.cursors[1]
+            sizes.append(float(nbytes(averaging.model)))
+        self._cursor = averaging.cursors[1]
+        self._base = pickle.loads(pickle.dumps(averaging.model))  # a copy, because the next round changes the arrays
         self.first_model, self.model, self.seen = sizes[0], sizes[-1], 5.0 * every
         self._inside, begin = 0.0, time.process_time()
         next(rounds)
@@ -182,7 +183,7 @@ class _Rounds:
             attempts.append(PartLearner(1, ".", self._config).learn(self._base, work).cost.cpu)
         return min(attempts)
 
-    def _execute(self, model: UInt8s | None, works: Sequence[Work]) -> Iterator[Learned]:
+    def _execute(self, model: Contents | None, works: Sequence[Work]) -> Iterator[Learned]:
         begin = time.process_time()
         self._learned = [self._workers[work.part.number - 1].learn(model, work) for work in works]
         self._inside += time.process_time() - begin

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.oracles import merging as oracle
 from xclass.binary import gd, merged_words, merging, tagged_words, weight_table
 from xclass.kernels import jit
+from xclass.model.table_changes import Changes
 
 F = np.float32
 numbers = st.floats(-4, 4, width=32)
@@ -47,6 +48,38 @@ def test_slots_are_averaged_by_what_was_added_to_g(data):
         assert target.g[i] == F(expected[1])
 
 
+@pytest.mark.parametrize("share", [0.5, 0.0001])
+@pytest.mark.parametrize("known", [3, 2, 0])
+def test_known_changes_give_what_whole_tables_give(share, known):
+    rng = np.random.default_rng(3)
+    size = 5 * merging.SPREAD * merging.PIECE // 2
+
+    def planes(base=None):
+        new = rng.normal(size=(3, size)).astype(F) ** 2
+        return new if base is None else np.where(rng.random(size) < share, base + new, base).astype(F)
+
+    base = planes()
+    models = [planes(base) for _ in range(3)]
+    target = base.copy()
+    smaller = merging.average_slots(slots(*target), [slots(*one) for one in models], slots(*base), [1.0] * 3)
+    changes = []
+    for k, one in enumerate(models):
+        rows = np.flatnonzero((one != base).any(axis=0)).astype(np.uint32)
+        own = Changes(rows, dict(zip("wgn", one[:, rows], strict=True)))
+        changes.append(own if k < known else None)
+        if k < known:
+            one[:] = 7.0  # must not be read
+    assert merging.merge_slots(slots(*base), [slots(*one) for one in models], [1.0] * 3, changes) == smaller
+    assert base.tobytes() == target.tobytes()
+
+
+def test_known_changes_may_be_none():
+    base = np.ones((3, 5), F)
+    none = Changes(np.empty(0, np.uint32), dict.fromkeys("wgn", np.empty(0, F)))
+    assert merging.merge_slots(slots(*base), [slots(*np.zeros((3, 5), F))] * 2, [1.0] * 2, [none, none]) is None
+    assert (base == 1).all()
+
+
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, -1.0, 3.0]), min_size=3, max_size=3), min_size=2, max_size=5))
 def test_slots_without_g_are_averaged_over_those_that_changed_them(rows):
     w = np.array(rows, F)
@@ -82,7 +115,7 @@ def test_sums_are_added_since_the_base_and_ranges_united():
     for table, total, low, high in zip(tables, (0.0, 10.0, 14.0, 11.0), (0, -1, -1, -5), (0, 2, 3, 2), strict=True):
         table.sums[:] = total, 2 * total
         table.range[:] = low, high
-    merging.merge_tables(tables[0], tables[2:], tables[1], True, [1.0, 1.0])
+    merging.merge_tables(tables[0], tables[2:], tables[1], True, [1.0, 1.0], [None] * 2)
     assert tables[0].sums.tolist() == [[15.0, 30.0]]
     assert tables[0].range.tolist() == [-5, 3]
 
@@ -95,7 +128,7 @@ def test_regularisation_is_applied_where_it_differs():
         weight_table.columns(table)["w"][3] = 8.0
         weight_table.columns(table)["g"][3] = 1.0
         table.shrunk[1] = contraction
-    merging.merge_tables(target, [one, two], base, True, [1.0, 1.0])
+    target, _ = merging.merge_tables(target, [one, two], base, True, [1.0, 1.0], [None] * 2)
     assert weight_table.columns(target)["w"][3] == (8 * 0.5 + 8 * 0.25) / 2
     assert target.shrunk.tolist() == [0.0, 1.0]
 
@@ -123,7 +156,7 @@ def test_masses_that_are_no_numbers_count_nothing():
 @settings(max_examples=200)
 @given(st.data())
 def test_lines_of_words_agree_with_the_oracle(data):
-    models, first = data.draw(st.integers(1, 3)), data.draw(st.integers(0, 2**20))
+    models, first = data.draw(st.integers(1, 3)), data.draw(st.integers(0, 2**12))
     lines = [
         [{word & 0x1FFF: word for word in data.draw(st.lists(words, max_size=16))} for _ in range(2)]
         for _ in range(models + 1)
@@ -134,14 +167,26 @@ def test_lines_of_words_agree_with_the_oracle(data):
             lanes = data.draw(st.permutations(range(16)))
             for lane, word in zip(lanes, by_tag.values(), strict=False):
                 tables[k, 16 * line + lane] = word
-    out = np.zeros(32, np.uint32)
-    dropped = merged_words.merge_lines(tables, first, out)
+    lines_before = 16 * first
+    listed = [np.flatnonzero(table != tables[0]) for table in tables[1:]]
+    start = np.cumsum([0, *map(len, listed)])
+    rows = np.concatenate(listed)
+    word = np.concatenate([table[at] for table, at in zip(tables[1:], listed, strict=True)])
+    out = np.zeros(lines_before + 32, np.uint32)
+    out[lines_before:] = tables[0]
+    arguments = out, (rows + lines_before).astype(np.uint32), word, start
+    overflows = merged_words.merge_lines(*arguments, False)[0] > 0
+    assert out[lines_before:].tolist() == tables[0].tolist()
+    dropped, added = merged_words.merge_lines(*arguments, True)
+    out = out[lines_before:]
     expected = []
     for line in range(2):
         base, *others = tables[:, 16 * line : 16 * line + 16].tolist()
         expected.append(oracle.merged_line(others, base, first + line))
     assert out.tolist() == expected[0][0] + expected[1][0]
     assert dropped == expected[0][1] + expected[1][1]
+    assert overflows == (dropped > 0)
+    assert added == np.count_nonzero(out) - np.count_nonzero(tables[0])
 
 
 def filled(line_bits: int, doublings: int, seed: int, share: float) -> tagged_words.Words:
@@ -158,10 +203,9 @@ def filled(line_bits: int, doublings: int, seed: int, share: float) -> tagged_wo
 
 def test_a_single_table_is_kept_and_a_smaller_one_is_doubled_first():
     one = filled(4, 3, 1, 0.3)
-    empty = tagged_words.new_words(4, 3)
-    assert merged_words.merged([one], empty).word.tolist() == one.word.tolist()
+    assert merged_words.merged([one], tagged_words.new_words(4, 3)).word.tolist() == one.word.tolist()
     larger = tagged_words.doubled(tagged_words.doubled(one._replace(state=one.state.copy())))
-    both = merged_words.merged([one, larger], empty)
+    both = merged_words.merged([one, larger], tagged_words.new_words(4, 3))
     assert len(both.word) == len(larger.word)
     assert np.count_nonzero(both.word) == both.state[tagged_words.USED] == np.count_nonzero(larger.word)
     assert set((both.word & 0x1FFF).tolist()) == set((larger.word & 0x1FFF).tolist())

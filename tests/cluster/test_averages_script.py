@@ -12,7 +12,7 @@ from scripts.lib.processes import BenchError
 @pytest.fixture
 def data_dir(tmp_path):
     (tmp_path / "small").mkdir()
-    for name, seed, lines in (("train", 1, 400), ("test", 2, 60)):
+    for name, seed, lines in (("train", 1, 1600), ("test", 2, 60)):
         (tmp_path / "small" / f"{name}.vw").write_text(multiclass(seed, 20, lines))
     return tmp_path
 

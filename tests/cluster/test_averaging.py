@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,9 @@ from xclass.cluster.part_learner import PartLearner
 from xclass.kernels import jit
 from xclass.options import resolve
 from xclass.reductions import presets
+from xclass.reductions.cpt import reduction as cpt
+from xclass.reductions.oaa import reduction as oaa
+from xclass.reductions.scalar import reduction as scalar
 from xclass.run import learner_use
 
 CASES = {
@@ -31,6 +35,12 @@ CASES = {
     "multiclass": ["--multiclass", "30", "-b", "14", "--index_bits", "8", "--learn_names", "--passes", "2"],
 }
 
+UNTAGGED = {
+    "odd": ["--multiclass", "30", "-b", "14", "--layout", "odd", "--learn_names"],
+    "sgd": ["--oaa", "30", "-b", "12", "--sgd"],
+    "l1": ["--oaa", "30", "-b", "12", "--l1", "1e-4"],
+}
+
 
 def config_of(words):
     groups, reductions = cli.option_groups()
@@ -38,6 +48,13 @@ def config_of(words):
     return resolve.resolve(
         typed, None, groups, reductions, presets=presets.PRESETS, resolve_defaults=learner_use.with_defaults
     )
+
+
+def read_only(value):
+    """Return a copy whose arrays cannot be written, as Ray passes it."""
+    buffers = []
+    stored = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(stored, buffers=[bytes(buffer) for buffer in buffers])
 
 
 @pytest.fixture
@@ -62,7 +79,7 @@ def averaged(words, data, parts=3, workers=3, forgetful=False):
     def execute(model, works):
         for work in reversed(works) if forgetful else works:  # the order does not matter
             worker = PartLearner(9, ".", config) if forgetful else every[work.part.number % workers]
-            results[work.part.number] = worker.learn(model, work)
+            results[work.part.number] = read_only(worker.learn(read_only(model), work))
         return iter([results[work.part.number] for work in works])
 
     results = {}
@@ -70,7 +87,7 @@ def averaged(words, data, parts=3, workers=3, forgetful=False):
     for _ in range(config.passes.passes):
         rounds += averaging.rounds_of_pass()
         averaging.end_pass()
-    return averaging.model.tobytes(), rounds
+    return model_contents.to_bytes(averaging.model), rounds
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -88,6 +105,17 @@ def test_the_result_does_not_depend_on_who_learns_what(data, case):
     waited = sum(len(one.cursor.waiting) for round_ in rounds for one in round_.learned)
     added = sum(len(round_.added) for round_ in rounds)
     assert (waited > 0) == (added > 0) == (case in ("names", "cpt", "multiclass"))
+
+
+@pytest.mark.parametrize("case", [*CASES, "odd", "sgd", "l1"])
+def test_merging_the_changes_of_tables_gives_what_merging_the_tables_gives(data, case, monkeypatch):
+    words = {**CASES, **UNTAGGED}[case]
+    if case == "scalar":
+        data = [_with_numbers(path) for path in data]
+    model, _ = averaged(words, data)
+    for kind in (cpt.ProbabilityTree, oaa.OneAgainstAll, scalar.Scalar):
+        monkeypatch.setattr(kind, "listed_tables", {})
+    assert model == averaged(words, data)[0]
 
 
 def _with_numbers(path):

@@ -1,7 +1,7 @@
 """Merge tables of tagged words: the words of a feature and regressor are found by line and tag, and averaged.
 
 Source    The rule is that of `merging`, for words of 32 bits; see `tagged_words` for the table.
-Cost      O(words) for each model, and O(lines * words of a line) where models differ.
+Cost      O(words) to find the words that a model has changed, and O(words of a line) for each line where models differ.
 Names     w, G, dG as in `merging` | line, lane, tag, home, q as in `tagged_words`.
 Differs   from `merging`: G has two significant bits and grows at random, so dG is often 0 for a weight that has
           changed. Such a weight counts as if dG were FLOOR times the base's G. If this is 0 for all models, as for
@@ -16,46 +16,70 @@ Idea      Tables that were doubled a different number of times are doubled to th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Int, Int64s, UInt32s
-from ..kernels import tagged_format
+from ..array_types import Float64s, Int, Int64s, UInt32s
+from ..kernels import intrinsics, tagged_format
 from ..kernels.constants import LARGEST
-from ..kernels.jit import jit
+from ..kernels.jit import inlined, jit
 from ..model import stored_arrays
+from ..model.table_changes import Changes, joined
 from . import tagged_words
 from .merging import added_counts
 from .tagged_words import DOUBLINGS, EVICTED, LINE_WORDS, LOST, REFUSED, USED, Words
 
-PIECE_LINES = 1 << 12  # lines to merge at a time
 FLOOR = 1.0 / 16.0  # least dG of a word that has changed, as a share of the base's G
 TAG_MASK = tagged_words.TAG_MASK
 MIX = 0x9E3779B1  # odd multiplier of the numbers that decide how averages are rounded
+WORD = "word"  # plane of a table in a model file
+AHEAD = 16  # changes of a model whose lines are fetched before they are used
 
 
-def merged(models: Sequence[Words], base: Words) -> Words:
+class Averages(NamedTuple):
+    """Hold sums over the models that have changed the word of a lane, for each of the 16 lanes of a line."""
+
+    changed: Int64s  # number of these models
+    last: UInt32s  # word of the last of them
+    total: Float64s  # sum of mass times weight
+    plain: Float64s  # sum of the weights
+    mass: Float64s
+    added: Float64s  # what they have added to G
+
+
+def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | None] | None = None) -> Words:
     """Return the table that results from merging tables that may have different sizes.
 
     Parameters
     ----------
     models : tables of the models, read only
-    base : table of the base, empty without one; read only
+    base : table of the base, empty without one. It becomes the result unless it has to be doubled
+    changes : for each model, the words that differ from those of the base, which has the same size then; the words of
+        the model itself are not read. None for models whose words are compared with those of the base
     """
-    tables = same_size([base, *models])
+    given: Sequence[Changes | None] = changes or [None] * len(models)
+    times = max(tagged_words.doublings(words) for words in (base, *models))
     while True:
-        result, dropped = _merged_lines(tables)
-        times = tagged_words.doublings(result)
-        if not dropped or times >= result.state[DOUBLINGS]:
+        if times > tagged_words.doublings(base):
+            models = [_enlarged(_filled(*pair, base), times) for pair in zip(models, given, strict=True)]
+            base, given = _enlarged(base, times), [None] * len(models)
+        listed = [own or _changes(words, base) for words, own in zip(models, given, strict=True)]
+        rows = np.concatenate([own.rows for own in listed])
+        start = np.cumsum([0, *(len(own.rows) for own in listed)])
+        arguments = base.word, rows, joined(listed, WORD), start
+        if times >= base.state[DOUBLINGS] or not merge_lines(*arguments, False)[0]:
             break
-        tables = [_enlarged(words, times + 1) for words in tables]
-    counts = [words.state for words in tables]
+        times += 1
+    dropped, added = merge_lines(*arguments, True)
+    counts = [words.state for words in (base, *models)]
+    state = base.state.copy()
     for position in (tagged_words.COUNTER, EVICTED, REFUSED, LOST):
-        added = added_counts([state[position] for state in counts[1:]], counts[0][position])
-        result.state[position] = min(int(added), stored_arrays.MAX_COUNT - dropped)
-    result.state[[EVICTED, LOST]] += dropped
-    result.state[USED] = np.count_nonzero(result.word)
-    return result
+        total = added_counts([own[position] for own in counts[1:]], counts[0][position])
+        state[position] = min(int(total), stored_arrays.MAX_COUNT - dropped)
+    state[[EVICTED, LOST]] += dropped
+    state[USED] += added
+    return base._replace(state=state)
 
 
 def same_size(tables: Sequence[Words]) -> list[Words]:
@@ -72,68 +96,214 @@ def _enlarged(words: Words, times: int) -> Words:
     return words
 
 
-def _merged_lines(tables: Sequence[Words]) -> tuple[Words, int]:
-    """Return the merged table and the number of words dropped; the base is the first table."""
-    result = tagged_words.copied(tables[0])
-    step = PIECE_LINES * LINE_WORDS
-    dropped = 0
-    for begin in range(0, len(result.word), step):
-        pieces = [words.word[begin : begin + step] for words in tables]
-        if all(np.array_equal(piece, pieces[0]) for piece in pieces[1:]):
-            continue
-        dropped += merge_lines(np.stack(pieces), begin // LINE_WORDS, result.word[begin : begin + step])
-    return result, dropped
+def _filled(words: Words, changes: Changes | None, base: Words) -> Words:
+    """Return the table of a model of which the changes since the base may be known."""
+    if changes is None:
+        return words
+    word = tagged_words.copied(base).word
+    word[changes.rows] = changes.planes[WORD]
+    return words._replace(word=word)
+
+
+def _changes(words: Words, base: Words) -> Changes:
+    """Return the words in which a table differs from that of the base, which has the same size."""
+    rows = np.empty(count_changes(words.word, base.word), np.uint32)
+    word = np.empty(len(rows), np.uint32)
+    list_changes(words.word, base.word, rows, word)
+    return Changes(rows, {WORD: word})
 
 
 # -- kernels
 
 
 @jit
-def merge_lines(tables: UInt32s, first_line: Int, out: UInt32s) -> int:
-    """Merge some lines; return the number of words that found no place.
+def count_changes(word: UInt32s, base: UInt32s) -> int:
+    """Return the number of places in which two tables of the same size differ."""
+    count = 0
+    for i in range(len(word)):
+        count += word[i] != base[i]
+    return count
+
+
+@jit
+def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s, changed: UInt32s) -> None:
+    """List the places in which a table differs from another one of its size, and what it has there.
 
     Parameters
     ----------
-    tables : uint32[models + 1, 16 * lines], words of the base, then of each model; read only
-    first_line : number of the first line
-    out : uint32[16 * lines], written
+    rows, changed : uint32[count_changes(word, base)], written
     """
-    most = LINE_WORDS * tables.shape[0]
-    tag, word, lane = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most, np.int64)
-    dropped = 0
-    for begin in range(0, out.shape[0], LINE_WORDS):
-        if _is_unchanged(tables, begin):
-            for j in range(LINE_WORDS):
-                out[begin + j] = tables[0, begin + j]
-            continue
-        size = _list_tags(tables, begin, tag, lane)
-        number = (first_line + begin // LINE_WORDS) * MIX
-        for e in range(size):
-            word[e] = average_word(tables, begin, tag[e], number)
-        while size > LINE_WORDS:
-            size = _drop_weakest(tag, word, lane, size)
-            dropped += 1
-        _place(word, lane, size, begin, out)
-    return dropped
+    n = 0
+    for begin in range(0, len(word), LINE_WORDS):
+        differs = False
+        for i in range(begin, begin + LINE_WORDS):  # without branches, because most lines of a large table are equal
+            differs |= word[i] != base[i]
+        if differs:
+            for i in range(begin, begin + LINE_WORDS):
+                if word[i] != base[i]:
+                    rows[n] = i
+                    changed[n] = word[i]
+                    n += 1
 
 
 @jit
-def _is_unchanged(tables: UInt32s, begin: Int) -> bool:
-    """Return whether a line is the same in all tables."""
-    for k in range(1, tables.shape[0]):
-        for j in range(begin, begin + LINE_WORDS):
-            if tables[k, j] != tables[0, j]:
+def merge_lines(base: UInt32s, rows: UInt32s, word: UInt32s, start: Int64s, write: bool) -> tuple[int, int]:
+    """Merge the lines in which a model differs from the base.
+
+    Parameters
+    ----------
+    base : uint32[16 * lines], words of the base; replaced by the merged ones if `write` is set
+    rows, word : uint32[changes], places in which models differ from the base, rising for each model, and what is there
+    start : int64[models + 1], where the changes of each model begin
+    write : if not, the work ends with the first line that has no place for all words
+
+    Returns
+    -------
+    dropped : number of words that found no place
+    added : number of words in use in the result less those in the base
+    """
+    models = len(start) - 1
+    tables = np.empty((models + 1, LINE_WORDS), np.uint32)
+    most = LINE_WORDS * models
+    tag, merged_word, lane = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most, np.int64)
+    at, end = start[:models].copy(), start[:models].copy()
+    out = np.empty(LINE_WORDS, np.uint32)
+    averages = _new_averages()
+    dropped = added = 0
+    lines = len(base) // LINE_WORDS
+    while True:
+        line: Int = lines
+        for k in range(models):
+            at[k] = end[k]
+            if at[k] < start[k + 1]:
+                line = min(line, np.int64(rows[at[k]]) // LINE_WORDS)
+        if line == lines:
+            return dropped, added
+        begin = line * LINE_WORDS
+        for k in range(models):
+            if at[k] + AHEAD < start[k + 1]:
+                intrinsics.prefetch(base, np.int64(rows[at[k] + AHEAD]))
+            while end[k] < start[k + 1] and np.int64(rows[end[k]]) - begin < LINE_WORDS:
+                end[k] += 1
+        if _average_in_place(base, begin, rows, word, at, end, averages):
+            if write:
+                added += _store(averages, line * MIX, base, begin)
+            continue
+        for k in range(models + 1):
+            for j in range(LINE_WORDS):
+                tables[k, j] = base[begin + j]
+        for k in range(models):
+            for i in range(at[k], end[k]):
+                tables[k + 1, np.int64(rows[i]) - begin] = word[i]
+        size = _list_tags(tables, tag, lane)
+        if not write:
+            if size > LINE_WORDS:
+                return size - LINE_WORDS, added
+            continue
+        for e in range(size):
+            merged_word[e] = average_word(tables, tag[e], line * MIX)
+        while size > LINE_WORDS:
+            size = _drop_weakest(tag, merged_word, lane, size)
+            dropped += 1
+        _place(merged_word, lane, size, out)
+        for j in range(LINE_WORDS):
+            added += int(out[j] != 0) - int(base[begin + j] != 0)
+            base[begin + j] = out[j]
+
+
+@inlined
+def _new_averages() -> Averages:
+    """Return averages of no words."""
+    total, plain, mass, added = np.empty(LINE_WORDS), np.empty(LINE_WORDS), np.empty(LINE_WORDS), np.empty(LINE_WORDS)
+    return Averages(np.zeros(LINE_WORDS, np.int64), np.empty(LINE_WORDS, np.uint32), total, plain, mass, added)
+
+
+@jit
+def _average_in_place(
+    base: UInt32s, begin: Int, rows: UInt32s, word: UInt32s, at: Int64s, end: Int64s, averages: Averages
+) -> bool:
+    """Add up the changes of a line if each lane has words of one tag only, and each tag has one lane, as is usual.
+
+    Parameters
+    ----------
+    base, begin : the table of the base, and where the line begins in it
+    rows, word : changes; those of the line in model k are `at[k]:end[k]`
+    averages : written
+
+    Returns
+    -------
+    False if a word was removed or has another lane in another model.
+    """
+    changed, last, total, plain, mass, added = averages
+    for j in range(LINE_WORDS):
+        changed[j] = 0
+    for k in range(len(at)):
+        for i in range(at[k], end[k]):
+            own = word[i]
+            j = np.int64(rows[i]) - begin
+            before = base[begin + j]
+            if own == 0 or (before != 0 and (own ^ before) & TAG_MASK != 0):
                 return False
+            if changed[j] == 0:
+                if before == 0:
+                    for other in range(LINE_WORDS):
+                        if changed[other] > 0 and (own ^ last[other]) & TAG_MASK == 0:
+                            return False
+                total[j] = plain[j] = mass[j] = added[j] = 0.0
+            elif (own ^ last[j]) & TAG_MASK != 0:
+                return False
+            changed[j] += 1
+            last[j] = own
+            before_g = np.float64(tagged_format.decode_g(before))
+            d = np.float64(tagged_format.decode_g(own)) - before_g
+            added[j] += max(d, 0.0)
+            d = max(d, FLOOR * before_g)
+            w = np.float64(tagged_format.decode_w(own))
+            plain[j] += w
+            total[j] += d * w
+            mass[j] += d
     return True
 
 
+@inlined
+def _store(averages: Averages, number: Int, base: UInt32s, begin: Int) -> int:
+    """Write the averages of a line; return the number of lanes that were empty before."""
+    new = 0
+    for j in range(LINE_WORDS):
+        if averages.changed[j] == 0:
+            continue
+        before = base[begin + j]
+        new += before == 0
+        before_g = np.float64(tagged_format.decode_g(before))
+        base[begin + j] = _averaged(
+            averages.changed[j], averages.last[j], before_g, averages.total[j], averages.plain[j], averages.mass[j],
+            averages.added[j], number,
+        )  # fmt: skip
+    return new
+
+
+@inlined
+def _averaged(
+    changed: Int, last: np.uint32, before_g: float, total: float, plain: float, mass: float, added: float, number: Int
+) -> np.uint32:
+    """Return the merged word from the sums over the words of a tag that have changed, the last of which is given."""
+    if changed < 2:
+        return last
+    tag = np.int64(last & TAG_MASK)
+    g = np.float32(min(before_g + added, LARGEST))
+    g_code = tagged_format.encode_g(g, tagged_format.random32(number + tag, 0, tagged_format.G_RANDOM))
+    mean = np.float32(total / mass if mass > 0.0 else plain / changed)
+    w_code = tagged_format.encode_w(mean, tagged_format.random32(number + tag, 0, tagged_format.W_RANDOM))
+    return np.uint32(g_code | w_code | tag)
+
+
 @jit
-def _list_tags(tables: UInt32s, begin: Int, tag: UInt32s, lane: Int64s) -> int:
+def _list_tags(tables: UInt32s, tag: UInt32s, lane: Int64s) -> int:
     """List the different tags of a line in the models, and the first lane of each; return their number."""
     size = 0
     for k in range(1, tables.shape[0]):
         for j in range(LINE_WORDS):
-            word = tables[k, begin + j]
+            word = tables[k, j]
             if word == 0:
                 continue
             own = word & TAG_MASK
@@ -148,9 +318,9 @@ def _list_tags(tables: UInt32s, begin: Int, tag: UInt32s, lane: Int64s) -> int:
 
 
 @jit
-def find_word(tables: UInt32s, k: Int, begin: Int, tag: np.uint32) -> np.uint32:
+def find_word(tables: UInt32s, k: Int, tag: np.uint32) -> np.uint32:
     """Return the first word of a line in table k with a tag, 0 if there is none."""
-    for j in range(begin, begin + LINE_WORDS):
+    for j in range(LINE_WORDS):
         word: np.uint32 = tables[k, j]
         if word != 0 and word & TAG_MASK == tag:
             return word
@@ -158,21 +328,21 @@ def find_word(tables: UInt32s, k: Int, begin: Int, tag: np.uint32) -> np.uint32:
 
 
 @jit
-def average_word(tables: UInt32s, begin: Int, tag: np.uint32, number: Int) -> np.uint32:
+def average_word(tables: UInt32s, tag: np.uint32, number: Int) -> np.uint32:
     """Return the merged word of a tag.
 
     Parameters
     ----------
-    tables, begin : the line
+    tables : uint32[models + 1, 16], the words of a line in the base, then in each model; read only
     number : decides, with the tag, how the average is rounded
     """
-    before = find_word(tables, 0, begin, tag)
+    before = find_word(tables, 0, tag)
     before_g = np.float64(tagged_format.decode_g(before))
     result = before
     changed = 0
     total = plain = mass = added = 0.0
     for k in range(1, tables.shape[0]):
-        word = find_word(tables, k, begin, tag)
+        word = find_word(tables, k, tag)
         if word == 0 or word == before:
             continue
         changed += 1
@@ -184,15 +354,7 @@ def average_word(tables: UInt32s, begin: Int, tag: np.uint32, number: Int) -> np
         plain += w
         total += d * w
         mass += d
-    if changed < 2:
-        return result
-    key = number + np.int64(tag)
-    g = np.float32(min(before_g + added, LARGEST))
-    g_code = tagged_format.encode_g(g, tagged_format.random32(key, 0, tagged_format.G_RANDOM))
-    mean = np.float32(total / mass if mass > 0.0 else plain / changed)
-    w_code = tagged_format.encode_w(mean, tagged_format.random32(key, 0, tagged_format.W_RANDOM))
-    averaged: np.uint32 = np.uint32(g_code | w_code | np.int64(tag))
-    return averaged
+    return _averaged(changed, result, before_g, total, plain, mass, added, number)
 
 
 @jit
@@ -210,28 +372,26 @@ def _drop_weakest(tag: UInt32s, word: UInt32s, lane: Int64s, size: Int) -> int:
 
 
 @jit
-def _place(word: UInt32s, lane: Int64s, size: Int, begin: Int, out: UInt32s) -> None:
+def _place(word: UInt32s, lane: Int64s, size: Int, out: UInt32s) -> None:
     """Write words to a line: each to its lane, else to the same lane of the other half, else to any empty lane."""
     for j in range(LINE_WORDS):
-        out[begin + j] = np.uint32(0)
+        out[j] = np.uint32(0)
     waiting = 0
     for e in range(size):
-        at = begin + lane[e]
-        if out[at] == 0:
-            out[at] = word[e]
+        if out[lane[e]] == 0:
+            out[lane[e]] = word[e]
         else:
             word[waiting] = word[e]
             lane[waiting] = lane[e] ^ tagged_format.HALF_LANES
             waiting += 1
     rest = 0
     for e in range(waiting):
-        at = begin + lane[e]
-        if out[at] == 0:
-            out[at] = word[e]
+        if out[lane[e]] == 0:
+            out[lane[e]] = word[e]
         else:
             word[rest] = word[e]
             rest += 1
-    at = begin
+    at = 0
     for e in range(rest):
         while out[at] != 0:
             at += 1

@@ -13,7 +13,6 @@ from typing import Any
 from ..api.configuration import Config, chosen_name
 from ..api.learner import Learner
 from ..api.model_contents import Contents
-from ..array_types import UInt8s
 from ..data import class_names
 from ..errors import ModelError, UsageError
 from ..merging.options import NAMES
@@ -23,7 +22,7 @@ from ..run import finish as ending
 from ..run.run import Run
 from . import options as cluster_options
 from . import round_state, run_options, shards
-from .averaging import Averaging, Round, from_bytes
+from .averaging import Averaging, Round
 from .costs import NO_COST, Cost, added, cost_line
 from .exact import run as exact_run
 from .exact import run_state
@@ -54,17 +53,17 @@ class AveragedLearner(Learner):
         """Get what was learned."""
         if self._rounds == self.averaging.rounds or self.averaging.model is None:
             return
-        contents = from_bytes(self.averaging.model)
+        contents = self.averaging.model
         self._counters = contents.counters
         tallies = self.reduction.tallies()
-        self.replace_contents(contents)
+        self.replace_contents(contents._replace(arrays=dict(contents.arrays)))
         self.reduction.add_tallies(tallies)
         self._rounds = self.averaging.rounds
 
     def note_round(self) -> None:
         """Note the counts and the names of the model after a round."""
-        assert self.averaging.model is not None
-        contents = from_bytes(self.averaging.model)
+        contents = self.averaging.model
+        assert contents is not None
         self.examples, self.clock, self._counters = contents.examples, contents.clock, contents.counters
         names = class_names.separated(contents.options.get(NAMES) or "")
         self.names.append(list(names[len(self.names.names) :]))
@@ -147,7 +146,7 @@ class AveragedRun(Run):
 
     # rounds
 
-    def _learn(self, model: UInt8s | None, works: Sequence[Work]) -> Iterator[Learned]:
+    def _learn(self, model: Contents | None, works: Sequence[Work]) -> Iterator[Learned]:
         """Let the workers learn, and yield the results in order; what was lost with a node is learned again."""
         ref = None if model is None else self._session.put(model)
         chosen = [self._worker_of(work) for work in works]

@@ -9,7 +9,8 @@ Idea      In a round, every part is learned from the same model, and the models 
           worker learns a part, or on how often one dies.
           In the first round only the first part is learned, as in one process, because averages help little
           before the model knows most classes and its tree has grown.
-Cost      A round moves the model to every node, and the touched slots of every part to the driver, which merges them.
+Cost      A round moves the model to every node, and the touched slots of every part to the driver. It merges them into
+          the learner that it has kept since the round before, in O(touched slots), and stores that as the next model.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from ..array_types import UInt8s
 from ..errors import DataError
 from ..merging import models as merging
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.merging import Mergeable
 from . import delta
+from .delta import Delta
 from .part_learner import Fresh, Learned, Work
 from .part_stream import Cursor
 from .shards import Part
 
-Execute = Callable[[UInt8s | None, Sequence[Work]], Iterator[Learned]]  # results in the order of the work
+Execute = Callable[[Contents | None, Sequence[Work]], Iterator[Learned]]  # results in the order of the work
 
 
 class Round(NamedTuple):
@@ -56,7 +59,8 @@ class Averaging:
 
     Attributes
     ----------
-    model : bytes of the model after the last round; None before the first one
+    model : contents of the model after the last round, None before the first one. The next round may change their
+        arrays, so copy what is needed longer
     cursors : for each part, what is still to be learned in this pass
     passes_ended : number of passes that have ended
     rounds : number of rounds that have ended
@@ -64,7 +68,8 @@ class Averaging:
 
     def __init__(self, config: Config, parts: Sequence[Part], execute: Execute, contents: Contents | None) -> None:
         self._config, self._parts, self._execute = config, parts, execute
-        self.model: UInt8s | None = None if contents is None else as_bytes(contents)
+        self.model = None if contents is None else _with_arrays(contents)
+        self._learner: Learner | None = None  # of `model`, if a round has merged it
         self.cursors = [Cursor() for _ in parts]
         self.passes_ended = self.rounds = 0
         self.start = config.cluster.sync_every  # number of examples that the first part learns alone
@@ -90,30 +95,42 @@ class Averaging:
 
     def _round(self, works: list[Work]) -> Round:
         """Learn a round and merge the results."""
-        base = None if self.model is None else from_bytes(self.model)
-        learned, models = [], []
-        for work, one in zip(works, self._execute(self.model, works), strict=True):
+        base = self.model
+        learned = []
+        for work, one in zip(works, self._execute(base, works), strict=True):
             learned.append(one)
-            if one.contents is not None and one.arrays is not None:
-                arrays = delta.decode(one.arrays, {} if base is None else base.arrays)  # type: ignore[arg-type]
-                models.append(one.contents._replace(arrays=arrays))
             self.cursors[work.part.number - 1] = one.cursor
         fresh = _first_of_each([(work.part, one.fresh) for work, one in zip(works, learned, strict=True)])
+        read = [(one.contents, one.arrays) for one in learned if one.contents is not None and one.arrays is not None]
         added: list[BatchTask] = []
         notes: list[str] = []
-        if len(models) == 1 and not fresh:
-            self.model = as_bytes(models[0])
-        elif models or fresh:
+        if len(read) == 1 and not fresh:
+            ((contents, arrays),) = read
+            self.model = contents._replace(arrays=delta.decode(arrays, {} if base is None else base.arrays))
+            self._learner = None
+        elif read or fresh:
             assert base is not None  # else one part is learned, which adds its classes itself
-            learner, notes = merging.merged_contents(models, base) if models else (_restored(base), [])
-            with learner:
-                learner.reduction.workers = None
-                for _ in range(self.passes_ended):
-                    learner.reduction.end_pass()
-                added = self._add_classes(learner, fresh)
-                self.model = as_bytes(learner.contents())
+            if read:
+                learner, notes = self._merged(read, base)
+            else:
+                learner = merging.restored(base)
+            learner.reduction.workers = None
+            for _ in range(self.passes_ended):
+                learner.reduction.end_pass()
+            added = self._add_classes(learner, fresh)
+            self.model, self._learner = _with_arrays(learner.contents()), learner
         self.rounds += 1
         return Round(works, learned, added, notes)
+
+    def _merged(self, read: Sequence[tuple[Contents, Delta]], base: Contents) -> tuple[Learner, list[str]]:
+        """Return the learner merged from what was learned from some parts, and notes for the user."""
+        start = self._learner or merging.restored(base)
+        assert isinstance(start.reduction, Mergeable)  # others are refused before the run
+        parts = []
+        for contents, arrays in read:
+            rest, changes = delta.listed(arrays, base.arrays, start.reduction.listed_tables)
+            parts.append(merging.Part(contents._replace(arrays=delta.decode(rest, base.arrays)), changes))
+        return merging.merged_parts(parts, base, start)
 
     def _add_classes(self, learner: Learner, fresh: Sequence[tuple[Part, Fresh]]) -> list[BatchTask]:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
@@ -150,10 +167,11 @@ def _first_of_each(fresh: Sequence[tuple[Part, Sequence[Fresh]]]) -> list[tuple[
     return list(found.values())
 
 
-def _restored(contents: Contents) -> Learner:
-    """Return the learner of a model."""
-    config = configuration.of_model("the model in memory", contents.options)
-    return Learner.from_config(config, LearnerUse(loaded=True), contents._replace(arrays=dict(contents.arrays)))
+def _with_arrays(contents: Contents) -> Contents:
+    """Return contents with contiguous arrays, which can be sent and compared."""
+    return contents._replace(
+        arrays={name: np.ascontiguousarray(np.asarray(array)) for name, array in contents.arrays.items()}
+    )
 
 
 def as_bytes(contents: Contents) -> UInt8s:

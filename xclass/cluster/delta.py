@@ -2,30 +2,25 @@
 
 Idea      Tables are stored with or without their empty rows (`stored_arrays.pack_table`). If both models store a table
           in the same way, the rows that differ are listed with their numbers; all planes of a table share the list.
-          Other arrays travel whole unless they are equal. Bits are compared, so that the decoded model has the bytes of
-          the encoded one.
-Cost      O(size of the model), by NumPy.
+          Other arrays travel whole unless they are equal, and so do tables that were doubled, because their rows have
+          other numbers. Bits are compared, so that the decoded model has the bytes of the encoded one.
+Cost      O(size of the model).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ..array_types import AnyArray
+from ..model import table_changes
 from ..model.stored_arrays import Stored
+from ..model.table_changes import Changes
 
-INDEX = ".index"  # end of the name of the array that holds the row numbers of a table
-
-
-class Rows(NamedTuple):
-    """Hold the rows of a table that have changed."""
-
-    removed: AnyArray  # numbers of the rows that only the base has, of tables without their empty rows
-    changed: AnyArray  # numbers of the rows that are new or have changed, rising
-    planes: dict[str, AnyArray]  # array of the model -> its items in these rows
+INDEX = "." + table_changes.INDEX  # end of the name of the array that holds the row numbers of a table
+DOUBLINGS = ".doublings"  # end of the name of the array that says how often a table was doubled
 
 
 class Delta(NamedTuple):
@@ -33,97 +28,124 @@ class Delta(NamedTuple):
 
     whole: dict[str, AnyArray]
     same: tuple[str, ...]  # arrays that have not changed
-    tables: dict[str, Rows]  # table -> its changed rows
+    tables: dict[str, Changes]  # table -> its changed rows; its planes have the names of their arrays
 
     @property
     def nbytes(self) -> int:
         """Return the bytes of all arrays."""
-        rows = [array for one in self.tables.values() for array in (one.removed, one.changed, *one.planes.values())]
-        return sum(array.nbytes for array in (*self.whole.values(), *rows))
+        tables = sum(one.nbytes for one in self.tables.values())
+        return tables + sum(array.nbytes for array in self.whole.values())
 
 
-def encode(arrays: Mapping[str, Stored], base: Mapping[str, AnyArray]) -> Delta:
+def encode(arrays: Mapping[str, Stored], base: Mapping[str, Stored]) -> Delta:
     """Return the changes between the arrays of a base and those of a model that has continued from it."""
-    new = {name: np.asarray(array) for name, array in arrays.items()}
+    new, old = _in_memory(arrays), _in_memory(base)
     delta = Delta({}, (), {})
     same = []
     tables: dict[str, list[str]] = {}
     for name, array in new.items():
-        if array.ndim == 1 and name in base and base[name].dtype == array.dtype:
-            table = name.rpartition(".")[0]
-            lengths = [len(one[table + INDEX]) if table + INDEX in one else -1 for one in (new, base)]
-            if lengths == [len(array), len(base[name])]:
-                tables.setdefault(table, []).append(name)
-                continue
-            if lengths == [-1, -1] and len(array) == len(base[name]):
-                # arrays of a table that is stored whole may have different lengths, and are tables of their own then
-                tables.setdefault(f"{table}:{len(array)}", []).append(name)
-                continue
-        if name in base and _equal(array, base[name]):
+        table = _table_of(name, new, old)
+        if table is not None:
+            tables.setdefault(table, []).append(name)
+        elif name in old and _equal(array, old[name]):
             same.append(name)
         else:
             delta.whole[name] = array
     for table, names in tables.items():
-        rows = _sparse_rows(table, names, new, base) if table + INDEX in new else _dense_rows(names, new, base)
-        if len(rows.changed) or len(rows.removed):
-            delta.tables[table] = rows
+        if table + INDEX in new:
+            changes = table_changes.of_sparse(_planes(table, names, new), _planes(table, names, old))
+            planes = {f"{table}.{plane}": items for plane, items in changes.planes.items()}
+            changes = changes._replace(planes=planes)
+        else:
+            changes = table_changes.of_whole({name: new[name] for name in names}, old)
+        if len(changes.rows):
+            delta.tables[table] = changes
         else:
             same += names
     return delta._replace(same=tuple(same))
 
 
-def decode(delta: Delta, base: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def _table_of(name: str, new: Mapping[str, AnyArray], base: Mapping[str, AnyArray]) -> str | None:
+    """Return the table whose rows are listed that an array belongs to, None if there is none."""
+    array = new[name]
+    if array.ndim != 1 or name not in base or base[name].dtype != array.dtype:
+        return None
+    table = name.rpartition(".")[0]
+    times = table + DOUBLINGS
+    if times in new and times in base and not _equal(new[times], base[times]):
+        return None
+    lengths = [len(one[table + INDEX]) if table + INDEX in one else -1 for one in (new, base)]
+    if lengths == [len(array), len(base[name])]:
+        return table
+    if lengths == [-1, -1] and len(array) == len(base[name]):
+        # arrays of a table that is stored whole may have different lengths, and are tables of their own then
+        return f"{table}:{len(array)}"
+    return None
+
+
+def decode(delta: Delta, base: Mapping[str, Stored]) -> dict[str, Stored]:
     """Return the arrays that were encoded; `base` are those that were given to `encode`."""
-    arrays: dict[str, AnyArray] = {**delta.whole, **{name: base[name] for name in delta.same}}
-    for table, rows in delta.tables.items():
-        if table + INDEX in rows.planes:
-            _add_sparse(arrays, table, rows, base)
+    old = _in_memory(base)
+    arrays: dict[str, Stored] = {**delta.whole, **{name: old[name] for name in delta.same}}
+    for table, changes in delta.tables.items():
+        if table + INDEX not in old:
+            arrays.update(table_changes.changed_whole(old, changes))
             continue
-        for name, values in rows.planes.items():
-            arrays[name] = base[name].copy()
-            arrays[name][rows.changed] = values
+        names = [table + INDEX, *changes.planes]
+        own = changes._replace(planes=_planes(table, list(changes.planes), changes.planes))
+        changed = table_changes.changed_sparse(_planes(table, names, old), own)
+        arrays.update({f"{table}.{plane}": array for plane, array in changed.items()})
     return arrays
+
+
+def listed(
+    delta: Delta, base: Mapping[str, Stored], tables: Mapping[str, Sequence[str]]
+) -> tuple[Delta, dict[str, Changes]]:
+    """Take the changes of some tables out of a delta, if it lists their rows or they are the same.
+
+    Parameters
+    ----------
+    base : the arrays that were given to `encode`
+    tables : name of a table -> its planes
+
+    Returns
+    -------
+    rest : delta of a model in which these tables are empty
+    changes : table -> its changes, whose planes have the names in `tables`
+    """
+    old = _in_memory(base)
+    whole, same, others = dict(delta.whole), dict.fromkeys(delta.same), dict(delta.tables)
+    found = {}
+    for table, planes in tables.items():
+        names = [f"{table}.{plane}" for plane in planes]
+        if not all(name in old for name in names) or table + DOUBLINGS in delta.whole:
+            continue
+        key = table if table + INDEX in old else f"{table}:{len(old[names[0]])}"
+        if key in others and len(others[key].planes) == len(planes):
+            changes = others.pop(key)
+            items = {plane: changes.planes[name] for plane, name in zip(planes, names, strict=True)}
+            found[table] = Changes(changes.rows, items)
+        elif all(name in same for name in names):
+            items = {plane: np.empty(0, old[name].dtype) for plane, name in zip(planes, names, strict=True)}
+            found[table] = Changes(np.empty(0, np.uint32), items)
+        else:
+            continue
+        for name in (table + INDEX, *names):
+            same.pop(name, None)
+            whole[name] = np.empty(0, np.uint32 if name == table + INDEX else old[name].dtype)
+    return Delta(whole, tuple(same), others), found
+
+
+def _in_memory(arrays: Mapping[str, Stored]) -> dict[str, AnyArray]:
+    """Return arrays that are all in memory."""
+    return {name: np.asarray(array) for name, array in arrays.items()}
+
+
+def _planes(table: str, names: Sequence[str], arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return some arrays of a table by the names of their planes."""
+    return {name[len(table) + 1 :]: arrays[name] for name in names}
 
 
 def _equal(a: AnyArray, b: AnyArray) -> bool:
     """Return whether two arrays have the same type, shape and bits."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-def _bits(array: AnyArray) -> AnyArray:
-    """Return an array of one dimension as whole numbers of the same size."""
-    return np.ascontiguousarray(array).view(f"u{array.itemsize}")
-
-
-def _dense_rows(names: list[str], new: Mapping[str, AnyArray], base: Mapping[str, AnyArray]) -> Rows:
-    """Return the rows in which arrays of one length differ from those of the base."""
-    differs = np.zeros(len(new[names[0]]), bool)
-    for name in names:
-        differs |= _bits(new[name]) != _bits(base[name])
-    index = np.flatnonzero(differs)
-    if len(differs) < 1 << 32:
-        index = index.astype(np.uint32)
-    return Rows(np.empty(0, np.uint32), index, {name: new[name][index] for name in names})
-
-
-def _sparse_rows(table: str, names: list[str], new: Mapping[str, AnyArray], base: Mapping[str, AnyArray]) -> Rows:
-    """Return the changed rows of a table that is stored without its empty rows."""
-    index, before = new[table + INDEX], base[table + INDEX]
-    at = np.searchsorted(before, index)
-    known = at < len(before)
-    known[known] = before[at[known]] == index[known]
-    changed = ~known
-    for name in names:
-        changed[known] |= _bits(new[name])[known] != _bits(base[name])[at[known]]
-    kept = np.zeros(len(before), bool)
-    kept[at[known]] = True
-    return Rows(before[~kept], index[changed], {name: new[name][changed] for name in names})
-
-
-def _add_sparse(arrays: dict[str, Any], table: str, rows: Rows, base: Mapping[str, AnyArray]) -> None:
-    """Add the decoded arrays of a table that is stored without its empty rows."""
-    before = base[table + INDEX]
-    left = ~np.isin(before, np.concatenate([rows.removed, rows.changed]), assume_unique=True)
-    order = np.argsort(np.concatenate([before[left], rows.changed]), kind="stable")
-    for name, values in rows.planes.items():
-        arrays[name] = np.concatenate([base[name][left], values])[order]

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api import configuration, model_contents
+from ..api import configuration
 from ..api.configuration import Config, LearnerUse
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.skipped_steps import SkippedSteps
-from ..array_types import Int64s, UInt8s
+from ..array_types import Int64s
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..errors import XclassError
@@ -100,12 +100,12 @@ class PartLearner:
         """Return True, which shows that the worker runs."""
         return True
 
-    def learn(self, model: UInt8s | None, work: Work) -> Learned:
+    def learn(self, model: Contents | None, work: Work) -> Learned:
         """Learn from the examples that wait and from the next examples of a part.
 
         Parameters
         ----------
-        model : bytes of the model of the round; None for a new one
+        model : contents of the model of the round, read only; None for a new one
         work : what to learn
 
         Raises
@@ -115,7 +115,8 @@ class PartLearner:
         """
         begin, cpu = time.monotonic(), time.process_time()
         waited = 0.0 if self._ended_at is None else begin - self._ended_at
-        base = None if model is None else model_contents.from_bytes(model.data)  # type: ignore[arg-type]
+        # arrays of Ray cannot be written, and kernels are compiled for arrays that can
+        base = None if model is None else model._replace(arrays={k: np.array(v) for k, v in model.arrays.items()})
         stream = self._stream(work)
         with self._learner(base, work) as learner:
             counted = self._progress(learner)
@@ -130,7 +131,7 @@ class PartLearner:
             tallies = learner.reduction.tallies()
             if read:
                 contents = learner.contents()
-                arrays = delta.encode(contents.arrays, {} if base is None else base.arrays)  # type: ignore[arg-type]
+                arrays = delta.encode(contents.arrays, {} if base is None else base.arrays)
                 contents = contents._replace(arrays={})
         reader = stream.reader.reader
         assert reader is not None
@@ -140,7 +141,7 @@ class PartLearner:
             tuple(round_.fresh.values()), tuple(round_.notes[:MOST_NOTES]), tuple(reader.report() if ended else ()),
             round_.skipped_steps.examples, reader.bytes,
             None if work.passes_ended else round_.labels, tallies,
-            Cost(round_.examples, time.process_time() - cpu, 0, 0 if model is None else len(model), waited),
+            Cost(round_.examples, time.process_time() - cpu, 0, 0 if base is None else nbytes(base), waited),
         )  # fmt: skip
 
     def _stream(self, work: Work) -> PartStream:
@@ -281,6 +282,11 @@ class _Round:
             if key not in self.fresh:
                 one = batch_ops.pick([(batch, np.array([i]))])
                 self.fresh[key] = Fresh(int(positions[i]), name, one)
+
+
+def nbytes(contents: Contents) -> int:
+    """Return the bytes of the arrays of a model."""
+    return sum(np.asarray(array).nbytes for array in contents.arrays.values())
 
 
 def place_of(number: int) -> str:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..api.configuration import Config
+from ..api.model_contents import Contents
 from ..api.progress import Progress
-from ..array_types import UInt8s
 from ..errors import ModelError
 from ..model import model_file
-from .averaging import Averaging
+from .averaging import Averaging, as_bytes, from_bytes
 from .exact import run_state
 from .part_stream import Cursor
 
@@ -25,7 +25,7 @@ from .part_stream import Cursor
 class RoundState(NamedTuple):
     """Hold what a run needs to continue."""
 
-    model: UInt8s
+    model: Contents
     cursors: list[Cursor]
     passes_ended: int
     rounds: int
@@ -40,7 +40,7 @@ class RoundState(NamedTuple):
 def save(path: str, config: Config, averaging: Averaging, progress: Progress) -> None:
     """Write the state of a run after a round; raise ModelError if it cannot be written."""
     assert averaging.model is not None  # a round has ended
-    arrays = {"model": averaging.model}
+    arrays = {"model": as_bytes(averaging.model)}
     for number, cursor in enumerate(averaging.cursors):
         arrays[f"waiting.{number}"] = np.array(cursor.waiting, np.int64)
     facts = {
@@ -70,7 +70,7 @@ def load(path: str, config: Config) -> RoundState:
         Cursor(position, tuple(arrays[f"waiting.{number}"].tolist()), ended)
         for number, (position, ended) in enumerate(zip(facts["positions"], facts["ended"], strict=True))
     ]
-    return RoundState(np.array(arrays["model"]), cursors, facts["passes_ended"], facts["rounds"], facts["progress"])
+    return RoundState(from_bytes(arrays["model"]), cursors, facts["passes_ended"], facts["rounds"], facts["progress"])
 
 
 def restore(averaging: Averaging, state: RoundState) -> None:

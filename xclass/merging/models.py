@@ -32,6 +32,7 @@ from ..errors import ModelError, UsageError, XclassWarning
 from ..kernels import jit
 from ..kernels.constants import LARGEST
 from ..model.stored_arrays import Stored
+from ..model.table_changes import Changes
 from ..reductions.core.merging import Mergeable, Sources, not_continued
 from . import classes, options
 
@@ -119,22 +120,36 @@ def merged(
     return _merged(_changed(every, start), start, chosen, _is_identity(models if base is None else [*models, base]))
 
 
-def merged_contents(models: Sequence[Contents], base: Contents) -> tuple[Learner, list[str]]:
+class Part(NamedTuple):
+    """Hold a model that one process has continued from a base, without the tables whose changes are known."""
+
+    contents: Contents  # with empty tables in the place of those in `changes`
+    changes: Mapping[str, Changes]  # table -> its changes since the base
+
+
+def merged_parts(parts: Sequence[Part], base: Contents, start: Learner) -> tuple[Learner, list[str]]:
     """Return a learner merged from models that one process has continued from a base, and notes for the user.
 
     Parameters
     ----------
-    models : contents of models with the options of the base, each of which has learned something; at least one.
-        Two may be equal, and then count twice.
-    base : contents of the model from which all have continued
+    parts : models with the options of the base, each of which has learned something; at least one. Two may be equal,
+        and then count twice. Those with changes have the classes of the base
+    base : contents of the model from which all have continued; its arrays are not used
+    start : its learner, which is closed
     """
 
     def model(number: int, contents: Contents) -> _Model:
         names = class_names.separated(contents.options.get(options.NAMES) or "")
         return _Model(f"part {number}", contents, names, number.to_bytes(8, "big"))
 
-    every = [model(number, contents) for number, contents in enumerate(models, 1)]
-    return _merged(every, model(0, base), base.options, identity=False)
+    every = [model(number, part.contents) for number, part in enumerate(parts, 1)]
+    return _merged(every, model(0, base), base.options, False, [part.changes for part in parts], start)
+
+
+def restored(contents: Contents) -> Learner:
+    """Return the learner of a model in memory."""
+    config = configuration.of_model("the model in memory", contents.options)
+    return Learner.from_config(config, LearnerUse(loaded=True), _copied(contents))
 
 
 def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
@@ -227,9 +242,20 @@ def _check_continued(models: Sequence[_Model], base: _Model) -> None:
 
 
 def _merged(
-    models: Sequence[_Model], base: _Model | None, chosen: Mapping[str, Any], identity: bool
+    models: Sequence[_Model],
+    base: _Model | None,
+    chosen: Mapping[str, Any],
+    identity: bool,
+    changes: Sequence[Mapping[str, Changes]] | None = None,
+    start: Learner | None = None,
 ) -> tuple[Learner, list[str]]:
-    """Merge models that have the same options, without those that are equal to the base."""
+    """Merge models that have the same options, without those that are equal to the base.
+
+    Parameters
+    ----------
+    changes : see `Sources`; None if there are none
+    start : learner of the base, which is closed; it is restored from the contents of the base by default
+    """
     with contextlib.ExitStack() as stack:
         learners = [stack.enter_context(_restored(model, chosen, identity)) for model in models]
         order = sorted(
@@ -237,6 +263,7 @@ def _merged(
             key=lambda i: (-len(models[i].names), -learners[i].reduction.classes_seen, models[i].digest),
         )
         models, learners = [models[i] for i in order], [learners[i] for i in order]
+        listed = [{} if changes is None else changes[i] for i in order]
         record = learners[0].config.reduction
         if not isinstance(learners[0].reduction, Mergeable):
             raise ModelError(f"models of --{record.name} cannot be merged: {record.not_merged}")
@@ -250,7 +277,8 @@ def _merged(
             )
         target = _new(chosen, names, identity)
         try:
-            start = _new(chosen, names, identity) if base is None else _restored(base, chosen, identity)
+            if start is None:
+                start = _new(chosen, names, identity) if base is None else _restored(base, chosen, identity)
             stack.enter_context(start)
             sources = Sources(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
@@ -258,7 +286,7 @@ def _merged(
                 [_weight(model.contents.clock, start.clock) for model in models],
                 configuration.feature_bits(target.config), _constant(target), numbers,
                 [len(model.names) for model in models] if names else None,
-                len(base.names) if base is not None else 0,
+                len(base.names) if base is not None else 0, listed,
             )  # fmt: skip
             assert isinstance(target.reduction, Mergeable)  # as the others are
             notes = target.reduction.merge(sources)

@@ -46,8 +46,19 @@ def test_rows_agree_with_dictionaries(tables):
         for r, row in enumerate(table):
             for j, (y, count) in enumerate(listed(row)):
                 classes[k, r, j], counts[k, r, j] = y, count
-    merged_class, merged_count = np.zeros((2, SLOTS), np.int64), np.zeros((2, SLOTS))
-    merged_index.merge_rows(classes, counts, merged_class, merged_count)
+    pair = np.zeros((2 * SLOTS, 2), np.uint32)
+    pair[:, 0] = classes[0].ravel()
+    pair.view(np.float32)[:, 1] = counts[0].ravel()
+    flat = [(own.ravel(), own_counts.ravel()) for own, own_counts in zip(classes, counts, strict=True)]
+    changed = [np.flatnonzero((own != flat[0][0]) | (own_counts != flat[0][1])) for own, own_counts in flat[1:]]
+    merged_index.merge_rows(
+        pair.ravel(), pair.view(np.float32).ravel(), SLOTS, np.concatenate(changed).astype(np.uint32),
+        np.concatenate([flat[k][0][at] for k, at in enumerate(changed, 1)]).astype(np.uint32),
+        np.concatenate([flat[k][1][at] for k, at in enumerate(changed, 1)]).astype(np.float32),
+        np.cumsum([0, *map(len, changed)]),
+    )  # fmt: skip
+    merged_class = pair[:, 0].reshape(2, SLOTS)
+    merged_count = pair.view(np.float32)[:, 1].reshape(2, SLOTS)
     for r in range(2):
         expected = merged_row([table[r] for table in tables[1:]], tables[0][r])
         size = len(expected)
@@ -76,7 +87,7 @@ def test_classes_keep_their_counts_under_new_numbers():
     both.count[:] = one_counts.count + two_counts.count
     both.state[:] = one_counts.state + two_counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    merged_index.merge(target, [one, two], base, [None, np.array([0, 7])], [both, one_counts, two_counts])
+    merged_index.merge(target, [one, two], base, [None, np.array([0, 7])], [both, one_counts, two_counts], [None] * 2)
     index = target.index
     assert index.label[:3].tolist() == [1, 2, 7]
     assert index.weight[:3].tolist() == [100, 200, 300]
@@ -99,5 +110,5 @@ def test_the_length_of_a_centroid_grows_with_shared_features():
     both = document_frequency.Frequencies(False, True)
     both.count[:], both.state[:] = 2 * counts.count, 2 * counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    merged_index.merge(target, [one, one], base, [None, None], [both, counts, counts])
+    merged_index.merge(target, [one, one], base, [None, None], [both, counts, counts], [None] * 2)
     assert target.index.norm2[0] == pytest.approx(4 * one.index.norm2[0], rel=0.1)

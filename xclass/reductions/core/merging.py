@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...array_types import Int64s
 from ...errors import ModelError
+from ...model.table_changes import Changes
 
 
 class Sources(NamedTuple):
@@ -29,6 +30,13 @@ class Sources(NamedTuple):
     numbers: Sequence[Int64s | None]  # int64[classes + 1], new number of each label; None if labels keep their numbers
     named: Sequence[int] | None  # number of classes that have names in each model; None if labels are numbers
     base_named: int  # the same in the base
+    # for each model, the changes of some of its tables since the base by the names of the tables; the model itself has
+    # them empty. Only for models that have the classes, and trees, of the base
+    changes: Sequence[Mapping[str, Changes]]
+
+    def changes_of(self, table: str) -> list[Changes | None]:
+        """Return the changes of a table in each model, None for the models that have it themselves."""
+        return [own.get(table) for own in self.changes]
 
 
 def not_continued(path: str, base_path: str, reason: str) -> ModelError:
@@ -47,6 +55,11 @@ def check_continued(k: int | None, sources: Sources) -> None:
 
 class Mergeable(ABC):
     """A learner that can be merged from others."""
+
+    @property
+    @abstractmethod
+    def listed_tables(self) -> dict[str, tuple[str, ...]]:
+        """Return the planes of the tables of which `merge` accepts the changes instead of the tables themselves."""
 
     @abstractmethod
     def merge(self, sources: Sources) -> list[str]:

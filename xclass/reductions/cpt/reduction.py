@@ -914,6 +914,10 @@ class ProbabilityTree(
             if self.scorers is not None:
                 self.scorers = reranking.restored(self.scorers, arrays, self.predict_only)
 
+    @property
+    def listed_tables(self) -> dict[str, tuple[str, ...]]:
+        return merged_learner.listed_tables(self)
+
     def merge(self, sources: Sources) -> list[str]:
         """Merge models, see `merging.learner`."""
         return merged_learner.merge(self, sources)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...array_types import Float32s, Int64s, UInt32s, UInt64s
-from ...binary import finite, gd, in_words, loss, merging
+from ...binary import finite, gd, in_words, loss, merging, weight_table
 from ...data.batch import Batch
 from ...errors import ModelError, UsageError
 from ...kernels.direct import DirectCall
@@ -477,6 +477,10 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
                 self.order[:] = np.arange(self.classes)
                 class_rows.shuffle(self.order, self.random)
 
+    @property
+    def listed_tables(self) -> dict[str, tuple[str, ...]]:
+        return {"weights": weight_table.COLUMNS}
+
     def merge(self, sources: Sources) -> list[str]:
         """Merge models whose classes may have other numbers, see `Mergeable`.
 
@@ -491,10 +495,11 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
             )
         self.indexing = min(indexed)  # UNDECIDED is the largest
         columns = [None if numbers is None else _columns(numbers, self.classes) for numbers in sources.numbers]
-        k = merging.merge_tables(
+        self.table, k = merging.merge_tables(
             self.table, [learner.table for learner in learners], sources.base.table, self.rule.adaptive,
-            sources.examples, columns,
+            sources.examples, sources.changes_of("weights"), columns,
         )  # fmt: skip
+        self.tables = [self.table]
         check_continued(k, sources)
         self.order[:] = learners[0].order
         self.random[:] = learners[0].random

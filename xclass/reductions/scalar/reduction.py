@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, UInt32s, UInt64s
-from ...binary import finite, gd, in_words, loss, merging
+from ...binary import finite, gd, in_words, loss, merging, weight_table
 from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
@@ -195,9 +195,16 @@ class Scalar(Learner, Inspectable, Explains, Mergeable):
         with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             gd.restore_table("weights", self.table, arrays, rule=self.rule)
 
+    @property
+    def listed_tables(self) -> dict[str, tuple[str, ...]]:
+        return {"weights": weight_table.COLUMNS}
+
     def merge(self, sources: Sources) -> list[str]:
         tables = [learner.table for learner in sources.learners]
-        k = merging.merge_tables(self.table, tables, sources.base.table, self.rule.adaptive, sources.examples)
+        self.table, k = merging.merge_tables(
+            self.table, tables, sources.base.table, self.rule.adaptive, sources.examples, sources.changes_of("weights")
+        )
+        self.tables = [self.table]
         check_continued(k, sources)
         return []
 

@@ -5,7 +5,7 @@ Idea      Counts are added since the base, class by class; classes are found by 
           too, and reaches at most the count of the last class. The squared length of a centroid is not a sum over
           models, because the centroids of the models differ in direction. It is computed from the merged counts, times
           the ratio between what the models store and what the same computation gives for their own counts.
-Cost      O(rows * slots) for each model.
+Cost      O(rows * slots) for each model, to find its changes and to compute lengths.
 Names     As in `feature_index`.
 """
 
@@ -15,16 +15,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....array_types import Float64s, Int64s
+from ....array_types import Float32s, Float64s, Int, Int64s, UInt32s
 from ....binary.document_frequency import WEIGHT, Frequencies
 from ....binary.merging import added_counts
 from ....kernels.constants import LARGEST
 from ....kernels.jit import jit
+from ....model.table_changes import Changes, joined
 from .. import feature_index
 from ..feature_index import MOST_SHARE, FeatureIndex, Index
 
-PIECE = 1 << 12  # rows to merge at a time
 MOST = float(np.finfo(np.float64).max)  # of the numbers of a class in a model file
+CLASS, COUNT = "class", "count"  # planes of the pairs in a model file
+PLANES = (CLASS, COUNT)
 
 
 def merge(
@@ -33,83 +35,112 @@ def merge(
     base: FeatureIndex,
     numbers: Sequence[Int64s | None],
     frequencies: Sequence[Frequencies],
+    changes: Sequence[Changes | None],
 ) -> None:
-    """Fill a new index with the merged counts.
+    """Merge the counts of indexes.
 
     Parameters
     ----------
-    target : written
-    models, base : read only
+    target : a new index, which gets the arrays of the base
+    models : read only
+    base : its rows are replaced by the merged ones
     numbers : for each model, int64[labels + 1], the new number of each label; None for the same numbers
     frequencies : counts of the features: of the result, then of each model
+    changes : for each model, the pairs that differ from those of the base, with whose classes its own begin; its own
+        pairs are not read then
     """
     label_lists = [base.index.label[: base.index.size[0]]]
     for model, number in zip(models, numbers, strict=True):
         label = model.index.label[: model.index.size[0]]
         label_lists.append(label if number is None else number[label])
-    joined = np.concatenate(label_lists)
-    labels = joined[np.sort(np.unique(joined, return_index=True)[1])]  # in the order of the base and of the models
-    target.reserve(len(labels))
+    joined_labels = np.concatenate(label_lists)
+    # in the order of the base and of the models
+    labels = joined_labels[np.sort(np.unique(joined_labels, return_index=True)[1])]
+    order = np.argsort(labels)
+    maps = [order[np.searchsorted(labels, own, sorter=order)] for own in label_lists]
+    listed = [
+        _changes(model.index, base.index, own) if given is None else _renumbered(given, own)
+        for model, own, given in zip(models, maps[1:], changes, strict=True)
+    ]
+    lengths = [
+        _squared_lengths(base.index, one, len(labels), own) for one, own in zip(listed, frequencies[1:], strict=True)
+    ]
+    before = [base.index.weight[: len(maps[0])].copy(), base.index.norm2[: len(maps[0])].copy()]
+    wear = added_counts([one.index.wear.astype(np.float64) for one in models], base.index.wear.astype(np.float64))
+    target.index = base.index
+    target.reserve(len(labels) - len(maps[0]))
     index = target.index
     index.label[: len(labels)] = labels
     index.size[0] = len(labels)
     feature_index.enter_labels(index)
-    order = np.argsort(labels)
-    maps = [order[np.searchsorted(labels, own, sorter=order)] for own in label_lists]
-    sources = [base.index, *(model.index for model in models)]
-    _merge_pairs(index, sources, maps)
+    start = np.cumsum([0, *(len(one.rows) for one in listed)])
+    rows = np.concatenate([one.rows for one in listed])
+    merge_rows(index.pair, index.times, index.slots, rows, joined(listed, CLASS), joined(listed, COUNT), start)
     full = index.times.reshape(len(index.wear), -1)[:, -1]  # count of the last class, 0 if there is space for more
-    wear = added_counts([source.wear.astype(np.float64) for source in sources[1:]], sources[0].wear.astype(np.float64))
     index.wear[:] = np.minimum(wear, full)
-    _merge_classes(index, sources, maps, frequencies)
+    own_numbers = [before, *((one.index.weight, one.index.norm2) for one in models)]
+    _merge_classes(index, own_numbers, maps, lengths, frequencies[0])
 
 
-def _merge_pairs(index: Index, sources: Sequence[Index], maps: Sequence[Int64s]) -> None:
-    """Fill the rows of an index with the pairs of the sources, whose classes have the numbers `maps` in the result."""
-    known = [np.concatenate([[0], own + 1]) for own in maps]  # 0 stands for an empty slot
-    pair, times = index.pair.reshape(-1, 2 * index.slots), index.times.reshape(-1, 2 * index.slots)
-    for begin in range(0, len(pair), PIECE):
-        rows = slice(begin, begin + PIECE)
-        classes, counts = [], []
-        for source, number in zip(sources, known, strict=True):
-            classes.append(number[source.pair.reshape(pair.shape)[rows, 0::2]])
-            counts.append(source.times.reshape(pair.shape)[rows, 1::2].astype(np.float64))
-        if not any(one.any() for one in classes):
-            continue
-        merged_class, merged_count = np.zeros_like(classes[0]), np.zeros_like(counts[0])
-        merge_rows(np.stack(classes), np.stack(counts), merged_class, merged_count)
-        pair[rows, 0::2] = merged_class
-        times[rows, 1::2] = np.minimum(merged_count, LARGEST)
+def _changes(model: Index, base: Index, classes: Int64s) -> Changes:
+    """Return the pairs in which a model differs from a base, with the numbers that its classes have in the result.
+
+    Parameters
+    ----------
+    classes : int64[classes of the model], numbers in the result
+    """
+    number = np.concatenate([[0], classes + 1])  # 0 stands for an empty slot
+    rows = np.empty(count_pairs(model.pair, base.pair, number), np.uint32)
+    changes = Changes(rows, {CLASS: np.empty(len(rows), np.uint32), COUNT: np.empty(len(rows), np.float32)})
+    list_pairs(model.pair, model.times, base.pair, number, rows, changes.planes[CLASS], changes.planes[COUNT])
+    return changes
+
+
+def _renumbered(changes: Changes, classes: Int64s) -> Changes:
+    """Return changes with the numbers that the classes of the model have in the result."""
+    number = np.concatenate([[0], classes + 1]).astype(np.uint32)
+    return changes._replace(planes={**changes.planes, CLASS: number[changes.planes[CLASS]]})
 
 
 def _merge_classes(
-    index: Index, sources: Sequence[Index], maps: Sequence[Int64s], frequencies: Sequence[Frequencies]
-) -> None:
-    """Fill the weights of the classes and the squared lengths of their centroids."""
+    index: Index, numbers: Sequence[Sequence[Float64s]], maps: Sequence[Int64s], lengths: Sequence[Float64s],
+    frequencies: Frequencies,
+) -> None:  # fmt: skip
+    """Fill the weights of the classes and the squared lengths of their centroids.
+
+    Parameters
+    ----------
+    index : the result, whose pairs are merged; written
+    numbers : weights and squared lengths of the classes of the base, then of each model
+    maps : for the base and each model, int64[classes], the number of each class in the result
+    lengths : for each model, the squared lengths that follow from its counts
+    frequencies : counts of the features in the result
+    """
     size = int(index.size[0])
     weights, stored, computed = [], np.zeros(size), np.zeros(size)
     largest, holders = np.zeros(size), np.zeros(size)
-    for number, (source, own) in enumerate(zip(sources, maps, strict=True)):
+    for number, ((own_weight, own_norm2), own) in enumerate(zip(numbers, maps, strict=True)):
         weight = np.zeros(size)
-        weight[own] = source.weight[: len(own)]
+        weight[own] = own_weight[: len(own)]
         weights.append(weight)
-        norm2 = source.norm2[: len(own)]
+        norm2 = own_norm2[: len(own)]
         if number > 0:  # the models contain the base
             largest[own] = np.maximum(largest[own], norm2)
             holders[own] += 1
-            own_computed = _squared_lengths(source, frequencies[number])
+            own_computed = lengths[number - 1][own]
             stored[own] += np.where(own_computed > 0, norm2, 0.0)
             computed[own] += own_computed
     index.weight[:size] = np.minimum(added_counts(weights[1:], weights[0]), MOST)
     ratio = np.divide(stored, computed, where=computed > 0, out=np.ones(size))
-    lengths = _squared_lengths(index, frequencies[0])
-    several = (lengths > 0) & (computed > 0) & (holders > 1)
-    merged = np.where(several, ratio * lengths, largest)
+    none = Changes(np.empty(0, np.uint32), {CLASS: np.empty(0, np.uint32), COUNT: np.empty(0, np.float32)})
+    merged_lengths = _squared_lengths(index, none, size, frequencies)
+    several = (merged_lengths > 0) & (computed > 0) & (holders > 1)
+    merged = np.where(several, ratio * merged_lengths, largest)
     index.norm2[:size] = np.where(merged <= MOST, merged, MOST)  # sums of large numbers may not be finite
 
 
-def _squared_lengths(index: Index, frequencies: Frequencies) -> Float64s:
-    """Return the sum of (count * log q)**2 of each class over the rows, float64[classes]."""
+def _squared_lengths(index: Index, changes: Changes, classes: int, frequencies: Frequencies) -> Float64s:
+    """Return the sum of (count * log q)**2 of each class over the rows of an index with changes, float64[classes]."""
     rows = len(index.wear)
     df = frequencies.count
     if rows <= len(df):
@@ -118,34 +149,113 @@ def _squared_lengths(index: Index, frequencies: Frequencies) -> Float64s:
         df = np.repeat(df, rows // len(df))
     q = (df + 0.5) / (frequencies.state[WEIGHT] + 1.0)
     w = np.where((q > 0) & (q <= MOST_SHARE), np.log(np.maximum(q, 1e-300)), 0.0)
-    classes, counts = index.pair[0::2], index.times[1::2]
-    used = np.flatnonzero(classes)
-    amount = (counts[used].astype(np.float64) * w[used // index.slots]) ** 2
-    lengths = np.bincount(classes[used].astype(np.int64) - 1, amount, int(index.size[0]))
-    return lengths.astype(np.float64)
+    lengths = np.zeros(classes)
+    own_classes, counts = changes.planes[CLASS], changes.planes[COUNT]
+    add_lengths(index.pair, index.times, index.slots, np.array(changes.rows), own_classes, np.array(counts), w, lengths)
+    return lengths
 
 
 # -- kernels
 
 
 @jit
-def merge_rows(classes: Int64s, counts: Float64s, merged_class: Int64s, merged_count: Float64s) -> None:
-    """Merge the rows of several indexes; the first is that of the base.
+def count_pairs(pair: UInt32s, base: UInt32s, number: Int64s) -> int:
+    """Return in how many slots a model differs from a base, see `list_pairs`."""
+    count = 0
+    for i in range(0, len(pair), 2):
+        count += number[pair[i]] != base[i] or pair[i + 1] != base[i + 1]
+    return count
+
+
+@jit
+def list_pairs(
+    pair: UInt32s, times: Float32s, base: UInt32s, number: Int64s, rows: UInt32s, classes: UInt32s, counts: Float32s
+) -> None:
+    """List the slots in which a model differs from a base, and what they hold.
 
     Parameters
     ----------
-    classes : int64[models + 1, rows, slots], numbers of classes plus 1, or 0; read only
-    counts : float64[models + 1, rows, slots], read only
-    merged_class, merged_count : int64[rows, slots], float64[rows, slots], zeros, written: the classes with the largest
-        counts, in descending order; equal ones in the order in which they are listed
+    pair, times, base : pairs of the model and of the base
+    number : int64[classes + 1], number in `base` of each number in `pair`
+    rows, classes, counts : uint32, uint32 and float32[count_pairs(pair, base, number)], written
     """
-    models, rows, slots = classes.shape
+    n = 0
+    for i in range(0, len(pair), 2):
+        if number[pair[i]] != base[i] or pair[i + 1] != base[i + 1]:
+            rows[n] = i // 2
+            classes[n] = number[pair[i]]
+            counts[n] = times[i + 1]
+            n += 1
+
+
+@jit
+def add_lengths(
+    pair: UInt32s, times: Float32s, slots: int, rows: UInt32s, classes: UInt32s, counts: Float32s, w: Float64s,
+    lengths: Float64s,
+) -> None:  # fmt: skip
+    """Add (count * w)**2 of each pair to the length of its class.
+
+    Parameters
+    ----------
+    pair, times, slots : of an index
+    rows, classes, counts : uint32, uint32 and float32[changes], slots in which the pairs are others, rising
+    w : float64[rows of the index]
+    lengths : float64[classes], written
+    """
+    c = 0
+    for r in range(len(w)):
+        changed = c < len(rows) and np.int64(rows[c]) < (r + 1) * slots
+        for s in range(r * slots, (r + 1) * slots):
+            number, count = np.int64(pair[2 * s]), times[2 * s + 1]
+            if changed and c < len(rows) and np.int64(rows[c]) == s:
+                number, count = np.int64(classes[c]), counts[c]
+                c += 1
+            elif number == 0 and not changed:
+                break  # the classes of a row come first
+            if number > 0:
+                amount = np.float64(count) * w[r]
+                lengths[number - 1] += amount * amount
+
+
+@jit
+def merge_rows(
+    pair: UInt32s, times: Float32s, slots: int, rows: UInt32s, classes: UInt32s, counts: Float32s, start: Int64s
+) -> None:
+    """Merge the rows of several indexes in which one differs from the base.
+
+    Parameters
+    ----------
+    pair, times, slots : of the index of the base. Rows are replaced by the classes with the largest counts, in
+        descending order; equal ones in the order in which they are listed
+    rows, classes, counts : uint32, uint32 and float32[changes], the slots in which models differ from the base, rising
+        for each model, and the pairs there
+    start : int64[models + 1], where the changes of each model begin
+    """
+    models = len(start) - 1
+    at = start[:models].copy()
+    own, own_count = np.empty((models + 1, slots), np.int64), np.empty((models + 1, slots))
     number, before, total = np.empty(models * slots, np.int64), np.empty(models * slots), np.empty(models * slots)
-    for r in range(rows):
-        size = 0
-        for k in range(1, models):
+    while True:
+        row: Int = len(pair)
+        for k in range(models):
+            if at[k] < start[k + 1]:
+                row = min(row, np.int64(rows[at[k]]) // slots)
+        if row == len(pair):
+            return
+        begin = row * slots
+        for k in range(models + 1):
             for j in range(slots):
-                y = classes[k, r, j]
+                own[k, j] = pair[2 * (begin + j)]
+                own_count[k, j] = times[2 * (begin + j) + 1]
+        for k in range(models):
+            while at[k] < start[k + 1] and np.int64(rows[at[k]]) - begin < slots:
+                own[k + 1, np.int64(rows[at[k]]) - begin] = classes[at[k]]
+                own_count[k + 1, np.int64(rows[at[k]]) - begin] = counts[at[k]]
+                at[k] += 1
+        size = 0
+        for k in range(1, models + 1):
+            for j in range(slots):
+                y = own[k, j]
                 if y == 0:
                     break
                 e = 0
@@ -155,20 +265,22 @@ def merge_rows(classes: Int64s, counts: Float64s, merged_class: Int64s, merged_c
                     number[e] = y
                     before[e] = 0.0
                     for i in range(slots):
-                        if classes[0, r, i] == y:
-                            before[e] = counts[0, r, i]
+                        if own[0, i] == y:
+                            before[e] = own_count[0, i]
                     total[e] = before[e]
                     size += 1
-                count = counts[k, r, j]
+                count = own_count[k, j]
                 if count >= before[e]:
                     total[e] += count - before[e]
                 else:  # the class had lost its slot since the base and has begun anew
                     total[e] += count
-        for place in range(min(size, slots)):
+        for place in range(slots):
             best = 0
             for e in range(1, size):
                 if total[e] > total[best]:
                     best = e
-            merged_class[r, place] = number[best]
-            merged_count[r, place] = total[best]
-            total[best] = -1.0
+            s = 2 * (begin + place)
+            pair[s] = number[best] if place < size else 0
+            times[s + 1] = min(total[best], LARGEST) if place < size else 0.0
+            if place < size:
+                total[best] = -1.0

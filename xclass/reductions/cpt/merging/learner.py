@@ -40,6 +40,15 @@ WIDE = "they belong to nodes of --cpt_arity above 2"
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 
 
+def listed_tables(one: Any) -> dict[str, tuple[str, ...]]:
+    """Return the planes of the tables of a `ProbabilityTree`, see `Mergeable.listed_tables`."""
+    planes: tuple[str, ...] = (merged_words.WORD,) if one.tagged else ("w", "g")
+    tables = {f"weights.{t}": planes for t in range(len(one.members))}
+    if one.index is not None:
+        tables["index"] = merged_index.PLANES
+    return tables if one.scorers is None else {**tables, "scorers": planes}
+
+
 def merge(target: Any, sources: Sources) -> list[str]:
     """Fill a new `ProbabilityTree` with the merged state of others, see `Mergeable.merge`."""
     learners, base = sources.learners, sources.base
@@ -54,20 +63,23 @@ def merge(target: Any, sources: Sources) -> list[str]:
     if target.index is not None:
         assert target.frequencies is not None  # the index needs them
         frequencies = [target.frequencies, *(one.frequencies for one in learners)]
-        merged_index.merge(target.index, [one.index for one in learners], base.index, sources.numbers, frequencies)
+        merged_index.merge(
+            target.index, [one.index for one in learners], base.index, sources.numbers, frequencies,
+            sources.changes_of("index"),
+        )  # fmt: skip
     if target.scorers is not None:
         scorers = [one.scorers for one in learners]
         before = base.scorers.weights
         models = [
             features.moved(one.weights, before, _label_moves(sources.numbers[k]), k) for k, one in enumerate(scorers)
         ]
-        weights = merged_weights(target.scorers.weights, models, before, sources)
+        weights = merged_weights("scorers", target.scorers.weights, models, before, sources)
         merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
         target.scorers = target.scorers._replace(weights=weights)
     return [*notes, *features.notes()]
 
 
-def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, sources: Sources) -> Weights:
+def merged_weights(name: str, target: Weights, models: Sequence[Weights], base: Weights, sources: Sources) -> Weights:
     """Return a new table, filled with the merged weights of regressors.
 
     Raises ModelError if a model has a smaller sum of squared gradients than the base. Tagged words do not tell, because
@@ -75,13 +87,16 @@ def merged_weights(target: Weights, models: Sequence[Weights], base: Weights, so
 
     Parameters
     ----------
-    target : an empty table, written if the weights are slots
-    models, base : tables of the models
+    name : name of the table in a model
+    target : an empty table
+    models, base : tables of the models; that of the base becomes the result if it has its size
     sources : the learners of the models, in the same order
     """
+    changes = sources.changes_of(name)
     if target.tagged:
-        return target._replace(words=merged_words.merged([one.words for one in models], base.words))
-    k = merging.average_slots(_slots(target), [_slots(one) for one in models], _slots(base), sources.examples)
+        return target._replace(words=merged_words.merged([one.words for one in models], base.words, changes))
+    target = target._replace(flat=base.flat)
+    k = merging.merge_slots(_slots(base), [_slots(one) for one in models], sources.examples, changes)
     check_continued(k, sources)
     return target
 
@@ -180,7 +195,7 @@ def _merge_trees(target: Any, sources: Sources, features: _Features) -> list[str
                 elif not merged_trees.extends(member.tree, own[k]):  # nodes have other places
                     reason = UNTAGGED if member.kernels is binary_nodes else WIDE
                     features.leave(np.setdiff1d(leaves(own[k]), leaves(before[t])).tolist(), reason)
-        member.weights = merged_weights(member.weights, weights, old, sources)
+        member.weights = merged_weights(f"weights.{t}", member.weights, weights, old, sources)
         member.random[:] = learners[0].members[t].random
     return []
 
