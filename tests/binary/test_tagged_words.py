@@ -448,7 +448,8 @@ def test_instructions_do_what_the_plain_functions_define(processor, plain, monke
     seen = np.zeros(6, np.int64)
     for _ in range(1500):
         tag, number = int(rng.integers(8, 8192)), int(rng.integers(0, 2**32))
-        line, at, x = random_line(rng, tag), 16 * int(rng.integers(0, 3)), F(rng.choice([1, 0.3, -1.7, 0, 1e-25]))
+        line, at = random_line(rng, tag), 16 * int(rng.integers(0, 3))
+        x = F(rng.choice([1, 0.3, -1.7, 0, 1e-25, 2**21]))
         line[rng.random(16) < 0.1] |= np.uint32(4095 << 19)  # the largest weights
         square = rng.choice([0, 0, 1, 0.01, 4, 1e-40, 1e30, -1, np.nan], 8).astype(F)
         step = np.where(rng.random(8) < 0.5, rng.normal(size=8), 100).astype(F)

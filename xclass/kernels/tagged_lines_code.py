@@ -182,8 +182,8 @@ def intrinsics() -> dict[str, Any]:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = address(context, builder, signature.args[1], args[1], args[2], i32x16)
             line = Line(context, builder, pointer, args[3])
-            x = builder.fmul(args[4], ir.Constant(f32, float(fmt.W_SCALE)))
-            product = builder.fmul(weights(builder, line.by_number()), splat(builder, x, 8))
+            w = scaled(builder, weights(builder, line.by_number()), fmt.W_SCALE)
+            product = builder.fmul(w, splat(builder, args[4], 8))
             memory = builder.bitcast(args[0], f32x8.as_pointer())
             builder.store(builder.fadd(builder.load(memory, align=32), product), memory, align=32)
             return bits_of(builder, line.elsewhere, i16)
