@@ -150,6 +150,47 @@ def test_counts_that_cannot_be_are_refused(name, change):
         document_frequency.Frequencies(True, False).restore({**stored, name: change(stored[name])})
 
 
+@pytest.mark.plain
+@settings(max_examples=30, deadline=None)
+@given(MIXED, st.booleans())
+def test_packed_counts_weigh_as_before_and_are_stored_as_before(stream, weighting):
+    rows = [[*row, (CONSTANT, 1.0)] for row, _, _ in stream]
+    batch = batch_of(rows, np.array([weight for _, weight, _ in stream], np.float32))
+    frequencies = document_frequency.Frequencies(weighting, True)
+    frequencies.weighted(batch, np.array([learned for _, _, learned in stream]))
+    stored = {name: np.asarray(array) for name, array in frequencies.arrays().items()}
+    small = document_frequency.Frequencies(weighting, True, weights_only=True)
+    small.restore(stored)
+    assert len(small.count) == np.count_nonzero(frequencies.count)
+    none = np.zeros(len(rows), bool)
+    for want, got in zip(frequencies.weighted(batch, none), small.weighted(batch, none), strict=True):
+        parts = (want, got) if isinstance(want, np.ndarray) else (want.value, got.value)
+        assert parts[0].tolist() == parts[1].tolist()
+    assert {name: np.asarray(array).tolist() for name, array in small.arrays().items()} == {
+        name: array.tolist() for name, array in stored.items()
+    }
+
+
+def test_counts_of_many_features_are_not_packed():
+    frequencies = document_frequency.Frequencies(True, False)
+    frequencies.count[: document_frequency.SLOTS // 4] = 2.0
+    stored = {name: np.asarray(array) for name, array in frequencies.arrays().items()}
+    other = document_frequency.Frequencies(True, False, weights_only=True)
+    other.restore(stored)
+    assert np.array_equal(other.count, frequencies.count) and not len(other.bitmap)
+
+
+@pytest.mark.parametrize("index", [[5, 4], [4, 4], [1 << 20]])
+def test_positions_of_packed_counts_that_cannot_be_are_refused(index):
+    stored = {
+        "frequencies.state": np.zeros(3),
+        "frequencies.index": np.array(index, np.uint32),
+        "frequencies.count": np.ones(len(index)),
+    }
+    with pytest.raises(ModelError, match=r"frequencies\.index"):
+        document_frequency.Frequencies(True, False, weights_only=True).restore(stored)
+
+
 @pytest.mark.parametrize("name", ["frequencies.state", "frequencies.count"])
 def test_missing_counts_are_refused(name):
     stored = dict(document_frequency.Frequencies(True, False).arrays())

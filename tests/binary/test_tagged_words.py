@@ -610,13 +610,14 @@ def test_a_model_keeps_words_counts_and_size(line_bits, examples, doublings):
     ],
     ids=str,
 )
-def test_arrays_that_do_not_fit_are_refused(name, value):
+@pytest.mark.parametrize("weights_only", [False, True])
+def test_arrays_that_do_not_fit_are_refused(name, value, weights_only):
     stored = {key: np.asarray(array) for key, array in tagged_words.arrays("t", filled(4, 3)).items()}
     stored[name] = value
     if value is None:
         del stored[name]
     with pytest.raises(ModelError, match=name):
-        tagged_words.restored("t", tagged_words.new_words(4, 3), stored)
+        tagged_words.restored("t", tagged_words.new_words(4, 3, weights_only), stored)
 
 
 def test_a_table_larger_than_the_memory_is_refused(monkeypatch):

@@ -106,12 +106,14 @@ class LearnerUse(NamedTuple):
     Attributes
     ----------
     scores, exact_prediction, weights_only, example_probabilities : see `Wanted`
+    inspected : whether weight tables are shown as text
     passes, loaded, testing, part, averaged : see `LearnerSpec`
     """
 
     scores: bool = False
     exact_prediction: bool = True
     weights_only: bool = False
+    inspected: bool = False
     example_probabilities: bool = False
     passes: int = 1
     loaded: bool = False

@@ -56,7 +56,7 @@ class LearnerCore:
         self.only_predicts = contents is not None and contents.counters is None and not config.run.vw_exact
         if self.only_predicts:
             config = config.with_values({"predict_only_model": True})
-            use = use._replace(weights_only=True)
+            use = use._replace(weights_only=not use.inspected)
         self.config = config
         self._spec = spec = configuration.spec_of(config, use)
         self.label_range = configuration.label_range(config, spec)

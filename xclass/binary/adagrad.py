@@ -70,8 +70,9 @@ def block_scratch(most_features: int) -> BlockScratch:
 
 
 def new_weights(
-    bits: int, kind: int, rate: float, plain: bool = False, tagged: bool = False, doublings: int = 0
-) -> Weights:
+    bits: int, kind: int, rate: float, plain: bool = False, tagged: bool = False, doublings: int = 0,
+    weights_only: bool = False,
+) -> Weights:  # fmt: skip
     """Return an empty table, aligned to cache lines.
 
     Parameters
@@ -82,8 +83,12 @@ def new_weights(
     plain : plain gradient steps instead of AdaGrad
     tagged : tagged words instead of slots
     doublings : how often a table of tagged words may be doubled
+    weights_only : whether the table only predicts and is not inspected, see `tagged_words.new_words`
     """
-    words = tagged_words.new_words(max(bits - LOG2_LINE_SLOTS, 1) if tagged else 1, doublings if tagged else 0)
+    if tagged:
+        words = tagged_words.new_words(max(bits - LOG2_LINE_SLOTS, 1), doublings, weights_only)
+    else:
+        words = tagged_words.new_words(1)
     size = 0 if tagged else 2 << bits
     memory = np.zeros(size + 16, np.float32)
     skip = -memory.ctypes.data // 4 % 16

@@ -19,19 +19,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..array_types import Bools, Float32s, Float64s
+from ..array_types import Bools, Float32s, Float64s, UInt64s
 from ..data.batch import Batch
-from ..kernels import fast_math
+from ..kernels import fast_math, used_items
 from ..kernels.constants import ONE
-from ..kernels.jit import jit
-from ..model import stored_arrays
+from ..kernels.jit import bare, jit
+from ..model import sparse_tables, stored_arrays
 from ..model.stored_arrays import Stored
 from . import feature_scaling
 
+SLOTS = 1 << feature_scaling.BITS
 DECISION_EXAMPLES = 1024  # number of examples after which it is final that features are weighted
 LARGEST_SHARE = 0.999  # a feature that occurs several times in each example is counted as often
 WEIGHT, EXAMPLES, VALUED, NUMBERS = range(4)  # positions in `state`, and its size
@@ -58,17 +59,20 @@ class Frequencies:
     ----------
     weighting : whether values of 1 are weighted; if not, features are only counted
     constant : whether examples end with a constant feature
+    weights_only : whether examples are only predicted, so that counts are packed
 
     Attributes
     ----------
     state : float64[3], N, number of examples, and 1 if one of the first examples had a value other than 1
-    count : float64[2**feature_scaling.BITS], df
+    count : float64[2**feature_scaling.BITS], df; packed counts lack the slots that no feature has used
+    bitmap : the slots of packed counts, see `used_items`; empty if they are not packed
     """
 
-    def __init__(self, weighting: bool, constant: bool) -> None:
+    def __init__(self, weighting: bool, constant: bool, weights_only: bool = False) -> None:
         self.weighting, self.constant = weighting, constant
         self.state = np.zeros(NUMBERS)
-        self.count = np.zeros(1 << feature_scaling.BITS)
+        self.count = np.zeros(0 if weights_only else SLOTS)
+        self.bitmap = used_items.new_bitmap(SLOTS if weights_only else 0)
 
     @property
     def active(self) -> bool:
@@ -80,15 +84,20 @@ class Frequencies:
         weighted = Weighted(
             batch._replace(value=batch.value.copy()), np.zeros_like(batch.value), np.zeros_like(batch.value)
         )
-        weigh(batch, learns, self.weighting, int(self.constant), self.state, self.count, weighted)
+        weigh(batch, learns, self.weighting, int(self.constant), self.state, (self.count, self.bitmap), weighted)
         return weighted
 
     def arrays(self) -> dict[str, Stored]:
         """Return the arrays that a model file stores."""
-        return {"frequencies.state": self.state, **stored_arrays.pack_table("frequencies", {"count": self.count})}
+        if len(self.bitmap):
+            slot = used_items.items_of(self.bitmap).astype(np.uint32)
+            counts: dict[str, Stored] = {"frequencies.index": slot, "frequencies.count": self.count}
+        else:
+            counts = stored_arrays.pack_table("frequencies", {"count": self.count})
+        return {"frequencies.state": self.state, **counts}
 
     def restore(self, arrays: Mapping[str, Stored]) -> None:
-        """Fill new counts with the arrays of a model file, see `arrays`.
+        """Fill new counts with the arrays of a model file, see `arrays`; packed ones stay so if few have been used.
 
         Raises
         ------
@@ -99,24 +108,46 @@ class Frequencies:
         stored_arrays.check_range("frequencies.state", state[:VALUED], 0, stored_arrays.MAX_COUNT)
         stored_arrays.check_range("frequencies.state", state[VALUED:], 0, 1)
         self.state[:] = state
-        stored_arrays.unpack_table("frequencies", arrays, {"count": self.count})
-        stored_arrays.check_range("frequencies.count", arrays["frequencies.count"], 0, stored_arrays.MAX_COUNT)
+        packed = len(self.bitmap) > 0
+        few = sparse_tables.rows_in_use("frequencies", arrays, SLOTS, {"count": np.float64}) if packed else None
+        if few is not None:
+            self.count = few[1]["count"]
+            used_items.fill(self.bitmap, few[0], 1)
+        else:
+            if packed:
+                self.count, self.bitmap = np.zeros(SLOTS), used_items.new_bitmap(0)
+            stored_arrays.unpack_table("frequencies", arrays, {"count": self.count})
+        stored_arrays.check_range("frequencies.count", self.count, 0, stored_arrays.MAX_COUNT)
 
 
 # -- kernels
 
 
+@bare
+def _count_of(counts: tuple[Float64s, UInt64s], feature: np.uint32) -> float:
+    """Return df of a feature; `counts` are the attributes `count` and `bitmap` of `Frequencies`."""
+    count, bitmap = counts
+    slot: Any = feature_scaling.slot_of(feature)
+    if len(bitmap) > 0:
+        slot = used_items.number_of(bitmap, slot)
+        if slot < 0:
+            return 0.0
+    return count[slot]  # type: ignore[no-any-return]
+
+
 @jit
 def weigh(
-    batch: Batch, learns: Bools, weighting: bool, constants: int, state: Float64s, count: Float64s, weighted: Weighted
-) -> None:
+    batch: Batch, learns: Bools, weighting: bool, constants: int, state: Float64s, counts: tuple[Float64s, UInt64s],
+    weighted: Weighted,
+) -> None:  # fmt: skip
     """Compute the weighted values of a batch, example by example, and count each example that is learned afterwards.
 
     Parameters
     ----------
     learns : bool[n], read only
     constants : number of constant features at the end of each example, 0 or 1
-    state, count : attributes of `Frequencies`, written
+    state : attribute of `Frequencies`, written
+    counts : the attributes `count`, written, and `bitmap` of `Frequencies`
     weighted : a copy of the batch and zeros, written
     """
     for i in range(len(learns)):
@@ -124,7 +155,7 @@ def weigh(
         total = state[WEIGHT] + 1.0
         ones = True
         for f in range(begin, end):
-            occurrences = count[feature_scaling.slot_of(batch.index[f])]
+            occurrences = _count_of(counts, batch.index[f])
             weighted.share[f] = np.float32(min((occurrences + 0.5) / total, LARGEST_SHARE))
             ones &= batch.value[f] == ONE
         if weighting and ones and state[VALUED] == 0.0:
@@ -136,7 +167,7 @@ def weigh(
         if not learns[i] or weight <= 0.0:
             continue
         for f in range(begin, end):
-            count[feature_scaling.slot_of(batch.index[f])] += weight
+            counts[0][feature_scaling.slot_of(batch.index[f])] += weight
         if not ones and state[EXAMPLES] < DECISION_EXAMPLES:
             state[VALUED] = 1.0
         state[WEIGHT] += weight

@@ -38,12 +38,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..array_types import Float32s, Int, Int64s, UInt32s, UInt64s
-from ..kernels import intrinsics, tagged_format, tagged_lines
+from ..kernels import intrinsics, packed_words, tagged_format, tagged_lines
 from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
-from ..model import stored_arrays
+from ..model import sparse_tables, stored_arrays
 from ..model.stored_arrays import Stored
-from ..system import memory, sparse_memory
+from ..system import sparse_memory
 
 LINE_WORDS, LINE_BYTES = tagged_format.LANES, 4 * tagged_format.LANES
 # Positions in `Words.state`, and its size. A table is doubled when USED reaches FULL, or LOST reaches MOST_LOST.
@@ -70,6 +70,7 @@ class Words(NamedTuple):
     # int64[NUMBERS]: features learned; words in use; evicted; refused; both since the last doubling; limits of the
     # words in use and of those lost, and of doublings
     state: Int64s
+    lines: packed_words.Lines  # of a table without its empty lanes, see `packed_words`, which cannot learn
 
 
 class Pairs(NamedTuple):
@@ -91,23 +92,35 @@ def new_pairs(size: int) -> Pairs:
     )  # fmt: skip
 
 
-def new_words(line_bits: int, doublings: int = 0) -> Words:
-    """Return an empty table of 2**line_bits lines that may be doubled `doublings` times."""
+def new_words(line_bits: int, doublings: int = 0, weights_only: bool = False) -> Words:
+    """Return an empty table of 2**line_bits lines that may be doubled `doublings` times.
+
+    With `weights_only` it is packed: it can be restored from a model and predict, but neither learn nor be inspected.
+    """
     tag_shift = np.uint64(64 - TAG_BITS - line_bits)
     state = np.zeros(NUMBERS, np.int64)
     state[DOUBLINGS] = doublings
-    return _with_limit(Words(sparse_memory.zeros(LINE_WORDS << line_bits), np.uint64(64 - line_bits), tag_shift, state))
+    if weights_only:
+        word, lines = np.empty(0, np.uint32), packed_words.lines_of(np.empty(0, np.uint32), 1 << line_bits)
+    else:
+        word, lines = sparse_memory.zeros(LINE_WORDS << line_bits), packed_words.no_lines()
+    return _with_limit(Words(word, np.uint64(64 - line_bits), tag_shift, state, lines))
+
+
+def size(words: Words) -> int:
+    """Return the number of words for which a table has lanes."""
+    return LINE_WORDS << int(64 - words.shift)
 
 
 def _with_limit(words: Words) -> Words:
     """Return a table after setting the numbers of words from which it is doubled."""
-    size, times = len(words.word), doublings(words)
+    lanes, times = size(words), doublings(words)
     words.state[[FULL, MOST_LOST]] = NEVER
     if times < words.state[DOUBLINGS]:
         if times < EAGER_DOUBLINGS:
-            words.state[FULL] = int(EAGER_SHARE * size)
+            words.state[FULL] = int(EAGER_SHARE * lanes)
         else:
-            words.state[MOST_LOST] = int(LOST_SHARE * size)
+            words.state[MOST_LOST] = int(LOST_SHARE * lanes)
     return words
 
 
@@ -125,7 +138,7 @@ def doublings(words: Words) -> int:
 
 def doubled(words: Words) -> Words:
     """Return a table of twice as many lines with the same words."""
-    larger = Words(sparse_memory.zeros(2 * len(words.word)), words.shift - np.uint64(1), words.tag_shift, words.state)
+    larger = words._replace(word=sparse_memory.zeros(2 * len(words.word)), shift=words.shift - np.uint64(1))
     spread_lines(words.word, larger.word, TAG_BITS - 1 - doublings(words))
     larger.state[LOST] = 0
     return _with_limit(larger)
@@ -137,14 +150,20 @@ def arrays(name: str, words: Words, weights_only: bool = False) -> dict[str, Sto
     if weights_only:
         word = np.empty_like(words.word)
         forget_g(words.word, word)
-    stored = stored_arrays.pack_table(name, {"word": word})
+    if len(words.lines.bitmap):
+        used = word != 0
+        stored: dict[str, Stored] = {f"{name}.index": packed_words.positions(words.lines)[used]}
+        stored[f"{name}.word"] = word[used]
+    else:
+        stored = stored_arrays.pack_table(name, {"word": word})
     return {**stored, f"{name}.counts": words.state[:STORED], f"{name}.doublings": np.array([doublings(words)])}
 
 
 def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     """Return a new table filled with the arrays of a model file, see `arrays`.
 
-    Any word is valid: weights are always finite. The number of words in use is counted anew.
+    Any word is valid: weights are always finite. The number of words in use is counted anew. A table that is packed,
+    see `new_words`, stays so if few of its lanes have words.
 
     Raises
     ------
@@ -154,19 +173,19 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     most = int(words.state[DOUBLINGS])
     times = stored_arrays.take(f"{name}.doublings", stored, np.int64, (1,))
     stored_arrays.check_range(f"{name}.doublings", times, 0, most)
-    base = int(64 - words.shift)
-    needed, free = LINE_BYTES << base + int(times[0]), memory.available()
-    if free is not None and needed > free:
-        raise stored_arrays.unfit(
-            f"{name}.doublings",
-            f"the table takes {needed / 2**20:,.0f} MB, but only {free / 2**20:,.0f} MB of memory are free",
-        )
-    words = words._replace(
-        word=sparse_memory.zeros(LINE_WORDS << base + int(times[0])), shift=words.shift - np.uint64(times[0])
-    )
-    # counted where the words are stored, because counting reads all pages of a table that is almost empty
-    used = np.count_nonzero(stored_arrays.take(f"{name}.word", stored, np.uint32, None))
-    stored_arrays.unpack_table(name, stored, {"word": words.word})
+    words = words._replace(shift=words.shift - np.uint64(times[0]))
+    lanes = size(words)
+    packed = len(words.lines.bitmap) > 0
+    few = sparse_tables.rows_in_use(name, stored, lanes, {"word": np.uint32}) if packed else None
+    if few is not None:
+        words = words._replace(word=few[1]["word"], lines=packed_words.lines_of(few[0], lanes // LINE_WORDS))
+        used = np.count_nonzero(words.word)
+    else:
+        sparse_tables.check_memory(f"{name}.doublings", 4 * lanes)
+        words = words._replace(word=sparse_memory.zeros(lanes), lines=packed_words.no_lines())
+        # counted where the words are stored, because counting reads all pages of a table that is almost empty
+        used = np.count_nonzero(stored_arrays.take(f"{name}.word", stored, np.uint32, None))
+        stored_arrays.unpack_table(name, stored, {"word": words.word})
     state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
     stored_arrays.check_range(f"{name}.counts", state, 0, stored_arrays.MAX_COUNT)
     words.state[:STORED] = state
@@ -174,11 +193,21 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     return _with_limit(words)
 
 
+def read_lines(words: Words, position: Int64s) -> UInt32s:
+    """Return the words of some lines, uint32[n, 16]; `position` is int64[n], see `locate`."""
+    if not len(words.lines.bitmap):
+        lines: UInt32s = words.word[position[:, None] + np.arange(LINE_WORDS)]
+        return lines
+    lines = np.zeros((len(position), LINE_WORDS), np.uint32)
+    packed_words.copy_lines(words, position.copy(), lines)
+    return lines
+
+
 def occupancy(tables: Sequence[Words]) -> str:
     """Return the line of the summary about the words of some tables."""
     used, evicted, refused = (sum(int(words.state[i]) for words in tables) for i in (USED, EVICTED, REFUSED))
-    size = sum(len(words.word) for words in tables)
-    return f"weights in use = {used} of {size} ({100 * used / size:.1f}%), evicted = {evicted}, refused = {refused}"
+    lanes = sum(map(size, tables))
+    return f"weights in use = {used} of {lanes} ({100 * used / lanes:.1f}%), evicted = {evicted}, refused = {refused}"
 
 
 # -- kernels
@@ -229,10 +258,19 @@ def locate(words: Words, feature: np.uint64, key: Int) -> tuple[Int, np.uint32]:
 
 
 @bare
+def prefetch_line(words: Words, position: Int) -> None:
+    """Prefetch what is read first of the line at a position."""
+    if packed_words.is_packed(words):
+        packed_words.prefetch(words, position)
+    else:
+        intrinsics.prefetch(words.word, position)
+
+
+@bare
 def prefetch_block(words: Words, h: UInt64s, count: Int, block: Int) -> None:
     """Prefetch the lines of a block."""
     for f in range(count):
-        intrinsics.prefetch(words.word, locate(words, h[f], block)[0])
+        prefetch_line(words, locate(words, h[f], block)[0])
 
 
 @bare
@@ -240,8 +278,10 @@ def fetch_block(words: Words, h: UInt64s, count: Int, block: Int, at: Int64s, fi
     """Prefetch the lines of a block, and write to `at[first:first + count]` where they are, for `score_fetched`."""
     for f in range(count):
         position, tag = locate(words, h[f], block)
-        intrinsics.prefetch(words.word, position)
+        prefetch_line(words, position)
         at[first + f] = position << TAG_BITS | np.int64(tag)
+    if packed_words.is_packed(words):
+        packed_words.find(words, at, first, first + count, np.int64(TAG_BITS))
 
 
 @bare
@@ -268,6 +308,9 @@ def score_fetched(
     ----------
     at, first : as `fetch_block` received and wrote them
     """
+    if packed_words.is_packed(words):
+        packed_words.score(words, x, count, at, first, scores, begin)
+        return
     sums = tagged_lines.new_sums()
     for f in range(count):
         where: Any = at[first + f]
@@ -457,6 +500,9 @@ def read_words(words: Words, pairs: Pairs, begin: Int, end: Int) -> None:
     ----------
     pairs : `at` holds positions of lines, and `tag` is set; written
     """
+    if packed_words.is_packed(words):
+        packed_words.read(words, pairs, begin, end)
+        return
     at, tag, w, g, _, before = pairs
     for i in range(begin, end):
         lanes = tagged_lines.match_lanes(words.word, at[i], tag[i])

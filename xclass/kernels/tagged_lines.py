@@ -30,6 +30,11 @@ def new_sums() -> Float32s:
     return np.zeros(HALF_LANES, np.float32)
 
 
+def new_line() -> UInt32s:
+    """Return a pointer to the words of a line, not initialised, which live as long as the kernel that calls this."""
+    return np.empty(LANES, np.uint32)
+
+
 def store_sums(sums: Float32s, target: Float32s, position: Int) -> None:
     """Copy the numbers of `new_sums` to `target[position:position + 8]`."""
     target[position : position + HALF_LANES] = sums

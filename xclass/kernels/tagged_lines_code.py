@@ -157,6 +157,15 @@ def intrinsics() -> dict[str, Any]:
         return types.CPointer(types.float32)(), codegen
 
     @intrinsic
+    def new_line(typingctx: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            memory = cgutils.alloca_once(builder, i32x16)
+            memory.align = 64
+            return builder.bitcast(memory, i32.as_pointer())
+
+        return types.CPointer(types.uint32)(), codegen
+
+    @intrinsic
     def store_sums(typingctx: Any, sums: Any, target: Any, position: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = builder.load(builder.bitcast(args[0], f32x8.as_pointer()), align=32)
@@ -316,6 +325,7 @@ def intrinsics() -> dict[str, Any]:
         return types.int64(words, types.intp), codegen
 
     return {
-        "new_sums": new_sums, "store_sums": store_sums, "add_to_sum": add_to_sum, "add_line": add_line,
-        "learn_line": learn_line, "move_line": move_line, "match_lanes": match_lanes, "weakest_lane": weakest_lane,
+        "new_sums": new_sums, "new_line": new_line, "store_sums": store_sums, "add_to_sum": add_to_sum,
+        "add_line": add_line, "learn_line": learn_line, "move_line": move_line, "match_lanes": match_lanes,
+        "weakest_lane": weakest_lane,
     }  # fmt: skip

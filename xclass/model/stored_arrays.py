@@ -210,8 +210,6 @@ def pack_table(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
 def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
     """Fill the planes of a new, zeroed table in place; the inverse of `pack_table`.
 
-    `scatter` does not check row numbers, so they are checked here to be rising, hence distinct, and inside the table.
-
     Parameters
     ----------
     name : name of the table
@@ -226,17 +224,11 @@ def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, A
     if f"{name}.index" not in arrays:
         for key, plane in planes.items():
             fill(f"{name}.{key}", arrays, plane)
-            _release(arrays[f"{name}.{key}"])
+            release(arrays[f"{name}.{key}"])
         return
-    index = np.asarray(arrays[f"{name}.index"])
-    if index.dtype != np.uint32 or index.ndim != 1:
-        raise unfit(f"{name}.index", "it does not hold row numbers")
     slots = len(next(iter(planes.values())))
+    index = take_index(name, arrays, slots)
     step = PIECE
-    for i in range(0, len(index), step):
-        piece = index[max(0, i - 1) : i + step]
-        if piece[-1] >= slots or not (piece[1:] > piece[:-1]).all():
-            raise unfit(f"{name}.index", f"its row numbers are not rising, or exceed the {slots} rows of the table")
     for key, plane in planes.items():
         stored_rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
         target, plane_rows = _widened(plane), _widened(stored_rows)
@@ -244,11 +236,26 @@ def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, A
             scatter(*_word_view(target), index[i : i + step], _word_view(plane_rows[i : i + step])[0])
         if target is not plane:
             plane[...] = target
-        _release(stored_rows)
-    _release(index)
+        release(stored_rows)
+    release(index)
 
 
-def _release(array: Stored) -> None:
+def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
+    """Return the row numbers, uint32[n], of a table that was stored without its empty rows.
+
+    Kernels do not check them. So ModelError is raised unless they are rising, hence distinct, and below `slots`.
+    """
+    index = np.asarray(arrays[f"{name}.index"])
+    if index.dtype != np.uint32 or index.ndim != 1:
+        raise unfit(f"{name}.index", "it does not hold row numbers")
+    for i in range(0, len(index), PIECE):
+        piece = index[max(0, i - 1) : i + PIECE]
+        if piece[-1] >= slots or not (piece[1:] > piece[:-1]).all():
+            raise unfit(f"{name}.index", f"its row numbers are not rising, or exceed the {slots} rows of the table")
+    return index
+
+
+def release(array: Stored) -> None:
     """Let go of the memory of an array that is part of a mapped file and has been copied.
 
     Reading it maps the file again. What was changed in the array since it was loaded is lost.

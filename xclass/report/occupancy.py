@@ -41,7 +41,7 @@ def measure(learner: Learner) -> list[Table]:
             Table(
                 table.name,
                 int(table.words.state[tagged_words.USED]),
-                len(table.words.word),
+                tagged_words.size(table.words),
                 int(table.words.state[tagged_words.EVICTED]) + int(table.words.state[tagged_words.REFUSED]),
                 tagged_words.doublings(table.words),
             )

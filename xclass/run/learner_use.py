@@ -9,12 +9,13 @@ from ..api.configuration import Config, LearnerUse
 def of_run(config: Config) -> LearnerUse:
     """Return how a run uses its learner."""
     run, readable = config.run, config.readable
-    writes_text = readable.readable_model or readable.invert_hash or readable.audit
+    inspected = bool(readable.readable_model or readable.invert_hash or readable.audit)
     return LearnerUse(
         scores=run.raw_predictions is not None,
         exact_prediction=run.predictions is not None or "progress" in config.given,
         example_probabilities=config.results.needs_probabilities and config.reduction.probabilities,
-        weights_only=bool(run.testonly and run.final_regressor is None and not writes_text),
+        weights_only=bool(run.testonly and run.final_regressor is None and not inspected),
+        inspected=inspected,
         passes=config.passes.passes,
         loaded=run.initial_regressor is not None,
         testing=run.testonly,

@@ -100,9 +100,11 @@ def stored_of(index: feature_index.FeatureIndex) -> dict[str, np.ndarray]:
     return {name: np.array(array) for name, array in index.arrays().items()}
 
 
-def restored(stored: Mapping[str, np.ndarray], bits: int, slots: int, proposals: int) -> feature_index.FeatureIndex:
+def restored(
+    stored: Mapping[str, np.ndarray], bits: int, slots: int, proposals: int, weights_only: bool = False
+) -> feature_index.FeatureIndex:
     feature_index.check_sizes(stored, slots, bits)
-    index = feature_index.FeatureIndex(bits, slots, proposals)
+    index = feature_index.FeatureIndex(bits, slots, proposals, weights_only)
     index.restore(stored)
     return index
 
@@ -196,6 +198,63 @@ def test_batches_that_are_cut_and_models_that_are_resumed_give_the_same(pieces, 
     assert all(np.array_equal(stored[name], array) for name, array in other.items())
 
 
+# packed rows
+
+
+@pytest.mark.bounds
+@pytest.mark.plain
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([(6, 3), (9, 8), (12, 1), (5, 2)]), st.integers(0, 150), st.booleans())
+def test_packed_rows_say_the_same_and_are_stored_as_before(seed, size, n, predict_only):
+    bits, slots = size
+    examples = stream(seed, n + 40, classes=9, words=30, of_trees=2)
+    index = feature_index.FeatureIndex(bits, slots, 3)
+    propose(index, examples[:n], 5)
+    stored = {name: np.array(array) for name, array in index.arrays(predict_only).items()}
+    small = feature_index.FeatureIndex(bits, slots, 3, weights_only=True)
+    small.restore(stored, predict_only)
+    used = int(np.count_nonzero(index.index.pair[0::2]))
+    assert (len(small.index.bitmap) > 0) is (4 * used < slots << bits)
+    if len(small.index.bitmap):
+        assert len(small.index.pair) == 2 * used
+    test = [example._replace(learns=False) for example in examples[n:]]
+    wanted, got = propose(index, test, 5), propose(small, test, 5)
+    assert [array.tolist() for array in wanted] == [array.tolist() for array in got]
+    batch, share = batch_of(test[:1])
+    wanted, got = index.explain(batch, share), small.explain(batch, share)
+    assert [(a, b, c.tolist()) for a, b, c in wanted] == [(a, b, c.tolist()) for a, b, c in got]
+    again = {name: np.array(array) for name, array in small.arrays(predict_only=True).items()}
+    want = {name: np.array(array) for name, array in index.arrays(predict_only=True).items()}
+    assert {name: array.tolist() for name, array in again.items()} == {n: a.tolist() for n, a in want.items()}
+
+
+def test_packed_rows_end_before_their_first_empty_slot():
+    stored = small_model()
+    slot, number = stored["index.index"], stored["index.class"]
+    full = next(i for i in range(len(slot) - 2) if slot[i] % 3 == 0 and slot[i + 2] == slot[i] + 2)
+    for changed_model in (
+        {"index.class": changed(full + 1, 0)(number)},
+        {name: np.delete(stored[name], full + 1) for name in ("index.index", "index.class", "index.count")},
+    ):
+        both = [restored({**stored, **changed_model}, 6, 3, 2, weights_only) for weights_only in (False, True)]
+        test = [e._replace(learns=False) for e in stream(3, 60, classes=8, words=12, of_trees=2)]
+        opinions = [propose(index, test, 4) for index in both]
+        assert [array.tolist() for array in opinions[0]] == [array.tolist() for array in opinions[1]]
+
+
+def test_rows_larger_than_the_memory_are_refused_unless_they_are_packed(monkeypatch):
+    stored = small_model()
+    monkeypatch.setattr("xclass.system.memory.available", lambda: 8 * 3 * 64 - 1)
+    restored(stored, 6, 3, 2, weights_only=True)
+    del stored["index.index"]
+    stored["index.class"] = np.zeros(3 << 6, np.uint32)
+    stored["index.count"] = np.zeros(3 << 6, np.float32)
+    with pytest.raises(ModelError, match=r"index\.class.* memory"):
+        restored(stored, 6, 3, 2, weights_only=True)
+    monkeypatch.setattr("xclass.system.memory.available", lambda: 8 * 3 * 64)
+    restored(stored, 6, 3, 2, weights_only=True)
+
+
 # arrays of a model that cannot be
 
 
@@ -231,7 +290,8 @@ def test_arrays_of_a_model_are_restored():
         "index_classes.norm2",
     ],
 )  # fmt: skip
-def test_arrays_that_are_missing_or_of_another_type_or_shape_are_refused(name):
+@pytest.mark.parametrize("weights_only", [False, True])
+def test_arrays_that_are_missing_or_of_another_type_or_shape_are_refused(name, weights_only):
     stored = small_model()
     array = stored[name]
     for wrong in (
@@ -242,12 +302,13 @@ def test_arrays_that_are_missing_or_of_another_type_or_shape_are_refused(name):
         np.append(array, array[:1]),
     ):
         with pytest.raises(ModelError, match="index"):
-            restored({**stored, name: wrong}, 6, 3, 2)
+            restored({**stored, name: wrong}, 6, 3, 2, weights_only)
     del stored[name]
     with pytest.raises(ModelError, match=f"{name}.*missing"):
-        restored(stored, 6, 3, 2)
+        restored(stored, 6, 3, 2, weights_only)
 
 
+@pytest.mark.parametrize("weights_only", [False, True])
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -276,10 +337,10 @@ def test_arrays_that_are_missing_or_of_another_type_or_shape_are_refused(name):
         ("index_classes.norm2", changed(0, np.inf)),
     ],
 )
-def test_numbers_that_cannot_be_are_refused(name, change):
+def test_numbers_that_cannot_be_are_refused(name, change, weights_only):
     stored = small_model()
     with pytest.raises(ModelError, match=name.split(".")[0]):
-        restored({**stored, name: change(stored[name])}, 6, 3, 2)
+        restored({**stored, name: change(stored[name])}, 6, 3, 2, weights_only)
 
 
 @pytest.mark.parametrize(("bits", "slots"), [(5, 3), (6, 2)])

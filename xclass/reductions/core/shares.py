@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...array_types import Float32s, Float64s, UInt32s, UInt64s
+from ...array_types import Float32s, Float64s, UInt64s
 from ...binary import adagrad, gd, tagged_words, word_owners
 from ...kernels.constants import GOLDEN, SPREAD
 
@@ -75,7 +75,7 @@ def _of_block(words: tagged_words.Words, h: UInt64s, block: int, q: int) -> Floa
     line = ((z >> words.shift) * tagged_words.LANES).astype(np.int64)
     tag = np.maximum((z >> words.tag_shift).astype(np.uint32) & tagged_words.TAG_MASK, tagged_words.LEAST_TAG)
     wanted = (tag & tagged_words.OF_BLOCK) | np.uint32(q)
-    word: UInt32s = words.word[line[:, None] + np.arange(tagged_words.LINE_WORDS)]
+    word = tagged_words.read_lines(words, line)
     own = (word & tagged_words.TAG_MASK) == wanted[:, None]
     w, g = np.empty(word.size, np.float32), np.empty(word.size, np.float32)
     word_owners.decode(np.ascontiguousarray(word.reshape(-1)), w, g)

@@ -35,17 +35,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s
+from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import ModelError
-from ...kernels import fast_math, hash_table, intrinsics, top_k
-from ...kernels.constants import GOLDEN, LARGEST, ZERO
+from ...kernels import fast_math, hash_table, top_k
+from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
 from ...kernels.jit import jit
-from ...model import stored_arrays
+from ...model import sparse_tables, stored_arrays
 from ...model.stored_arrays import Stored
-from ...system import sparse_memory
 from ..core.base import Proposal
+from .searching import index_rows
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
 PRIOR = 50.0  # of naive Bayes: examples that are added to those of a class
@@ -59,9 +59,11 @@ FIRST_CLASSES = 256  # classes for which memory is reserved at first
 class Index(NamedTuple):
     """Hold the rows of the index and the counts of its classes, for kernels."""
 
-    pair: UInt32s  # uint32[rows * slots * 2], number of the class plus 1 (0: empty slot), and its count as float32
-    times: Float32s  # float32[rows * slots * 2], the same memory; count of slot j of row r at 2 * (r * slots + j) + 1
-    wear: Float32s  # float32[rows]
+    pair: UInt32s  # the rows, see `index_rows.Rows`
+    times: Float32s
+    wear: Float32s
+    bitmap: UInt64s
+    first: UInt32s
     shift: np.uint64  # 64 - log2 of the rows
     slots: int
     key: Int64s  # int64[cells], labels in a hash table, 0 in empty cells
@@ -105,18 +107,19 @@ class FeatureIndex:
     bits : log2 of the number of rows
     slots : classes that a row keeps
     proposals : classes to propose for an example
+    weights_only : whether the index only predicts and is not inspected, so that it is packed
 
     Attributes
     ----------
     index : arrays for the kernels, replaced when they are enlarged
     """
 
-    def __init__(self, bits: int, slots: int, proposals: int) -> None:
-        self.proposals = proposals
-        pair = sparse_memory.zeros(2 * slots << bits)
+    def __init__(self, bits: int, slots: int, proposals: int, weights_only: bool = False) -> None:
+        self.proposals, self._bits = proposals, bits
+        rows = index_rows.packed_rows(bits, slots) if weights_only else index_rows.all_rows(bits, slots)
         self.index = _with_capacity(
             Index(
-                pair, pair.view(np.float32), np.zeros(1 << bits, np.float32), np.uint64(64 - bits), slots,
+                *rows, np.uint64(64 - bits), slots,
                 np.empty(0, np.int64), np.empty(0, np.int32), hash_table.new_secret(),
                 np.empty(0, np.int64), np.empty(0), np.empty(0), np.zeros(1, np.int64),
             ),
@@ -177,8 +180,15 @@ class FeatureIndex:
     def arrays(self, predict_only: bool = False) -> dict[str, Stored]:
         """Return the arrays that a model file stores, only those that predictions need if `predict_only` is set."""
         index, size = self.index, int(self.index.size[0])
+        rows: dict[str, Stored]
+        if len(index.bitmap):
+            n = 2 * int(index.first[-1])
+            rows = {"index.index": index_rows.slots_in_use(index), "index.class": index.pair[0:n:2]}
+            rows["index.count"] = index.times[1:n:2]
+        else:
+            rows = stored_arrays.pack_table("index", {"class": index.pair[0::2], "count": index.times[1::2]})
         return {
-            **stored_arrays.pack_table("index", {"class": index.pair[0::2], "count": index.times[1::2]}),
+            **rows,
             **({} if predict_only else stored_arrays.pack_table("index_rows", {"wear": index.wear})),
             "index_classes.label": index.label[:size],
             "index_classes.weight": index.weight[:size],
@@ -201,20 +211,43 @@ class FeatureIndex:
         if len(np.unique(label)) < len(label):
             raise stored_arrays.unfit("index_classes.label", "a label occurs twice")
         self.reserve(len(label))
-        index = self.index
+        index = self.index = self._with_rows(arrays, len(label))
         for name, target in (("weight", index.weight), ("norm2", index.norm2)):
             stored = stored_arrays.take(f"index_classes.{name}", arrays, np.float64, label.shape)
             stored_arrays.check_range(f"index_classes.{name}", stored, 0, sys.float_info.max)
             target[: len(label)] = stored
-        stored_arrays.unpack_table("index", arrays, {"class": index.pair[0::2], "count": index.times[1::2]})
-        stored_arrays.check_range("index.class", arrays["index.class"], 0, len(label))
-        stored_arrays.check_range("index.count", arrays["index.count"], 0, LARGEST)
         if not predict_only or "index_rows.wear" in arrays:
-            stored_arrays.unpack_table("index_rows", arrays, {"wear": index.wear})
+            wear = index.wear if len(index.wear) else np.zeros(1 << self._bits, np.float32)
+            stored_arrays.unpack_table("index_rows", arrays, {"wear": wear})
             stored_arrays.check_range("index_rows.wear", arrays["index_rows.wear"], 0, LARGEST)
         index.label[: len(label)] = label
         index.size[0] = len(label)
         enter_labels(index)
+
+    def _with_rows(self, arrays: Mapping[str, Stored], classes: int) -> Index:
+        """Return the index with the rows of a model file; one that is packed stays so if few slots are in use.
+
+        Parameters
+        ----------
+        classes : number of classes
+        """
+        bits, index = self._bits, self.index
+        planes = {"class": np.uint32, "count": np.float32}
+        packed = len(index.bitmap) > 0
+        few = sparse_tables.rows_in_use("index", arrays, index.slots << bits, planes) if packed else None
+        if few is not None:
+            slot, rows = few
+            packed_rows = index_rows.packed_rows(bits, index.slots, slot, rows["class"], rows["count"])
+            index = index._replace(**packed_rows._asdict())
+        else:
+            if packed:
+                sparse_tables.check_memory("index.class", PAIR_BYTES * index.slots << bits)
+                index = index._replace(**index_rows.all_rows(bits, index.slots)._asdict())
+            stored_arrays.unpack_table("index", arrays, {"class": index.pair[0::2], "count": index.times[1::2]})
+            rows = {name: np.asarray(arrays[f"index.{name}"]) for name in planes}
+        stored_arrays.check_range("index.class", rows["class"], 0, classes)
+        stored_arrays.check_range("index.count", rows["count"], 0, LARGEST)
+        return index
 
 
 def _with_capacity(index: Index, classes: int) -> Index:
@@ -274,12 +307,6 @@ def other_weight(index: Index, number: int, own: int, own_weight: float) -> floa
 
 
 @jit
-def row_begin(index: Index, feature: np.uint32) -> np.int64:
-    """Return the position in `pair` of the first slot of a feature's row."""
-    return np.int64((np.uint64(feature) * GOLDEN) >> index.shift) * (2 * index.slots)
-
-
-@jit
 def cosine(index: Index, dot: float, number: int, total: float) -> float:
     """Return the cosine of class `number`; `total` is the sum of w of the example's features."""
     return GAIN * dot / ((math.sqrt(index.norm2[number]) + SHRINK) * math.sqrt(total))
@@ -298,7 +325,7 @@ def propose(
     for i in range(begin, end):
         first, last = batch.start[i], batch.start[i + 1]
         for f in range(first, last):
-            intrinsics.prefetch(index.pair, row_begin(index, batch.index[f]))
+            index_rows.prefetch_row(index, batch.index[f])
         learned = again and learns[i] and batch.weight[i] > ZERO
         own = class_number(index, label[i]) if learned else -1
         own_weight = np.float64(batch.weight[i])
@@ -339,15 +366,15 @@ def add_rows(
     total = 0.0
     for f in range(first, last):
         q = np.float64(share[f])
-        at = row_begin(index, batch.index[f])
-        if not 0.0 < q <= MOST_SHARE or index.pair[at] == 0:
+        at, end = index_rows.row_range(index, batch.index[f])
+        if not 0.0 < q <= MOST_SHARE or at == end or index.pair[at] == 0:
             continue
         w = fast_math.log(q)
         w *= w
         features += 1
         total += w
         scale = 1.0 / (PRIOR * q)
-        for a in range(at, at + 2 * index.slots, 2):
+        for a in range(at, end, 2):
             if index.pair[a] == 0:
                 break
             number = np.int64(index.pair[a]) - 1
@@ -371,12 +398,12 @@ def add_cosines(index: Index, feature: UInt32s, share: Float32s, label: int, add
     total = 0.0
     for f in range(len(feature)):
         q = np.float64(share[f])
-        at = row_begin(index, feature[f])
-        if not 0.0 < q <= MOST_SHARE or index.pair[at] == 0:
+        at, end = index_rows.row_range(index, feature[f])
+        if not 0.0 < q <= MOST_SHARE or at == end or index.pair[at] == 0:
             continue
         w = fast_math.log(q) * fast_math.log(q)
         total += w
-        for a in range(at, at + 2 * index.slots, 2):
+        for a in range(at, end, 2):
             if index.pair[a] == number + 1:
                 added[f] += w * np.float64(index.times[a + 1])
     for f in range(len(feature)):
@@ -443,7 +470,7 @@ def learn(
         q = np.float64(share[f])
         if not 0.0 < q <= MOST_SHARE:
             continue
-        begin = row_begin(index, feature[f])
+        begin = index_rows.row_begin(index, feature[f])
         end = begin + 2 * index.slots
         a = begin
         while a < end and index.pair[a] != 0 and index.pair[a] != number + 1:

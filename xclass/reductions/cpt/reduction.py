@@ -156,6 +156,7 @@ class ProbabilityTree(
     not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
     tagged : whether weights are tagged words
     predict_only : whether models hold only what predictions need
+    weights_only : whether the learner only predicts and its tables are not inspected
     own_trees : numbers of the trees of this part, of all trees if there are no parts
     owns_scorers : whether the scorers and the index belong to this part
     """
@@ -168,11 +169,14 @@ class ProbabilityTree(
         self.own_trees, self.owns_scorers = self.own_units(spec.part)
         self.is_part = spec.part is not None
         self.predict_only = spec.binary.predict_only_model
+        self.weights_only = spec.wanted.weights_only
         self._loaded, self._testing = spec.loaded, spec.testing
         bits = self._bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
-        gd.check_memory(tree_bits, o.trees * adagrad.SLOT_BYTES, scorer_bytes + index_bytes(o))
+        self.tagged = spec.binary.layout == "tagged"
+        if not (self.tagged and self.weights_only):  # these may be packed, and are checked when they are restored
+            gd.check_memory(tree_bits, o.trees * adagrad.SLOT_BYTES, scorer_bytes + index_bytes(o))
         kind = loss.CODES[spec.binary.loss_function]
         settings = Settings(
             alpha={"balanced": 1.0, "random": 0.0}.get(o.cpt_tree, o.cpt_alpha),
@@ -189,14 +193,15 @@ class ProbabilityTree(
         doublings = o.max_doublings or 0
         if "max_doublings" in spec.given and not spec.loaded:
             check_doublings(o, bits)
-        self.tagged = spec.binary.layout == "tagged"
         self.members = []
         for t in range(o.trees):
             member_settings = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = (spec.seed + t) % 2**64
-            self.members.append(
-                Member(min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed, doublings)
-            )
+            member = Member(
+                min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed, doublings,
+                self.weights_only,
+            )  # fmt: skip
+            self.members.append(member)
         self.scales = feature_scaling.from_option(o.normalize_features)
         self.scorers = self.index = self.frequencies = None
         self.scales_examples = settings.unit
@@ -204,13 +209,15 @@ class ProbabilityTree(
         if o.rerank:
             extended = o.index_slots is not None
             self._new_scorers = partial(
-                reranking.new_scorers, scorer_bits, kind, o.rerank_rate, extended, spec.constant, self.tagged, doublings
-            )
+                reranking.new_scorers, scorer_bits, kind, o.rerank_rate, extended, spec.constant, self.tagged,
+                doublings, self.weights_only,
+            )  # fmt: skip
             self.scorers = self._new_scorers()
         if o.rerank and o.index_slots:
             self.index = self._new_index()
         if self.index is not None or o.normalize_features == "idf":
-            self.frequencies = document_frequency.Frequencies(o.normalize_features == "idf", spec.constant)
+            weighting = o.normalize_features == "idf"
+            self.frequencies = document_frequency.Frequencies(weighting, spec.constant, self.weights_only)
         self.names = spec.names
         if o.save_tree is not None and (spec.part is None or spec.part.number is None):
             output_file.check_writable(o.save_tree, "the tree")
@@ -246,7 +253,7 @@ class ProbabilityTree(
     def _new_index(self) -> feature_index.FeatureIndex:
         """Return an empty index."""
         return feature_index.FeatureIndex(
-            self.options.index_bits, self.options.index_slots, self.options.index_candidates
+            self.options.index_bits, self.options.index_slots, self.options.index_candidates, self.weights_only
         )
 
     @property
@@ -838,10 +845,9 @@ class ProbabilityTree(
             lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
         elif o.trees > 1:
             lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
-        held = [weights.words.word if self.tagged else weights.flat for weights in self._tables]
-        number, used = sum(len(array) for array in held), sum(array.nbytes for array in held)
+        number = sum(tagged_words.size(w.words) if self.tagged else len(w.flat) // 2 for w in self._tables)
         slot_bytes = 4 if self.tagged else adagrad.SLOT_BYTES
-        weights = f"Weights: {4 * number // slot_bytes:,} of {slot_bytes} bytes (-b {self._bits}), "
+        weights, used = f"Weights: {number:,} of {slot_bytes} bytes (-b {self._bits}), ", slot_bytes * number
         if o.max_doublings and not self._testing:
             most = weight_bytes(o, self._bits) << o.max_doublings
             lines.append(f"{weights}{in_words.size(used)}, growing to at most {in_words.size(most)}")

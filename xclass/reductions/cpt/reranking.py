@@ -116,14 +116,15 @@ class Ranked(NamedTuple):
 
 
 def new_scorers(
-    bits: int, kind: int, rate: float, extended: bool, constant: bool, tagged: bool = False, doublings: int = 0
-) -> Scorers:
+    bits: int, kind: int, rate: float, extended: bool, constant: bool, tagged: bool = False, doublings: int = 0,
+    weights_only: bool = False,
+) -> Scorers:  # fmt: skip
     """Return untrained scorers, with which candidates keep the order in which the trees rank them."""
     state = np.zeros((2, NUMBERS))
     state[0, [MEAN, SLOPE, EXPONENT, SHARPNESS]] = 1.0
     state[1, :SLOPE] = FIRST_SUM
     state[1, SLOPE:] = 1.0
-    weights = adagrad.new_weights(bits, kind, rate, False, tagged, doublings)
+    weights = adagrad.new_weights(bits, kind, rate, False, tagged, doublings, weights_only)
     return Scorers(weights, state, extended, int(constant))
 
 
@@ -258,7 +259,7 @@ def _locate_one(weights, scratch, count, c, label):
             position, tag = tagged_words.locate(weights.words, scratch.h[f], label)
             scratch.at[c * count + f] = position
             scratch.pairs.tag[c * count + f] = tag
-            intrinsics.prefetch(weights.words.word, position)
+            tagged_words.prefetch_line(weights.words, position)
         return
     for f in range(count):
         s = _slot(weights, scratch.h[f], label)

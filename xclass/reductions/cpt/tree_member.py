@@ -35,6 +35,7 @@ class Member:
     arity : branches of a node, a power of two
     seed : seed for the random choices when labels are inserted
     doublings : how often the weight table may be doubled
+    weights_only : whether the tree only predicts and its weight table is not inspected
 
     Attributes
     ----------
@@ -54,10 +55,13 @@ class Member:
         arity: int,
         seed: int,
         doublings: int = 0,
+        weights_only: bool = False,
     ) -> None:
         self.tree = label_tree.empty_tree(labels)
         tagged = rule.layout == "tagged"
-        self.new_weights = partial(adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, tagged, doublings)
+        self.new_weights = partial(
+            adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, tagged, doublings, weights_only
+        )
         self.weights = self.new_weights()
         self.settings = settings
         self.levels = arity.bit_length() - 1  # levels of the binary tree in one node

@@ -25,8 +25,8 @@ from ....binary.tagged_words import LINE_WORDS, OF_BLOCK, TAG_MASK, Words
 from ....kernels import intrinsics, tagged_format, tagged_lines
 from ....kernels.constants import GOLDEN
 from ....kernels.jit import jit
-from .. import feature_index
 from ..feature_index import FeatureIndex, Index
+from ..searching import index_rows
 
 MOST_BITS = 28  # features are enumerated, which takes too long if their hashes are longer
 MOST_PROBES = 1 << 28  # pairs of a feature and a move that are tried, in about 15 seconds
@@ -184,7 +184,7 @@ def take_listed(
     size: Int = 0
     for f in range(features.shape[0]):
         h = np.uint64(features[f]) * GOLDEN
-        at = feature_index.row_begin(index, features[f])
+        at = index_rows.row_begin(index, features[f])
         for a in range(at, at + 2 * index.slots, 2):
             number = np.int64(index.pair[a]) - 1
             if number < 0:

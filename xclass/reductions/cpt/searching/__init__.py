@@ -1,1 +1,1 @@
-"""Searches of a conditional probability tree that need not find the most probable classes."""
+"""Searches for candidates that need not find the most probable classes, and the rows of the index of features."""
