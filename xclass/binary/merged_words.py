@@ -16,7 +16,7 @@ Idea      Tables that were doubled a different number of times are doubled to th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -235,13 +235,14 @@ def _average_in_place(
     False if a word was removed or has another lane in another model.
     """
     changed, last, total, plain, mass, added = averages
+    j: Int
     for j in range(LINE_WORDS):
         changed[j] = 0
     for k in range(len(at)):
         for i in range(at[k], end[k]):
-            own = word[i]
+            own: np.uint32 = word[i]
             j = np.int64(rows[i]) - begin
-            before = base[begin + j]
+            before: np.uint32 = base[begin + j]
             if own == 0 or (before != 0 and (own ^ before) & TAG_MASK != 0):
                 return False
             if changed[j] == 0:
@@ -272,7 +273,7 @@ def _store(averages: Averages, number: Int, base: UInt32s, begin: Int) -> int:
     for j in range(LINE_WORDS):
         if averages.changed[j] == 0:
             continue
-        before = base[begin + j]
+        before: Any = base[begin + j]
         new += before == 0
         before_g = np.float64(tagged_format.decode_g(before))
         base[begin + j] = _averaged(
