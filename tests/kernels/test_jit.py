@@ -118,6 +118,20 @@ def test_nothing_is_kept_that_cannot_be_locked(tmp_path, monkeypatch):
     assert saved == [1]
 
 
+def test_installations_that_take_turns_keep_their_notes(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "_folder", tmp_path)
+    for number in range(20):
+        monkeypatch.setattr(jit, "_source_stamp", lambda number=number: f"{number}")
+        jit.note_compiled("cpt")
+        os.utime(tmp_path / f"cpt-{number}.ready", (number, number))
+        assert not jit.is_first_run("cpt")
+    assert len(list(tmp_path.iterdir())) == 1 + jit.KEPT_NOTES
+    monkeypatch.setattr(jit, "_source_stamp", lambda: "15")
+    assert not jit.is_first_run("cpt")
+    monkeypatch.setattr(jit, "_source_stamp", lambda: "0")
+    assert jit.is_first_run("cpt")
+
+
 def test_without_room_for_another_process_this_one_compiles(monkeypatch):
     def none(*args, **more):
         raise BlockingIOError("no more processes")

@@ -58,6 +58,7 @@ KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of ker
 }
 VERSIONS = 3  # to be raised if versions of kernels are kept in another way; part of their fingerprint
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
+KEPT_NOTES = 8  # of `note_compiled` for a component, since several installations of xclass may take turns
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
 
 
@@ -320,9 +321,9 @@ def note_compiled(component: str) -> None:
         with contextlib.suppress(OSError):  # only an announcement depends on this file
             ready = _ready_file(_folder, component)
             ready.touch()
-            for path in _folder.glob(f"{component}-*.ready"):  # files of earlier versions
-                if path != ready:
-                    path.unlink(missing_ok=True)
+            others = [path for path in _folder.glob(f"{component}-*.ready") if path != ready]
+            for path in sorted(others, key=lambda path: path.stat().st_mtime)[:-KEPT_NOTES]:  # of earlier versions
+                path.unlink(missing_ok=True)
 
 
 def _ready_file(folder: Path, component: str) -> Path:
