@@ -40,8 +40,8 @@ def test_a_table_and_the_command_line_are_printed(place, tmp_path):
     lines, err = tuned(place, "--state", tmp_path / "state")
     assert re.fullmatch(r"1,500 examples, 12 classes, parsed in [\d.]+ s", err.splitlines()[1])
     head = next(line for line in lines if line)
-    assert head.split() == ["error", "against", "defaults", "learned", "s", "options"]
-    rows = [line for line in lines if re.match(r"[ *]  +0\.\d{4} ", line)]
+    assert head.split() == ["error", "defaults", "difference", "compared", "learned", "s", "options"]
+    rows = [line for line in lines if re.match(r"[ *] +0\.\d{4} ", line)]
     assert len(rows) == 4 and sum(row[0] == "*" for row in rows) == 1
     assert all(len(line) <= 80 for line in lines[:-1])
     words = shlex.split(lines[-1])
@@ -122,15 +122,37 @@ def test_ctrl_c_keeps_the_best_and_the_search_continues(place, tmp_path):
     state = tmp_path / "state"
     child = start_process("tune", "-d", "train.vw", "-b", 14, "--time", "1h", "--state", state, "-f", "m", cwd=place)
     for line in child.stderr:
-        if b"examples  0." in line:
+        if b"learned  0." in line:
             break
     child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=120)
+    out, err = child.communicate(timeout=120)
     assert child.returncode == 128 + signal.SIGINT
+    kept = len(state.read_text().splitlines()) - 1
+    assert re.search(rf"Stopped after \d+ s; m was not written. .* \({kept} results in {state}\)", err.decode())
     assert b"options\n" in out and out.splitlines()[-1].startswith(b"xclass -d train.vw -b 14 --multiclass")
     assert state.is_file() and not (place / "m").exists()
     result = learn("tune", "-d", "train.vw", "-b", 14, "--settings", 2, "--state", state, cwd=place)
     assert "continuing with" in result.err
+
+
+def test_a_second_signal_ends_at_once_and_says_so(place, tmp_path):
+    state = tmp_path / "state"
+    child = start_process("tune", "-d", "train.vw", "-b", 14, "--time", "1h", "--state", state, cwd=place)
+    for line in child.stderr:
+        if b"learned  0." in line:
+            break
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGTERM)
+    out, err = child.communicate(timeout=120)
+    assert child.returncode - 128 in (signal.SIGINT, signal.SIGTERM)
+    assert not out and re.search(r"a second signal, SIG\w+, ended the search at once", err.decode())
+    assert f"results in {state})" in err.decode() and state.is_file()
+
+
+def test_classes_that_do_not_occur_are_not_counted(place, tmp_path):
+    (tmp_path / "gaps.vw").write_text("1 |a b\n20304 |a c\n3 |a d\n" * 2)
+    result = learn("tune", "-d", "gaps.vw", *SMALL, cwd=tmp_path)
+    assert re.search(r"^6 examples, 3 classes \(labels up to 20,304\), parsed", result.err, re.MULTILINE)
 
 
 def test_a_killed_search_leaves_a_whole_state(place, tmp_path):

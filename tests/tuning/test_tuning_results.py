@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from xclass.errors import DataError
-from xclass.tuning import results
+from xclass.tuning import report, results
 from xclass.tuning.results import CHUNKS, Result, Span
+from xclass.tuning.settings import Setting
 from xclass.tuning.state import State
 
 SPAN = Span(((0, 800),), (800, 1200))
@@ -45,6 +46,44 @@ def test_joined_results_weigh_every_example_alike():
     one, other = drawn(rng, 0.2)[0], drawn(rng, 0.6)[0]
     assert results.joined([one, other]).loss == pytest.approx((one.loss + other.loss) / 2)
     assert results.joined([one, results.failure("no memory")]).failed == "no memory"
+
+
+class Space:
+    """Settings that are named by their changes."""
+
+    default = Setting("oaa", 3)
+
+    def name(self, setting):
+        return self.text(setting)
+
+    def text(self, setting):
+        return " ".join(f"--{field} {value}" for field, value in setting.changes) or "(defaults)"
+
+
+def constant(loss):
+    """Return the result of a setting with this loss on every chunk of ten examples."""
+    return Result(np.full(CHUNKS, 10 * loss), np.full(CHUNKS, 10.0), 1.0)
+
+
+def test_every_row_is_compared_with_the_defaults_on_the_same_examples():
+    default = Space.default
+    best, other = default.changed("passes", 8), default.changed("ngram", 2)
+    tail, fold = Span(((0, 3600),), (3600, 4000)), Span(((0, 3200), (3600, 4000)), (3200, 3600))
+    found = {
+        ("(defaults)", tail): constant(0.5), ("(defaults)", fold): constant(0.3), ("--ngram 2", tail): constant(0.45),
+        ("--passes 8", tail): constant(0.4), ("--passes 8", fold): constant(0.28), ("--trees 8", tail): constant(0.6),
+    }  # fmt: skip
+    rows = report.rows(Space(), [default, best, other], found)
+    assert [(row.setting, row.compared, row.of_defaults) for row in rows if row.setting != default] == [
+        (best, 800, pytest.approx(0.4)), (other, 400, 0.5),
+    ]  # fmt: skip
+    assert all(
+        row.difference == pytest.approx(row.result.loss - row.of_defaults) for row in rows if row.setting != default
+    )
+    lines = report.table(Space(), rows, best, "error", known=4)
+    assert " ".join(lines[1].split()) == "* 0.3400 0.4000 -0.0600 +/- 0.0045 800 3,600 1.0 --passes 8"
+    assert "  and 1 more setting" in lines and "The best of 4 settings" in lines[-2]
+    assert "The best" not in "".join(report.table(Space(), rows, default, "error", known=3))
 
 
 def test_a_failed_setting_has_no_loss():

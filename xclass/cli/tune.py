@@ -18,9 +18,9 @@ INTRO = (
     "Search for the options with the fewest errors: reductions, passes, learning rates, n-grams and others. Settings "
     "learn from the first examples and are compared on the next ones; the better half goes on to twice as many. The "
     "data are parsed once. At the end stand a table and the command line with the best options, which are the defaults "
-    "unless others are better by more than chance; -f trains and saves the model. Options of a learner, such as "
-    "--recall_tree 1000 or -q ab, apply to all settings and are not searched. Ctrl-C ends the search with the best "
-    "options so far, and the same command continues it."
+    "unless others are better by more than 1.3 standard errors; -f trains and saves the model. Options of a learner, "
+    "such as --recall_tree 1000 or -q ab, apply to all settings and are not searched. Ctrl-C ends the search, prints "
+    "the best options so far and trains no model; the same command continues it."
 )
 
 
@@ -53,8 +53,11 @@ def run(words: Sequence[str]) -> int | list[str]:
     found = Search(request).run()
     for line in [] if options.quiet else ["", *found.lines, ""]:
         print(line)
-    print(_typed(found.words, options.final_regressor), flush=True)
+    if found.words:
+        print(_typed(found.words, options.final_regressor), flush=True)
     if found.signal:
+        if not options.quiet:
+            print(found.note, file=sys.stderr, flush=True)
         return 128 + found.signal
     if options.final_regressor is None:
         return 0

@@ -7,7 +7,8 @@ Idea      A generation of settings learns from the first examples, and predicts 
           the best settings so far. The remaining time is spent on comparing the best settings with the defaults on
           further parts of the data, each held out in turn.
 Differs   from the paper: the defaults are never dropped, and the best setting replaces them only if it is better by
-          more than chance. If the time does not suffice for half of the settings, fewer go on.
+          CERTAIN standard errors, without a correction for the number of settings. If the time does not suffice for
+          half of the settings, fewer go on.
 """
 
 from __future__ import annotations

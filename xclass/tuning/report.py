@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from .results import Result, Span, difference, joined
 from .settings import Setting, Space
 
 WIDTH = 80  # characters of a line
+INDENT = 10  # spaces before options that do not fit into the line of their setting
 ROWS = 10  # settings in the table
 TITLES = {"error": "error", "log_loss": "log loss", "top5": "top 5"}
 
@@ -22,13 +24,16 @@ class Row(NamedTuple):
     setting : the setting
     size : number of examples that it has learned from
     result : its losses on all parts of the data that it was compared on after that
-    difference, deviation : how much more it loses than the defaults on the same examples, and the standard error of
-        that; None if the defaults have no result on them
+    compared : number of examples of these parts
+    of_defaults : loss of the defaults on the same examples; None if they have no result on them
+    difference, deviation : how much more it loses than the defaults, and the standard error of that; None as above
     """
 
     setting: Setting
     size: int
     result: Result
+    compared: int
+    of_defaults: float | None
     difference: float | None
     deviation: float | None
 
@@ -53,12 +58,15 @@ def rows(space: Space, settings: Iterable[Setting], results: Mapping[tuple[str, 
         spans = [span for span in own if span.size == size]
         if not spans:
             continue
-        result = joined([own[span] for span in spans])
         common = [span for span in spans if span in of_default and not of_default[span].failed]
-        lost = error = None
+        spans = common or spans  # so that all figures of a row are about the same examples
+        result = joined([own[span] for span in spans])
+        compared = sum(span.judged[1] - span.judged[0] for span in spans)
+        base = lost = error = None
         if common and not result.failed:
-            lost, error = difference(joined([own[one] for one in common]), joined([of_default[one] for one in common]))
-        made.append(Row(setting, size, result, lost, error))
+            others = joined([of_default[span] for span in common])
+            base, (lost, error) = others.loss, difference(result, others)
+        made.append(Row(setting, size, result, compared, base, lost, error))
     return sorted(made, key=_order)
 
 
@@ -67,8 +75,8 @@ def _order(row: Row) -> tuple[bool, int, float, float]:
     return bool(row.result.failed), -row.size, row.difference or 0.0, row.result.loss
 
 
-def table(space: Space, made: Sequence[Row], best: Setting, metric: str) -> list[str]:
-    """Return the lines of the table: the best settings, and the defaults if they are not among them.
+def table(space: Space, made: Sequence[Row], best: Setting, metric: str, known: int) -> list[str]:
+    """Return the lines of the table: the best settings, the defaults if they are not among them, and a remark.
 
     Parameters
     ----------
@@ -76,28 +84,42 @@ def table(space: Space, made: Sequence[Row], best: Setting, metric: str) -> list
     made : the rows, best first
     best : the setting that is recommended, which is marked
     metric : what the losses are
+    known : number of settings with results, those of earlier searches included
     """
     shown = [*made[:ROWS], *(row for row in made[ROWS:] if row.setting in (best, space.default))]
-    lines = [f"  {TITLES[metric]:>8} {'against defaults':>17} {'learned':>9} {'s':>6}  options"]
+    cells = [[TITLES[metric], "defaults", "difference", "compared", "learned", "s"]]
     for row in shown:
-        mark = "*" if row.setting == best else " "
         loss = "failed" if row.result.failed else f"{row.result.loss:.4f}"
-        against = ""
+        base = against = ""
         if row.difference is not None and row.setting != space.default:
-            against = f"{row.difference:+.4f} +/- {row.deviation:.4f}"
+            base, against = f"{row.of_defaults:.4f}", f"{row.difference:+.4f} +/- {row.deviation:.4f}"
+        cells.append([loss, base, against, f"{row.compared:,}", f"{row.size:,}", f"{row.result.seconds:.1f}"])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    header, *figures = [" ".join(map(str.rjust, texts, widths)) for texts in cells]
+    lines = [f"  {header}  options"]
+    for row, head in zip(shown, figures, strict=True):
+        mark = "*" if row.setting == best else " "
         text = space.text(row.setting) + (f": {row.result.failed}" if row.result.failed else "")
-        lines += _wrapped(f"{mark} {loss:>8} {against:>17} {row.size:>9,} {row.result.seconds:>6.1f}  ", text)
+        lines += _wrapped(f"{mark} {head}  ", text)
+    if known > len(shown):
+        hidden = known - len(shown)
+        lines.append(f"  and {hidden:,} more setting{'s' if hidden > 1 else ''}")
+    if best != space.default:
+        lines += [
+            f"The best of {known:,} settings: the differences are not corrected for the number of",
+            "settings, so a part of the gain may be chance.",
+        ]
     return lines
 
 
 def _wrapped(head: str, text: str) -> list[str]:
     """Return a line, and further ones if the text is too long for one."""
     lines, line = [], head
-    for word in text.split(" "):
-        if len(line) + len(word) > WIDTH and line.strip() and not line.endswith("  "):
+    for option in re.split(" (?=-)", text):  # an option and its value stay on one line
+        if len(line) + len(option) > WIDTH:
             lines.append(line.rstrip())
-            line = " " * len(head)
-        line += word + " "
+            line = " " * INDENT
+        line += option + " "
     return [*lines, line.rstrip()]
 
 

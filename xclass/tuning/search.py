@@ -18,7 +18,7 @@ from ..kernels import jit
 from ..options.declare import Option, as_words, options_of
 from ..run import warm_up
 from ..run.report.console import Console
-from ..run.signals import SignalHandler
+from ..run.signals import SignalHandler, Stopped
 from ..system import memory as system_memory
 from ..system import resident, thread_limit
 from ..text import reader
@@ -64,14 +64,16 @@ class Found:
 
     Attributes
     ----------
-    words : the command line with the best options, without -f
+    words : the command line with the best options, without -f; empty if a signal came before the first result
     lines : the table
     signal : number of the signal that ended the search, 0 if none did
+    note : what was not done because of the signal, and how to go on; empty without a signal
     """
 
     words: list[str]
     lines: list[str]
     signal: int
+    note: str = ""
 
 
 class Search:
@@ -144,21 +146,43 @@ class Search:
             evaluator = Evaluator(space, stream, r.options.metric, state, self._limit(), self._report_to(space))
             evaluator.deadline = self._begin + self._seconds
             self._start(stream, state)
-            with SignalHandler(evaluator.stop) as signals:
-                try:
-                    self._compile(space, evaluator, stream)
-                    best = self._best(space, evaluator, stream.n)
-                finally:
-                    evaluator.keep_only([])
-                    state.write()
+            try:
+                with SignalHandler(evaluator.stop) as signals:
+                    try:
+                        self._compile(space, evaluator, stream)
+                        best = self._best(space, evaluator, stream.n)
+                    finally:
+                        evaluator.keep_only([])
+                        state.write()
+            except Stopped as stopped:
+                self._console.info(
+                    f"xclass: a second signal, {stopped.signal.name}, ended the search at once. {self._kept(state)}"
+                )
+                raise
             rows = report.rows(space, evaluator.tried, dict(state.items()))
+            note = self._stopped_note(state) if signals.stopped else ""
+            if not rows and signals.stopped:
+                return Found([], [], signals.stopped, note)
             if not rows:
                 raise DataError("the time did not suffice for a single setting; give more --time")
             if all(row.result.failed for row in rows):
                 raise UsageError(f"no setting can be used; the first one: {rows[0].result.failed}")
-            lines = report.table(space, rows, best, r.options.metric)
+            lines = report.table(space, rows, best, r.options.metric, state.settings)
         words = report.command(space, best, self._fixed_words())
-        return Found(words, lines, signals.stopped or 0)
+        return Found(words, lines, signals.stopped or 0, note)
+
+    def _stopped_note(self, state: State) -> str:
+        """Return the sentences about a search that a signal has ended."""
+        model = self._request.options.final_regressor
+        missing = f"; {model} was not written" if model is not None else ""
+        way = " The command line above trains it." if model is not None and state.settings else ""
+        return f"Stopped after {time.monotonic() - self._begin:.0f} s{missing}.{way} {self._kept(state)}"
+
+    def _kept(self, state: State) -> str:
+        """Return the sentence that says where the results are, and how to continue the search."""
+        if state.path is None:
+            return "The results are not kept, because there is no --state."
+        return f"The same command continues the search ({len(state.items())} results in {state.path})."
 
     def _best(self, space: Space, evaluator: Evaluator, n: int) -> Setting:
         """Return the best setting by the method that was chosen."""
@@ -186,8 +210,9 @@ class Search:
 
     def _start(self, stream: Stream, state: State) -> None:
         """Say what is searched."""
-        names = f", {stream.facts('').classes:,} classes"
-        self._console.info(f"{stream.n:,} examples{names}, parsed in {time.monotonic() - self._begin:.1f} s")
+        highest = f" (labels up to {stream.highest:,})" if stream.highest != stream.classes else ""
+        classes = f"{stream.classes:,} classes{highest}"
+        self._console.info(f"{stream.n:,} examples, {classes}, parsed in {time.monotonic() - self._begin:.1f} s")
         if state.resumed:
             self._console.info(f"{self._state_path()}: continuing with {state.resumed} results")
 
@@ -196,9 +221,10 @@ class Search:
 
         def show(setting: Setting, span: Span, result: Result) -> None:
             self._count += 1
-            loss = result.failed or f"{result.loss:.4f}"
+            low, high = span.judged
+            loss = result.failed or f"{result.loss:.4f} on examples {low + 1:,} to {high:,}"
             used = time.monotonic() - self._begin
-            self._console.info(f"{used:6.1f} s  {span.size:>9,} examples  {loss}  {space.text(setting)}")
+            self._console.info(f"{used:6.1f} s  {span.size:>9,} learned  {loss}  {space.text(setting)}")
 
         return show
 

@@ -31,6 +31,7 @@ class State:
 
     Attributes
     ----------
+    path : the file, or None
     resumed : number of results that were in the file
 
     Raises
@@ -40,7 +41,7 @@ class State:
     """
 
     def __init__(self, path: str | None, search: Mapping[str, Any]) -> None:
-        self._path = path
+        self.path = path
         self._search = json.loads(json.dumps({"version": VERSION, **search}))
         self._results: dict[tuple[str, Span], Result] = {}
         self._written, self._changed = time.monotonic(), False
@@ -58,6 +59,11 @@ class State:
         """Return all results by setting and span."""
         return list(self._results.items())
 
+    @property
+    def settings(self) -> int:
+        """Return the number of settings with results, those of earlier searches included."""
+        return len({setting for setting, _ in self._results})
+
     def add(self, setting: str, span: Span, result: Result) -> None:
         """Add a result, and write the file if it was not written for a while."""
         self._results[setting, span] = result
@@ -67,12 +73,12 @@ class State:
 
     def write(self) -> None:
         """Write the file if there is one and a result was added; raise DataError if that fails."""
-        if self._path is None or not self._changed:
+        if self.path is None or not self._changed:
             return
         lines = [json.dumps({"search": self._search})]
-        for (setting, span), result in self._results.items():
+        for (setting, span), result in self.items():
             lines.append(json.dumps({"setting": setting, **span._asdict(), **result.to_json()}))
-        output_file.replace(self._path, DESCRIPTION, ["".join(line + "\n" for line in lines).encode()])
+        output_file.replace(self.path, DESCRIPTION, ["".join(line + "\n" for line in lines).encode()])
         self._written, self._changed = time.monotonic(), False
 
     def _read(self, path: str) -> None:

@@ -45,6 +45,7 @@ class Stream:
     notes : warnings about the text and the cache
     mean_features, plain, groups : see `options.search.Facts`
     highest : highest class
+    classes : number of classes that occur as labels
 
     Raises
     ------
@@ -88,8 +89,9 @@ class Stream:
 
     def _survey(self) -> None:
         """Read all examples once to count them, and to find out what they look like."""
-        counts, labelled, features, plain, highest = [], 0, 0, True, 0
+        counts, labelled, features, plain = [], 0, 0, True
         groups: set[int] = set()
+        seen: set[float] = set()
         for batch, _ in self._reader:
             counts.append(batch.n)
             with_label = ~np.isnan(batch.label)
@@ -97,8 +99,7 @@ class Stream:
             features += len(batch.index) - batch.n * self._constant
             plain = plain and bool((batch.value == 1).all())
             groups.update(np.unique(batch.group_name).tolist())
-            if with_label.any():
-                highest = max(highest, int(batch.label[with_label].max()))
+            seen.update(np.unique(batch.label[with_label]).tolist())
         self._first = [0, *itertools.accumulate(counts)]
         self._places = self._reader.places
         self.n = self._first[-1]
@@ -109,7 +110,7 @@ class Stream:
             )
         self.mean_features, self.plain = features / self.n, plain
         self.groups = "".join(chr(group) for group in sorted(groups - {CONSTANT_GROUP}) if 32 < group < 127)
-        self.highest = highest
+        self.highest, self.classes = int(max(seen)), len(seen)
 
     def facts(self, reduction: str) -> Facts:
         """Return what the searches of a reduction's options may depend on."""
