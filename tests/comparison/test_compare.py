@@ -133,6 +133,29 @@ def test_what_cannot_be_compared_is_said(folder, words, status, message):
     assert result.status == status and message in result.err, result.err
 
 
+def test_the_comparison_is_written_as_json(folder):
+    result = xclass("compare", "a.json", "b.json", "a.json", "--json", "c.json", cwd=folder)
+    record = json.loads((folder / "c.json").read_text())
+    worse, same = record["comparisons"]
+    errors = [run["error"] for run in record["runs"]]
+    assert record["schema"] == "xclass comparison 1" and result.status == 3
+    assert worse["paired"] and worse["worse"] and worse["difference"] == pytest.approx(errors[1] - errors[0])
+    assert worse["low"] <= worse["difference"] <= worse["high"] and worse["p"] < 0.05
+    assert (same["difference"], same["p"], same["worse"]) == (0, 1, False)
+    assert "p has to be below 0.025 (Bonferroni)" in result.out
+    refused = xclass("compare", "a.json", "b.json", "--json", "none/c.json", cwd=folder)
+    assert refused.status == 1 and "none/c.json: the comparison cannot be written there" in refused.err
+
+
+def test_a_log_loss_that_moves_the_other_way_is_named(folder):
+    record = json.loads((folder / "b.json").read_text())
+    record["figures"]["log_loss"] = 0.0
+    (folder / "sure.json").write_text(json.dumps(record))
+    lines = xclass("compare", "a.json", "sure.json", cwd=folder).lines
+    assert any("the log loss moves the other way" in line and line.endswith("are better") for line in lines)
+    assert "the other way" not in xclass("compare", "a.json", "b.json", cwd=folder).out
+
+
 def test_help_names_the_options():
     assert "--tolerance X" in xclass("compare", "--help").out
     assert xclass("--help", "compare").out == xclass("compare", "--help").out

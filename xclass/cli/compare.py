@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ INTRO = (
     "the probability p of such a difference between equally good runs, and the interval is a paired bootstrap. The "
     "exit status is 3 if a run is worse than the first."
 )
+DESCRIPTION = "the comparison"
 WORSE = 3  # exit status if a run is worse than the first
 
 
@@ -29,6 +31,7 @@ class Options:
         "the data that the predictions are about, with labels", flags=("-d", "--data"), metavar="FILE", read=True
     )
     format: str = option("format of the data", default="auto", metavar="FORMAT")
+    json: str | None = option("write the comparison to this file, as JSON", metavar="FILE")
     threads: int | None = threads_option()
     alpha: float = option(
         "a run is worse than the first if its error is higher and p is below this",
@@ -72,9 +75,11 @@ def run(words: Sequence[str]) -> int:
 
     from ..comparison import report, runs
     from ..kernels import jit
-    from ..system import thread_limit
+    from ..system import output_file, thread_limit
 
     confidence = 1 - options.alpha
+    if options.json is not None:
+        output_file.check_writable(options.json, DESCRIPTION)
     if runs.check_same_kind(paths, options.data):
         compared = [runs.read_summary(path) for path in paths]
         by_class = []
@@ -88,4 +93,7 @@ def run(words: Sequence[str]) -> int:
     comparisons = report.compare(compared, confidence)
     for line in [*report.lines(compared, comparisons, confidence), *by_class]:
         print(line)
+    if options.json is not None:
+        record = report.record(compared, comparisons, options.alpha, options.tolerance)
+        output_file.replace(options.json, DESCRIPTION, [json.dumps(record, indent=1).encode(), b"\n"])
     return WORSE if any(report.is_worse(one, options.alpha, options.tolerance) for one in comparisons) else 0

@@ -18,10 +18,11 @@ FIGURES = (  # figure, heading, format
     ("cpu_seconds", "CPU s", ".2f"),
     ("peak_memory_mb", "peak MB", ".0f"),
 )
-NOT_COMPARED = {  # options that name files
+NOT_COMPARED = {  # options that name files or concern only the output and the number of threads
     "data", "final_regressor", "initial_regressor", "predictions", "raw_predictions", "summary", "curve", "per_class",
-    "errors", "quiet",
+    "errors", "quiet", "most_errors", "progress", "timing", "threads",
 }  # fmt: skip
+SCHEMA = "xclass comparison 1"
 MOST_CLASSES = 10  # classes that are listed
 
 
@@ -82,7 +83,12 @@ def lines(runs: Sequence[Run], comparisons: Sequence[Comparison], confidence: fl
                 "independent samples"
             )
         if comparison.difference is not None:
-            text.append(_sentence(comparison, runs[0], confidence))
+            text += [_sentence(comparison, runs[0], confidence), *_log_loss_sentence(comparison, runs[0])]
+    if len(comparisons) > 1:
+        text.append(
+            f"{len(comparisons)} runs are each compared with the first: for a significance of {1 - confidence:.2g} in "
+            f"all, p has to be below {(1 - confidence) / len(comparisons):.2g} (Bonferroni)"
+        )
     return text + _options(runs)
 
 
@@ -97,6 +103,50 @@ def _sentence(comparison: Comparison, first: Run, confidence: float) -> str:
     chance = "more than chance" if known.p < 1 - confidence else "which may be chance"
     points = f"{100 * abs(known.difference):.2g} points {better} errors"
     return f"{path} has {points} than {first.path}: {chance} (p = {known.p:.2g})"
+
+
+def _log_loss_sentence(comparison: Comparison, first: Run) -> list[str]:
+    """Return a sentence if the error and the log loss move in opposite directions, else nothing."""
+    name, known = "log_loss", comparison.difference
+    if known is None or name not in first.figures or name not in comparison.run.figures:
+        return []
+    before, after = first.figures[name], comparison.run.figures[name]
+    if known.difference * (after - before) >= 0:
+        return []
+    return [
+        f"{comparison.run.path}: the log loss moves the other way, from {before:.4f} to {after:.4f}: the probabilities "
+        f"are {'worse' if after > before else 'better'}"
+    ]
+
+
+def record(runs: Sequence[Run], comparisons: Sequence[Comparison], alpha: float, tolerance: float) -> dict[str, object]:
+    """Return the comparison as JSON values; docs/comparing.md defines the keys."""
+    return {
+        "schema": SCHEMA,
+        "alpha": alpha,
+        "tolerance": tolerance,
+        "runs": [
+            {"path": run.path, "examples": run.examples, "error": run.error, "figures": run.figures} for run in runs
+        ],
+        "comparisons": [
+            {
+                "path": one.run.path,
+                "paired": one.is_paired,
+                **(
+                    dict.fromkeys(("difference", "low", "high", "p"))
+                    if one.difference is None
+                    else _values(one.difference)
+                ),
+                "worse": is_worse(one, alpha, tolerance),
+            }
+            for one in comparisons
+        ],
+    }
+
+
+def _values(difference: Difference) -> dict[str, float]:
+    """Return the figures of a difference by name."""
+    return {"difference": difference.difference, "low": difference.low, "high": difference.high, "p": difference.p}
 
 
 def _options(runs: Sequence[Run]) -> list[str]:
