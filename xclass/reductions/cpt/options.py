@@ -241,7 +241,7 @@ class Options:
     )
     table_split: str = option(
         "with --rerank, how trees and scorers share the weights: `trees` gives the trees 2 * 2**b slots and the "
-        "scorers 2**b / 4; `halves` gives 2**b to the trees and to the scorers, as before version 0.2",
+        "scorers 2**b / 4; `halves` gives 2**b to the trees and to the scorers",
         choices=("trees", "halves"),
         default_text="trees",
         stored=True,
