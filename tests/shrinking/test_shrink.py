@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 
@@ -92,8 +93,15 @@ def test_a_quarter_of_the_bytes_is_the_default(place, args):
     assert sizes[1] <= sizes[0] / 4 or kept < 0.251 * weights
     before, after = map(float, re.search(r"error on test.vw: ([0-9.]+) before, ([0-9.]+) after", result.err).groups())
     assert after <= before + 0.02
-    tested = learn("-i", "s", "-t", "-d", "test.vw").err
+    learn("-i", "m", "-t", "-d", "test.vw", "--summary", "m.json", "--quiet")
+    tested = learn("-i", "s", "-t", "-d", "test.vw", "--summary", "s.json").err
     assert f"average loss = {after:.6f}" in tested
+    p = re.search(r"p = ([^ ]+) by McNemar's test", result.err)[1]
+    assert learn("compare", "m.json", "s.json", "--alpha", 0).lines[2].split()[-1] == p
+    if args[0] in ("--multiclass", "--cpt"):  # whose test runs have a log loss without being asked
+        log_loss = re.search(r"log loss on test.vw: ([0-9.]+) before, ([0-9.]+) after", result.err)[2]
+        found = json.loads((place / "s.json").read_text())["figures"]["log_loss"]
+        assert float(log_loss) == pytest.approx(found, rel=1e-3)
 
 
 @pytest.mark.parametrize("args", [("--oaa", K, "-b", 14), ("--cpt", K, "-b", 12)])

@@ -18,8 +18,8 @@ USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
 INTRO = (
     "Make a model smaller that is only used for prediction. What only learning needs is dropped, weights are stored in "
     "16, 8 or 4 bits, and the weights that matter least are left out. Without --size, --bits and --keep, the new file "
-    "has a quarter of the bytes, or more if less than a quarter of the weights would be kept. With -d, the error is "
-    "shown before and after. The new model cannot learn."
+    "has a quarter of the bytes, or more if less than a quarter of the weights would be kept. With -d, the error "
+    "and the log loss are shown before and after. The new model cannot learn."
 )
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
@@ -82,6 +82,7 @@ def run(words: Sequence[str]) -> int:
             raise UsageError(f"--{name} has no effect: there are no data; give -d FILE")
 
     from ..api import model_contents
+    from ..comparison import significance
     from ..model import model_file
     from ..run.report.console import Console
     from ..shrinking import models as shrinking
@@ -104,6 +105,11 @@ def run(words: Sequence[str]) -> int:
         with thread_limit.limited(given.get("threads")):
             after = shrinking.loss(target, data, data_format)
         output.info(f"{before.name} on {data}: {before.value:.6f} before, {after.value:.6f} after")
+        if before.wrong is not None and after.wrong is not None:
+            p = significance.paired(before.wrong, after.wrong, 0.95).p
+            output.info(f"p = {p:.2g} by McNemar's test: the probability of such a difference by chance")
+        if before.log_loss is not None and after.log_loss is not None:
+            output.info(f"log loss on {data}: {before.log_loss:.6f} before, {after.log_loss:.6f} after")
     return 0
 
 

@@ -7,14 +7,20 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..api import configuration, model_contents
+import numpy as np
+
+from ..api import configuration, files, model_contents
 from ..api.configuration import LearnerUse
 from ..api.learner import Learner, load
 from ..api.model_contents import Contents
+from ..array_types import Bools
 from ..errors import ModelError, UsageError
+from ..formats import detect
 from ..kernels import jit
 from ..model import compact_columns
 from ..model.stored_arrays import Stored
+from ..reductions.core.spec import Wanted
+from ..text.reader import Reader
 from . import pruning
 from .pruning import Table
 
@@ -22,6 +28,7 @@ DEFAULT_PART = 4  # without other wishes, the new file has at most this part of 
 DEFAULT_KEEP = 0.25  # fewer weights than this share would be kept
 ENTRY_BYTES = 1000  # most bytes of the entries of a table in the header
 WIDTHS = (16, 8, 4)  # bits of a weight, the best first
+SMALLEST_PROBABILITY = 1e-9  # of a label in the log loss
 LEAST_SHARE = 2.0**-20
 SEARCH_STEPS = 24
 
@@ -95,6 +102,8 @@ class Loss(NamedTuple):
 
     name: str  # of the value, for the user
     value: float  # average loss: the share of wrong predictions, by weight, if labels are classes
+    wrong: Bools | None  # bool[n], which of the labelled examples are predicted wrongly; None if labels are numbers
+    log_loss: float | None  # mean of -log p of the labels that have a probability; None without probabilities
 
 
 def loss(path: str, data: str, data_format: str) -> Loss:
@@ -106,11 +115,39 @@ def loss(path: str, data: str, data_format: str) -> Loss:
         if the examples have no labels.
     """
     with load(path) as model:
-        value = model.evaluate(data, format=data_format)["average_loss"]
-        name = "error" if model.config.reduction.labels == "multiclass" else "average loss"
-    if math.isnan(value):
+        if model.config.reduction.labels == "multiclass":
+            found = _class_loss(model, data, data_format)
+        else:
+            found = Loss("average loss", model.evaluate(data, format=data_format)["average_loss"], None, None)
+    if math.isnan(found.value):
         raise UsageError(f"-d {data}: it has no labelled examples, so there is no error; give data with labels")
-    return Loss(name, value)
+    return found
+
+
+def _class_loss(model: Learner, data: str, data_format: str) -> Loss:
+    """Return the error and the log loss of a model of classes; the error is NaN if no example has a label."""
+    config, options = model.config, files.options_of([data], data_format)
+    reader = Reader(
+        options, config.parser, configuration.feature_bits(config), True, *model.label_range, names=model.names,
+        choose=detect.chooser(options),
+    )  # fmt: skip
+    model.names.growing = False  # unknown names do not become classes
+    wanted = Wanted(example_probabilities=config.reduction.probabilities)
+    wrong, weight, p = [np.empty(0, np.bool_)], [np.empty(0)], [np.empty(0)]
+    for batch in reader:
+        for task in model.predict_tasks(batch, wanted):
+            label = task.batch.label
+            labelled = ~np.isnan(label)
+            assert task.prediction is not None  # the stages have set it
+            wrong.append((task.prediction != label)[labelled])
+            weight.append(task.batch.weight[labelled].astype(np.float64))
+            if task.label_probability is not None:
+                p.append(task.label_probability[labelled])
+    all_wrong, weights, known = np.concatenate(wrong), np.concatenate(weight), np.concatenate(p)
+    known = known[~np.isnan(known)]
+    value = float(weights[all_wrong].sum() / weights.sum()) if weights.sum() > 0 else math.nan
+    log_loss = float(-np.log(np.maximum(known, SMALLEST_PROBABILITY)).mean()) if len(known) else None
+    return Loss("error", value, all_wrong, log_loss)
 
 
 def _other_arrays(arrays: Mapping[str, Stored], tables: Sequence[Table]) -> dict[str, Stored]:
