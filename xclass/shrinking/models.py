@@ -20,6 +20,7 @@ from ..kernels import jit
 from ..model import compact_columns
 from ..model.stored_arrays import Stored
 from ..reductions.core.spec import Wanted
+from ..system import thread_limit
 from ..text.reader import Reader
 from . import pruning
 from .pruning import Table
@@ -135,7 +136,7 @@ def _class_loss(model: Learner, data: str, data_format: str) -> Loss:
     wanted = Wanted(example_probabilities=config.reduction.probabilities)
     wrong, weight, p = [np.empty(0, np.bool_)], [np.empty(0)], [np.empty(0)]
     for batch in reader:
-        for task in model.predict_tasks(batch, wanted):
+        for task in thread_limit.each(model.predict_tasks(batch, wanted)):
             label = task.batch.label
             labelled = ~np.isnan(label)
             assert task.prediction is not None  # the stages have set it
