@@ -154,6 +154,13 @@ def test_the_tree_zooms_by_keys_and_by_buttons(report, page):
     assert page.messages() == []
 
 
+def test_a_link_opens_the_box_of_its_class(report, page):
+    page.open(report, 800, 600)
+    assert page.value("document.querySelectorAll('details.class[open]').length") == 0
+    page.value("document.querySelector('a[href=\"#class-2\"]').click()")
+    assert page.value("[...document.querySelectorAll('details.class[open]')].map((e) => e.id)") == ["class-2"]
+
+
 def test_the_first_tab_leads_past_the_links(report, page):
     page.open(report, 800, 600)
     page.press("Tab", code="Tab", windowsVirtualKeyCode=9)

@@ -26,7 +26,7 @@ from xclass.report.html import legend
 pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed: nothing is drawn")
 
 SECTIONS = [
-    "Which classes fail, why, and what would help", "Where the errors come from", "Error by class frequency",
+    "Where the errors come from, and what would help", "Which classes fail, and why", "Error by class frequency",
     "Most confused pairs", "Calibration", "Most uncertain examples", "Slowest examples", "Learning curve", "The tree",
     "Weight tables", "Options and versions",
 ]  # fmt: skip

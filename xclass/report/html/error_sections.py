@@ -190,11 +190,11 @@ def sections(contents: Contents, errors: Errors) -> Sequence[tuple[str, str, Htm
     weights = "" if errors.weight == errors.examples else element("p", WEIGHT_NOTE, class_="note")
     return (
         (
-            "failing",
-            "Which classes fail, why, and what would help",
-            markup.joined(weights, failing_section.failing(contents, errors)),
+            "causes",
+            "Where the errors come from, and what would help",
+            markup.joined(weights, causes(contents, errors)),
         ),
-        ("causes", "Where the errors come from", causes(contents, errors)),
+        ("failing", "Which classes fail, and why", failing_section.failing(contents, errors)),
         ("frequency", "Error by class frequency", frequency(errors)),
         ("pairs", "Most confused pairs", pairs(contents, errors)),
         ("calibration", "Calibration", calibration(errors)),

@@ -97,10 +97,10 @@ def _class(one: FailingClass, at: int, name: Name) -> Html:
     if one.lines and one.lines[0].reasons:
         findings.append(_surest(one.lines[0], facts, name))
     lines = [_line(shown, name) for shown in one.lines]
-    return element(
-        "section",
-        element("h3", f"Class {name(facts.label)}"),
-        element("p", "; ".join(parts) + ".", class_="note"),
+    return markup.details(
+        markup.joined(
+            element("h3", f"Class {name(facts.label)}"), element("span", "; ".join(parts) + ".", class_="note")
+        ),
         element("ul", *findings, class_="findings"),
         markup.details(f"Wrong lines of class {name(facts.label)}, the surest answers first", *lines),
         class_="class",

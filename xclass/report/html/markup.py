@@ -87,11 +87,12 @@ def table(
     )
 
 
-def details(summary: object, *contents: object, open: bool = False, class_: str | None = None) -> Html:
+def details(
+    summary: object, *contents: object, open: bool = False, class_: str | None = None, id: str | None = None
+) -> Html:
     """Return contents that the reader can open."""
     inner = Html(f"<summary>{escaped(summary)}</summary>\n{joined(*contents)}")
-    kind = f' class="{class_}"' if class_ else ""
-    return Html(f"<details{kind}{' open' if open else ''}>{inner}</details>")
+    return element("details", inner, class_=class_, id=id, open="" if open else None)
 
 
 def beside(figure: str, table: Html) -> Html:

@@ -52,9 +52,10 @@ td.wide { min-width: 17em; }
 .bar span { display: block; height: 100%; background: var(--first); }
 details { margin: 8px 0; }
 summary { cursor: pointer; padding: 3px 0; }
-.class { border: 1px solid var(--line); border-radius: 8px; padding: 4px 16px 10px; margin: 14px 0;
+.class { border: 1px solid var(--line); border-radius: 8px; padding: 4px 16px; margin: 8px 0;
   background: var(--card); }
-.class h3 { margin: 10px 0 2px; }
+.class > summary h3 { display: inline; margin: 0 8px 0 0; }
+.class > summary { padding: 5px 0; }
 .findings { margin: 6px 0; padding-left: 1.2em; }
 .findings li { margin: 4px 0; }
 .findings b { font-weight: 600; }
@@ -91,7 +92,7 @@ footer { color: var(--muted); padding-top: 24px; padding-bottom: 40px; font-size
   table.figures :is(th, td) { padding-right: 5px; min-width: 0; }
   .legend div { grid-template-columns: minmax(0, 1fr); gap: 0; }
   h1 { font-size: 1.4rem; }
-  .class { padding: 4px 12px 8px; }
+  .class { padding: 4px 12px; }
 }
 @media print {
   @page { margin: 14mm; }
@@ -143,6 +144,14 @@ for (const box of document.querySelectorAll(".tree")) {
 if (matchMedia("(max-width: 640px)").matches) {
   for (const one of document.querySelectorAll("details.same")) one.open = false;
 }
+const unfold = (hash) => {  // the box of a class that a link leads to
+  const box = document.getElementById(hash.slice(1));
+  if (box && box.matches("details")) { box.open = true; box.scrollIntoView(); }
+};
+for (const link of document.querySelectorAll('a[href^="#class-"]')) {
+  link.addEventListener("click", () => unfold(link.hash));
+}
+unfold(location.hash);
 const opened = [];
 addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details:not([open])")) { one.open = true; opened.push(one); }
