@@ -15,8 +15,9 @@ FACTS = Failing(
     nothing_seen=0.0, short=3.0, sure=0.0, sample=np.arange(3),
 )  # fmt: skip
 BINS = [
-    Bin(1, 1, 50, 50.0, 45.0, 10.0), Bin(3, 4, 50, 50.0, 30.0, 30.0), Bin(5, 8, 5, 5.0, 0.0, 5.0),
-    Bin(65, 128, 9, 90.0, 30.0, 80.0), Bin(257, 512, 9, 90.0, 29.0, 80.0),
+    Bin(1, 1, 50, 50.0, 45.0, 10.0), Bin(2, 2, 30, 30.0, 10.0, 30.0), Bin(3, 4, 50, 50.0, 30.0, 30.0),
+    Bin(5, 8, 5, 5.0, 0.0, 5.0), Bin(65, 128, 9, 90.0, 30.0, 80.0), Bin(129, 256, 9, 30.0, 12.0, 30.0),
+    Bin(257, 512, 9, 30.0, 10.0, 30.0),
 ]  # fmt: skip
 SETTING = advice.Setting(BINS, features=10.0, is_online=True, name=lambda label: f"c{label}")
 
@@ -26,17 +27,18 @@ def reasons(**facts) -> list[str]:
     return [finding.reason for finding in advice.findings(FACTS._replace(**facts), SETTING)]
 
 
-SHORT = "In 3 of 10 errors the line has fewer than 70% of the 10.0 features that lines have on average."
+SHORT_REASON = "n 3 of 10 errors the line has fewer than 70.0\xa0% of the 10.0 features that lines have on average."
+SHORT = f"No single reason; most often: i{SHORT_REASON}"
 
 
 def test_the_most_frequent_reason_is_told_if_none_applies_to_half_of_the_errors():
     assert reasons() == [SHORT]
     assert reasons(not_proposed=4.0) == [
-        "In 4 of 10 errors the class was not compared, because it was not proposed for the line."
+        "No single reason; most often: in 4 of 10 errors the class was not compared, because it was not proposed for "
+        "the line."
     ]
-    assert reasons(confused=[(2, 3.0, 0.0)]) == [
-        "In 3 of 10 errors the answer is “c2”."
-    ]  # before SHORT, which is as frequent
+    tied = "No single reason; one of the most frequent: i"
+    assert reasons(confused=[(2, 3.0, 0.0)]) == [f"{tied}n 3 of 10 errors the answer is “c2”.", tied + SHORT_REASON]
 
 
 def test_errors_of_which_nothing_is_known_are_spread():
@@ -63,10 +65,15 @@ def test_more_examples_are_advised_where_classes_with_more_are_better():
         advice.findings(FACTS._replace(trained=1.0), SETTING), key=lambda finding: finding.reason[:3] != "It "
     )
     assert found.reason == "It had 1 training example."
-    assert found.advice == "Collect more: classes with 1 examples have an error of 90%, those with 3 to 4 of 60%."
-    assert found.errors == 10 * (1 - (30 / 50) / (45 / 50))  # a third of the errors
-    assert reasons(trained=100.0) == [SHORT]  # classes with 400 are no better
-    assert reasons(trained=2.0) == [SHORT]  # no class with 2 was tested
+    assert found.advice == (
+        "Collect more: classes with 1 training example have an error of 90.0\xa0% (50 test examples), those with 2 "
+        "to 4 of 50.0\xa0% (80 test examples)."
+    )
+    assert found.errors == pytest.approx(10 * (1 - (40 / 80) / (45 / 50)))
+    assert reasons(trained=100.0) == [SHORT]  # classes with up to 512 are no better
+    assert reasons(trained=200.0) == [SHORT]  # better by less than two standard deviations
+    assert reasons(trained=4.0) == [SHORT]  # classes with 5 to 8 have too few test examples
+    assert reasons(trained=12.0) == [SHORT]  # no class with 9 to 16 was tested
     assert reasons(trained=None) == [SHORT]
 
 
@@ -80,7 +87,7 @@ def test_more_examples_are_advised_where_classes_with_more_are_better():
         ({"in_list": 5.0}, "In 5 of 10 errors the class is among the first 5."),
         ({"far": 7.0}, "In 7 of 10 errors the class was compared, but is not among the first 5."),
         ({"far": 7.0, "not_proposed": None}, "In 7 of 10 errors the class is not among the first 5."),
-        ({"short": 8.0}, "In 8 of 10 errors the line has fewer than 70% of the 10.0 features"),
+        ({"short": 8.0}, "In 8 of 10 errors the line has fewer than 70.0 % of the 10.0 features"),
         ({"sure": 9.0}, "In 9 of 10 errors the wrong answer has a probability of 0.7 or more."),
         ({"sure": 1.0, "errors": 1.0, "short": 0.0}, "In its only error the wrong answer has a probability of 0.7 or"),
     ],
@@ -100,3 +107,25 @@ def test_rules(facts, words):
 )
 def test_what_is_no_confusion(facts):
     assert not any("the answer is" in reason for reason in reasons(**facts))
+
+
+def test_a_class_that_is_answered_too_often_is_told_with_its_precision():
+    (_, found) = advice.findings(FACTS._replace(answers=134.0, right=29.0, examples=43.0, in_list=9.0), SETTING)
+    assert found.reason == (
+        "It is answered 134 times for 43 test examples, and 29 of these answers are right: precision 21.6\xa0%."
+    )
+    assert "compare the classes before and after" in found.advice and found.errors == 0.0
+    assert len(reasons(answers=29.0, right=10.0, in_list=9.0)) == 1  # for 20 test examples
+    assert len(reasons(answers=40.0, right=20.0, examples=25.0, in_list=9.0)) == 1  # half of the answers are right
+
+
+def test_advice_for_a_class_names_no_option_of_learning():
+    texts = [
+        finding.advice
+        for facts in (
+            {"not_proposed": 10.0}, {"in_list": 10.0}, {"far": 10.0}, {"short": 9.0}, {"sure": 9.0},
+            {"in_list": None, "not_proposed": None, "nothing_seen": None, "short": 0.0, "sure": None},
+        )
+        for finding in advice.findings(FACTS._replace(**facts), SETTING)
+    ]  # fmt: skip
+    assert len(texts) >= 6 and not any(flag in text for flag in ("--passes", "--ngram", "-l)") for text in texts)

@@ -1,23 +1,28 @@
 """Say why a class fails and what would help, from the facts about its errors.
 
 Each reason is a number of errors that is counted in the test data, so the reasons of a class can be ordered by the
-errors that they apply to; an error may have several. Each sentence contains the numbers that it follows from. Advice
-is worth a try that is measured: a report cannot know the effect before the model is trained again.
+errors that they apply to; an error may have several. Each sentence contains the numbers that it follows from. The
+advice is about the class and its lines. Options are advised by `remedies`, over all classes: they lower the error of
+some classes and raise that of others, so the errors of one class do not tell which option would help it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .failing import SHORT, SURE, Failing
 from .frequencies import Bin
 from .outcomes import LISTED
+from .wording import counted, number, percent
 
 FEW_TIMES = 4  # so many times the training examples are compared with
 GAIN = 0.05  # smallest difference in error that is worth more examples
+DEVIATIONS = 2  # smallest difference in standard deviations
 MOST, OFTEN = 0.5, 2  # share and number of errors from which a reason is listed, or a wrong answer is a reason
 LEAST_TESTED = 20  # examples of a range of frequencies from which its error is reliable
+PREFERRED = 1.5  # answers for each test example of a class, from which it is answered too often
 
 
 class Finding(NamedTuple):
@@ -40,8 +45,8 @@ class Setting(NamedTuple):
 def findings(facts: Failing, setting: Setting) -> list[Finding]:
     """Return the reasons for the errors of a class, the one that applies to most errors first.
 
-    These are the reasons that apply to at least half of the errors, or else the most frequent one; and what the number
-    of its training examples tells.
+    These are the reasons that apply to at least half of the errors, or else the most frequent ones, which say so; and
+    what the numbers of its training examples and of its answers tell.
 
     Parameters
     ----------
@@ -54,30 +59,53 @@ def findings(facts: Failing, setting: Setting) -> list[Finding]:
             Finding("The training data have no example of it.", f"Add examples of the class{further}.", facts.errors)
         ]
     rules = (_nothing_seen, _not_proposed, _confused, _close, _far, _short, _sure)
-    counted = [finding for rule in rules if (finding := rule(facts, setting)) is not None]
-    result = [finding for finding in counted if finding.errors >= MOST * facts.errors]
+    applying = [finding for rule in rules if (finding := rule(facts, setting)) is not None]
+    result = [finding for finding in applying if finding.errors >= MOST * facts.errors]
     if not result:
-        result = [max([*counted, _spread(facts)], key=lambda finding: finding.errors)]
-    of_class = [finding for rule in (_few, _never_answered) if (finding := rule(facts, setting)) is not None]
+        result = _most_frequent(applying) or [_spread(facts)]
+    of_class = [
+        finding for rule in (_few, _never_answered, _preferred) if (finding := rule(facts, setting)) is not None
+    ]
     return sorted([*result, *of_class], key=lambda finding: -finding.errors)
+
+
+def _most_frequent(applying: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that apply to most errors, although to fewer than half of them."""
+    most = max((finding.errors for finding in applying), default=0.0)
+    first = [finding for finding in applying if finding.errors == most]
+    words = "most often" if len(first) == 1 else "one of the most frequent"
+    return [
+        finding._replace(reason=f"No single reason; {words}: {finding.reason[0].lower()}{finding.reason[1:]}")
+        for finding in first
+    ]
 
 
 def _few(facts: Failing, setting: Setting) -> Finding | None:
     """Return the finding that the class had few training examples, if classes with more have fewer errors.
 
-    It applies to the share of the errors by which the error of classes with more examples is smaller.
+    All classes of the next ranges are compared with, up to FEW_TIMES the examples. The finding applies to the share of
+    the errors by which their error is smaller.
     """
     if facts.trained is None:
         return None
-    own = _bin_of(setting.bins, facts.trained)
-    more = _bin_of(setting.bins, facts.trained * FEW_TIMES)
-    if own is None or more is None or more.error > own.error - GAIN:
+    own = next((one for one in setting.bins if one.low <= round(facts.trained) <= one.high), None)
+    if own is None:
         return None
+    above = [one for one in setting.bins if own.high < one.low and one.high <= FEW_TIMES * own.high]
+    tested = sum(one.examples for one in above)
+    if min(own.examples, tested) < LEAST_TESTED:
+        return None
+    error = sum(one.errors for one in above) / tested
+    deviation = math.sqrt(own.error * (1 - own.error) / own.examples + error * (1 - error) / tested)
+    if own.error - error < max(GAIN, DEVIATIONS * deviation):
+        return None
+    more = f"{above[0].low:,} to {above[-1].high:,}"
     return Finding(
-        f"It had {_number(facts.trained)} training {_plural('example', facts.trained)}.",
-        f"Collect more: classes with {own.text} examples have an error of {own.error:.0%}, those with {more.text} of "
-        f"{more.error:.0%}.",
-        facts.errors * (1 - more.error / own.error),
+        f"It had {counted(facts.trained, 'training example')}.",
+        f"Collect more: classes with {own.text} training {'example' if own.high == 1 else 'examples'} have an error of "
+        f"{percent(own.error)} ({counted(own.examples, 'test example')}), those with {more} of {percent(error)} "
+        f"({counted(tested, 'test example')}).",
+        facts.errors * (1 - error / own.error),
     )
 
 
@@ -86,8 +114,21 @@ def _never_answered(facts: Failing, setting: Setting) -> Finding | None:
     if facts.answers or not facts.trained:
         return None
     return Finding(
-        f"It was learned from {_number(facts.trained)} {_plural('example', facts.trained)}, but is never predicted.",
+        f"It was learned from {counted(facts.trained, 'example')}, but is never predicted.",
         "Compare its lines with those of the classes it is taken for: the labels may follow different rules.",
+        0.0,
+    )
+
+
+def _preferred(facts: Failing, setting: Setting) -> Finding | None:
+    """Return the finding that the class is answered too often, which explains errors of other classes."""
+    if facts.answers < PREFERRED * facts.examples or 2 * facts.right >= facts.answers:
+        return None
+    return Finding(
+        f"It is answered {number(facts.answers)} times for {counted(facts.examples, 'test example')}, and "
+        f"{number(facts.right)} of these answers are right: precision {percent(facts.right / facts.answers)}.",
+        "An option that lowers the error over all may take answers from it, and so raise its own error: compare the "
+        "classes before and after.",
         0.0,
     )
 
@@ -111,7 +152,7 @@ def _not_proposed(facts: Failing, setting: Setting) -> Finding | None:
     return Finding(
         f"{_in(facts.not_proposed, facts.errors)} the class was not compared, because it was not proposed for the "
         "line.",
-        "Add training examples with such words, or train with pairs of words (--ngram 2).",
+        "Add training examples with such words.",
         facts.not_proposed,
     )
 
@@ -123,7 +164,7 @@ def _confused(facts: Failing, setting: Setting) -> Finding | None:
     answer, count, reverse = facts.confused[0]
     if answer == 0 or count < OFTEN:
         return None
-    both = f", and {_number(reverse)} the other way round" if reverse else ""
+    both = f", and {number(reverse)} the other way round" if reverse else ""
     advice = (
         "The two have nearly the same features: check whether both are needed, or add a feature that differs."
         if reverse
@@ -139,8 +180,8 @@ def _close(facts: Failing, setting: Setting) -> Finding | None:
         return None
     return Finding(
         f"{_in(facts.in_list, facts.errors)} the class is among the first {LISTED}.",
-        f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses. Train with further passes "
-        "(--passes 3 --holdout_off) or another learning rate (-l).",
+        f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses, or add a feature that differs from the "
+        "wrong answers.",
         facts.in_list,
     )
 
@@ -152,8 +193,7 @@ def _far(facts: Failing, setting: Setting) -> Finding | None:
     compared = "" if facts.not_proposed is None else "was compared, but "
     return Finding(
         f"{_in(facts.far, facts.errors)} the class {compared}is not among the first {LISTED}.",
-        "Read its wrong lines below: their words may not tell the class. Give the lines more features, or train with "
-        "pairs of words (--ngram 2).",
+        "Read its wrong lines below: their words may not tell the class. Give the lines more features.",
         facts.far,
     )
 
@@ -163,8 +203,8 @@ def _short(facts: Failing, setting: Setting) -> Finding | None:
     if not facts.short:
         return None
     return Finding(
-        f"{_in(facts.short, facts.errors)} the line has fewer than {SHORT:.0%} of the {setting.features:.1f} features "
-        "that lines have on average.",
+        f"{_in(facts.short, facts.errors)} the line has fewer than {percent(SHORT)} of the {setting.features:.1f} "
+        "features that lines have on average.",
         "Give these lines more features, such as parts of words or the source of the text.",
         facts.short,
     )
@@ -186,36 +226,17 @@ def _spread(facts: Failing) -> Finding:
     verb = "is" if facts.errors == 1 else "are"
     others = f"{facts.wrong_answers} other {'class' if facts.wrong_answers == 1 else 'classes'}"
     return Finding(
-        f"Its {_number(facts.errors)} {_plural('error', facts.errors)} {verb} spread over {others}.",
-        "Read its wrong lines below: their words may not tell the class. Give the lines more features, or "
-        "train with pairs of words (--ngram 2).",
+        f"Its {counted(facts.errors, 'error')} {verb} spread over {others}.",
+        "Read its wrong lines below: their words may not tell the class. Give the lines more features.",
         0.0,
     )
-
-
-def _bin_of(bins: Sequence[Bin], count: float) -> Bin | None:
-    """Return the range that contains a number of examples, None if it has too few test examples."""
-    for one in bins:
-        if one.low <= round(count) <= one.high:
-            return one if one.examples >= LEAST_TESTED else None
-    return None
 
 
 def _in(part: float, whole: float) -> str:
     """Return a part of the errors as the beginning of a sentence: `In 3 of 4 errors`, `In all 4 errors`."""
     if part == whole:
-        return "In its only error" if whole == 1 else f"In all {_number(whole)} errors"
-    return f"In {_number(part)} of {_number(whole)} errors"
-
-
-def _number(value: float) -> str:
-    """Return a number of examples as text."""
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
-
-
-def _plural(word: str, count: float) -> str:
-    """Return a word in the plural, unless the count is 1."""
-    return word if count == 1 else word + "s"
+        return "In its only error" if whole == 1 else f"In all {number(whole)} errors"
+    return f"In {number(part)} of {number(whole)} errors"
 
 
 def _quoted(name: str) -> str:

@@ -13,7 +13,7 @@ from .markup import Html, element, escaped
 
 Name = Callable[[int], str]
 HEADER = (
-    "class", "errors", "test examples", "error", "training examples", "most often taken for", "most likely reason",
+    "class", "errors", "test examples", "error", "training examples", "most often taken for", "most frequent reason",
 )  # fmt: skip
 
 
@@ -29,10 +29,13 @@ def failing(contents: Contents, errors: Errors) -> Html:
         "p",
         f"The first table has the {_counted(len(errors.by_errors))} with the most errors, together "
         f"{markup.percent(share)} of all errors. They are mostly frequent classes. The second table has classes of "
-        "which the largest share is wrong. The most likely reason is the one that applies to most errors. Below the "
-        "tables, each class has all its reasons, what to try, and wrong lines. Advice is worth a try, not a promise: "
-        "train again and compare the two models by ",
-        element("code", "xclass compare"),
+        "which the largest share is wrong. The most frequent reason is the one that applies to most errors of the "
+        "class; where it applies to fewer than half of them, it says so. Below the tables, each class has a box that "
+        "opens, with its reasons, what to try, and wrong lines. Advice is worth a try, not a promise: "
+        "train again and compare both models, class by class, by ",
+        element("code", "xclass compare FIRST SECOND -d FILE"),
+        " with files of ",
+        element("code", "-p"),
         ".",
     )
     few = f"No class with an error has {least:,} test examples or more; --min_examples sets this number."

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ...system.printable import printable
+from ..wording import number as number
+from ..wording import percent as percent
 
 OPTION = re.compile(r"(?<![\w-])(--?[a-z]\w*(?: \d+)?)")
 MOST_COLUMNS = 5  # of a table that stays a table on a phone
@@ -106,18 +108,6 @@ def bar(share: float) -> Html:
     width = max(0.0, min(1.0, share)) * 100
     filled = Html(f'<span class="bar" aria-hidden="true"><span style="width:{width:.1f}%"></span></span>')
     return Html(f'<span class="share">{filled}{percent(share)}</span>')
-
-
-def percent(share: float | None) -> str:
-    """Return a share as text: `12.3 %` with a space that does not break, or a dash if it is not known."""
-    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
-
-
-def number(value: float | None) -> str:
-    """Return a number of examples as text, or a dash if it is not known."""
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
 def probability(p: float | None) -> str:
