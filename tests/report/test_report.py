@@ -280,12 +280,12 @@ def test_every_option_that_advice_names_exists():
     folder = Path(library.__file__).parent / "report"
     named = {
         match
-        for path in (folder / "advice.py", folder / "html" / "error_sections.py", folder / "html" / "page.py")
+        for path in (folder / "advice.py", folder / "remedies.py", folder / "html" / "page.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for match in re.findall(r"(?<![\w-])--?[a-z]\w*", node.value)
     }
-    assert {"--ngram", "--passes", "-l", "--top_k", "--index_candidates", "--train"} <= named
+    assert {"--ngram", "--passes", "-b", "--top_k", "--index_slots"} <= named
     assert named <= flags, named - flags
 
 

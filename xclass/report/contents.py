@@ -14,7 +14,7 @@ from ..api import configuration
 from ..api.learner import Learner
 from ..errors import ModelError
 from ..system import processors
-from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, tree
+from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, remedies, tree
 from .advice import Finding
 from .calibration import Calibration
 from .curve import Curve
@@ -23,6 +23,7 @@ from .failing import Cause, Failing, Pair
 from .frequencies import Bin, Frequencies
 from .occupancy import Table
 from .outcomes import NOT_KNOWN, Outcomes
+from .remedies import Remedy
 from .tree import Tree
 
 LINES_OF_CLASS = 3  # wrong lines that are shown for a class
@@ -87,6 +88,7 @@ class Contents(NamedTuple):
     curve: Curve | None
     tree: Tree | None
     tables: list[Table]
+    remedies: list[Remedy]  # what would help over all; none without errors
     options: dict[str, Any]
     given: frozenset[str]
     versions: dict[str, str]
@@ -133,6 +135,8 @@ def collect(learner: Learner, request: Request) -> Contents:
     if read_curve is None and tested is not None:
         read_curve = curve.along(tested)
     classes = learner.classes
+    tables = occupancy.measure(learner.reduction)
+    options = {name: value for name, value in sorted(learner.config.stored().items()) if name != "named_labels"}
     return Contents(
         request=request,
         name=name,
@@ -144,8 +148,9 @@ def collect(learner: Learner, request: Request) -> Contents:
         errors=found_errors,
         curve=read_curve,
         tree=tree.measure(learner.reduction, request.levels, known, tested),
-        tables=occupancy.measure(learner.reduction),
-        options={name: value for name, value in sorted(learner.config.stored().items()) if name != "named_labels"},
+        tables=tables,
+        remedies=remedies.overall(found_errors.causes, tables, options) if found_errors is not None else [],
+        options=options,
         given=learner.config.given,
         versions=versions(),
         notes=notes,

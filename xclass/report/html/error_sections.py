@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .. import frequencies, occupancy
+from .. import frequencies
 from ..contents import Contents, Errors
 from ..examples import REPEATS, Shown
 from ..outcomes import LISTED
 from . import failing_section, figures, markup
 from .markup import Html, element
 
-MOST_LOST = 0.5  # weights that found no place, as a share of those in use, above which a larger table is advised
 SHORT_PLACE = 24  # characters that need no second line
 WEIGHT_NOTE = "Numbers of examples are sums of their weights."
 
@@ -26,49 +25,20 @@ def causes(contents: Contents, errors: Errors) -> Html:
         [cause.name, markup.number(cause.errors), markup.bar(cause.errors / total), cause.meaning]
         for cause in errors.causes
     ]
+    texts = [
+        remedy.text
+        if remedy.cause is None
+        else f"{markup.percent(remedy.cause.errors / total)} of the errors, {remedy.cause.name}: {remedy.text}"
+        for remedy in contents.remedies
+    ]
     table = markup.table(
         "Errors by what went wrong first", ["cause", "errors", "share", "meaning"], rows, (1,), (3,)
     )  # fmt: skip
     return markup.joined(
         table,
         element("p", "What would help, by its share of the errors:"),
-        element("ol", *(element("li", markup.with_options(text)) for text in _remedies(contents, errors))),
+        element("ol", *(element("li", markup.with_options(text)) for text in texts)),
     )
-
-
-def _remedies(contents: Contents, errors: Errors) -> list[str]:
-    """Return what would help overall, the remedy for the largest cause first."""
-    total = errors.error * errors.weight
-    texts = {
-        "class never seen": "Add training examples of the classes that were never seen.",
-        "nothing known": "Add training examples with the words of these lines, or features that lines share, such as "
-        "parts of words.",
-        "not compared": "Add training examples, first of rare classes. Train with pairs of words as features "
-        "(--ngram 2), from which more classes are proposed, or with another --index_candidates.",
-        "close": f"Choose better among the first classes: try further passes (--passes 3 --holdout_off) and "
-        f"other learning rates (-l). Where a person chooses, show the first {LISTED}.",
-        "compared, not close": "Give the lines more features that tell the classes apart: pairs of words (--ngram 2), "
-        "parts of words, or other columns of the source.",
-        "not close": "Give the lines more features that tell the classes apart, such as pairs of words (--ngram 2).",
-        "other class more probable": "Give the lines more features that tell the classes apart, or try another "
-        "reduction (--multiclass has the fewest errors on most data).",
-    }
-    remedies = [
-        (cause.errors, f"{markup.percent(cause.errors / total)} of the errors: {texts[cause.name]}")
-        for cause in errors.causes
-    ]
-    remedies.sort(key=lambda entry: -entry[0])
-    result = [text for _, text in remedies]
-    full = [table for table in contents.tables if (table.lost or 0) > MOST_LOST * table.used]
-    if full:
-        lost = "; ".join(
-            f"{table.name}: {markup.number(table.lost or 0)} weights found no place, "
-            f"{markup.number(table.used)} are stored"
-            for table in full
-        )
-        larger = occupancy.larger_bits(contents.options["bits"], full)
-        result.append(f"The tables were too small ({lost}). Train with larger ones (-b {larger}).")
-    return result
 
 
 def frequency(errors: Errors) -> Html:
