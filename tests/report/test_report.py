@@ -328,6 +328,24 @@ def test_csv_and_weights(tmp_path):
     assert "Numbers of examples are sums of their weights." in text
 
 
+def test_the_json_has_the_contents_of_the_page(files, collected, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # nothing is drawn
+    learn("report", "-i", files.model, "-d", files.test, "--json", tmp_path / "r.json", "--quiet")
+    report = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    test, errors = report["test"], collected.errors
+    assert report["schema"] == "xclass report 1" and test["error"] == errors.error
+    assert sum(cause["errors"] for cause in test["causes"]) == pytest.approx(test["causes"][0]["of"])
+    assert all(cause["advice"] for cause in test["causes"]) and "--ngram 2" in test["advice"][0]
+    for listed, shown in (("classes_by_errors", errors.by_errors), ("classes_by_rate", errors.by_rate)):
+        assert [one["class"] for one in test[listed]] == [collected.name(one.facts.label) for one in shown]
+        assert [[why["text"] for why in one["reasons"]] for one in test[listed]] == [
+            [finding.reason for finding in one.findings] for one in shown
+        ]
+    assert all(why["errors"] <= why["of"] for one in test["classes_by_errors"] for why in one["reasons"])
+    assert [pair["count"] for pair in test["pairs"]] == [pair.often for pair in errors.pairs]
+    assert [one["errors"] for one in test["bins"]] == [one.errors for one in errors.bins]
+
+
 # -- messages
 
 
@@ -346,9 +364,11 @@ def test_help():
 def test_wrong_words_are_refused(files, tmp_path):
     out = tmp_path / "r.html"
     assert refusal("-o", out) == (2, f"xclass: there is no model; give -i MODEL; usage: {usage()}\n")
-    assert "there is no file for the page; give -o FILE" in refusal("-i", files.model)[1]
+    assert "there is no file for the report; give -o FILE.html" in refusal("-i", files.model)[1]
     assert "give data as -d more.vw" in refusal("-i", files.model, "-o", out, "more.vw")[1]
-    assert "would write over" in refusal("-i", files.model, "-d", files.test, "-o", files.test)[1]
+    assert "would write over" in refusal("-i", files.model, "-d", files.test, "--json", files.test)[1]
+    assert "give a name that ends in .html or .htm" in refusal("-i", files.model, "-o", tmp_path / "r.json")[1]
+    assert "would both write" in refusal("-i", files.model, "-o", out, "--json", out)[1]
     assert "did you mean --curve?" in refusal("-i", files.model, "-o", out, "--curv", "x")[1]
     assert "the report cannot be written there" in refusal("-i", files.model, "-o", tmp_path / "no" / "r.html")[1]
     assert not out.exists()

@@ -13,7 +13,7 @@ from ..options.threads import threads_option
 from ..text.text_format import FORMATS
 from . import option_text
 
-USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE"
+USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
 INTRO = (
     "Write a report on a model as one HTML page that loads nothing from elsewhere. With labelled data (-d) it shows "
     "which classes fail most, why, and what would help; the error by class frequency; the most confused classes; the "
@@ -33,7 +33,14 @@ class Options:
         "labelled data that the model has not learned from", flags=("-d", "--data"), metavar="FILE", repeated=True,
         read=True,
     )  # fmt: skip
-    output: str | None = option("write the page to this file", flags=("-o", "--output"), metavar="FILE")
+    output: str | None = option(
+        "write the page to this file, whose name ends in .html or .htm", flags=("-o", "--output"), metavar="FILE"
+    )
+    json: str | None = option(
+        "write the key figures, the causes and classes with reasons and advice, the pairs and the error by frequency "
+        "to this file as JSON, beside the page or instead of it",
+        metavar="FILE",
+    )  # fmt: skip
     train: tuple[str, ...] = option(
         "the training data, in which the examples of each class are counted", metavar="FILE", repeated=True, read=True,
         default_text="the counts in the model, if it has some",
@@ -83,13 +90,19 @@ def run(words: Sequence[str]) -> int:
     model, path = options.initial_regressor, options.output
     if not model:
         raise UsageError(f"there is no model; give -i MODEL; usage: {USAGE}")
-    if not path:
-        raise UsageError(f"there is no file for the page; give -o FILE; usage: {USAGE}")
+    if not path and not options.json:
+        raise UsageError(
+            f"there is no file for the report; give -o FILE.html for the page, or --json FILE; usage: {USAGE}"
+        )
+    if path and not path.lower().endswith((".html", ".htm")):
+        raise UsageError(
+            f"-o {path}: the report is an HTML page; give a name that ends in .html or .htm, or --json {path} for JSON"
+        )
 
     if options.threads is not None and not options.data and not options.train:
         raise UsageError("--threads has no effect: no data are read; give -d FILE")
 
-    from ..report import contents
+    from ..report import contents, record
     from ..report.html import figures, page
     from ..run.report.console import Console
     from ..system import output_file, thread_limit
@@ -98,20 +111,28 @@ def run(words: Sequence[str]) -> int:
         model, options.data, options.train, options.curve, options.format, options.label_column, options.top,
         options.min_examples, options.tree_levels,
     )  # fmt: skip
-    for other in contents.files(request):
-        if os.path.realpath(other) == os.path.realpath(path):
-            raise UsageError(f"-o {path} would write over {other}, which is read; give another file")
-    output_file.check_writable(path, "the report")
-    figures.check_installed()
+    outputs = [(flag, file) for flag, file in (("-o", path), ("--json", options.json)) if file]
+    for flag, file in outputs:
+        for other in contents.files(request):
+            if os.path.realpath(other) == os.path.realpath(file):
+                raise UsageError(f"{flag} {file} would write over {other}, which is read; give another file")
+        output_file.check_writable(file, "the report")
+    if path and options.json and os.path.realpath(path) == os.path.realpath(options.json):
+        raise UsageError(f"-o and --json would both write {path}; give two files")
+    if path:
+        figures.check_installed()
 
     from ..api import learner as api
 
     with thread_limit.limited(options.threads), api.load(model) as learner:
         collected = contents.collect(learner, request)
-    output_file.replace(path, "the report", list(page.write(collected)))
-    size = os.path.getsize(path) / 1e6
     output = Console(options.quiet)
+    if options.json:
+        output_file.replace(options.json, "the report", [record.written(collected)])
+    if path:
+        output_file.replace(path, "the report", list(page.write(collected)))
     for note in collected.notes:
         output.warn(note)
-    output.info(f"{path}: {size:.1f} MB, open it in a browser")
+    if path:
+        output.info(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB, open it in a browser")
     return 0

@@ -28,6 +28,7 @@ PREFERRED = 1.5  # answers for each test example of a class, from which it is an
 class Finding(NamedTuple):
     """Hold a reason and what to do about it."""
 
+    key: str  # name of the rule, for programs
     reason: str
     advice: str
     errors: float  # weight of the errors of the class to which the reason applies
@@ -56,7 +57,12 @@ def findings(facts: Failing, setting: Setting) -> list[Finding]:
     if facts.trained == 0:
         further = " and continue with -i" if setting.is_online else " and train again"
         return [
-            Finding("The training data have no example of it.", f"Add examples of the class{further}.", facts.errors)
+            Finding(
+                "no_training_example",
+                "The training data have no example of it.",
+                f"Add examples of the class{further}.",
+                facts.errors,
+            )
         ]
     rules = (_nothing_seen, _not_proposed, _confused, _close, _far, _short, _sure)
     applying = [finding for rule in rules if (finding := rule(facts, setting)) is not None]
@@ -101,6 +107,7 @@ def _few(facts: Failing, setting: Setting) -> Finding | None:
         return None
     more = f"{above[0].low:,} to {above[-1].high:,}"
     return Finding(
+        "few_examples",
         f"It had {counted(facts.trained, 'training example')}.",
         f"Collect more: classes with {own.text} training {'example' if own.high == 1 else 'examples'} have an error of "
         f"{percent(own.error)} ({counted(own.examples, 'test example')}), those with {more} of {percent(error)} "
@@ -114,6 +121,7 @@ def _never_answered(facts: Failing, setting: Setting) -> Finding | None:
     if facts.answers or not facts.trained:
         return None
     return Finding(
+        "never_predicted",
         f"It was learned from {counted(facts.trained, 'example')}, but is never predicted.",
         "Compare its lines with those of the classes it is taken for: the labels may follow different rules.",
         0.0,
@@ -125,6 +133,7 @@ def _preferred(facts: Failing, setting: Setting) -> Finding | None:
     if facts.answers < PREFERRED * facts.examples or 2 * facts.right >= facts.answers:
         return None
     return Finding(
+        "answered_too_often",
         f"It is answered {number(facts.answers)} times for {counted(facts.examples, 'test example')}, and "
         f"{number(facts.right)} of these answers are right: precision {percent(facts.right / facts.answers)}.",
         "An option that lowers the error over all may take answers from it, and so raise its own error: compare the "
@@ -138,6 +147,7 @@ def _nothing_seen(facts: Failing, setting: Setting) -> Finding | None:
     if not facts.nothing_seen:
         return None
     return Finding(
+        "no_feature_known",
         f"{_in(facts.nothing_seen, facts.errors)} no feature of the line occurred in the training data.",
         "Add training examples with such words, or give the lines features that they share with others, such as parts "
         "of words.",
@@ -150,6 +160,7 @@ def _not_proposed(facts: Failing, setting: Setting) -> Finding | None:
     if not facts.not_proposed:
         return None
     return Finding(
+        "not_compared",
         f"{_in(facts.not_proposed, facts.errors)} the class was not compared, because it was not proposed for the "
         "line.",
         "Add training examples with such words.",
@@ -171,7 +182,7 @@ def _confused(facts: Failing, setting: Setting) -> Finding | None:
         else "Compare the lines of both classes: correct labels that are wrong, or add a feature that differs."
     )
     which = f"{_in(count, facts.errors)} the answer is {_quoted(setting.name(answer))}"
-    return Finding(f"{which}{both}.", advice, count)
+    return Finding("confused", f"{which}{both}.", advice, count)
 
 
 def _close(facts: Failing, setting: Setting) -> Finding | None:
@@ -179,6 +190,7 @@ def _close(facts: Failing, setting: Setting) -> Finding | None:
     if not facts.in_list:
         return None
     return Finding(
+        "close",
         f"{_in(facts.in_list, facts.errors)} the class is among the first {LISTED}.",
         f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses, or add a feature that differs from the "
         "wrong answers.",
@@ -192,6 +204,7 @@ def _far(facts: Failing, setting: Setting) -> Finding | None:
         return None
     compared = "" if facts.not_proposed is None else "was compared, but "
     return Finding(
+        "not_close",
         f"{_in(facts.far, facts.errors)} the class {compared}is not among the first {LISTED}.",
         "Read its wrong lines below: their words may not tell the class. Give the lines more features.",
         facts.far,
@@ -203,6 +216,7 @@ def _short(facts: Failing, setting: Setting) -> Finding | None:
     if not facts.short:
         return None
     return Finding(
+        "short",
         f"{_in(facts.short, facts.errors)} the line has fewer than {percent(SHORT)} of the {setting.features:.1f} "
         "features that lines have on average.",
         "Give these lines more features, such as parts of words or the source of the text.",
@@ -215,6 +229,7 @@ def _sure(facts: Failing, setting: Setting) -> Finding | None:
     if not facts.sure:
         return None
     return Finding(
+        "sure",
         f"{_in(facts.sure, facts.errors)} the wrong answer has a probability of {SURE} or more.",
         "Check the labels of the lines below first.",
         facts.sure,
@@ -226,6 +241,7 @@ def _spread(facts: Failing) -> Finding:
     verb = "is" if facts.errors == 1 else "are"
     others = f"{facts.wrong_answers} other {'class' if facts.wrong_answers == 1 else 'classes'}"
     return Finding(
+        "spread",
         f"Its {counted(facts.errors, 'error')} {verb} spread over {others}.",
         "Read its wrong lines below: their words may not tell the class. Give the lines more features.",
         0.0,

@@ -210,8 +210,7 @@ def _errors(
 
 def versions() -> dict[str, str]:
     """Return the versions of the programs that made the report, and the machine."""
-    import matplotlib  # takes time, and is needed by now
-    import numba
+    import numba  # takes time, and is needed by now
 
     system = os.uname()
     return {
@@ -219,7 +218,6 @@ def versions() -> dict[str, str]:
         "Python": ".".join(map(str, sys.version_info[:3])),
         "numpy": np.__version__,
         "numba": numba.__version__,
-        "matplotlib": matplotlib.__version__,
         "machine": f"{system.sysname} {system.release} {system.machine}, {processors.count()} processors",
     }
 

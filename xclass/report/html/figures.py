@@ -54,6 +54,13 @@ def check_installed() -> None:
         raise UsageError(MISSING) from None
 
 
+def version() -> str:
+    """Return the version of matplotlib."""
+    import matplotlib
+
+    return matplotlib.__version__
+
+
 def _drawn(name: str, title: str, text: str, height: float, draw: Callable[[Axes], None]) -> str:
     """Return a figure as an `svg` element.
 

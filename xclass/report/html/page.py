@@ -224,6 +224,7 @@ def _options(contents: Contents) -> Html:
         ["training data", ", ".join(contents.request.training) or "–"],
         ["learning curve", contents.request.curve or "–"],
         *contents.versions.items(),
+        ["matplotlib", figures.version()],
     ]
     return markup.joined(
         markup.table("Options that differ from the defaults of most reductions", header, changed, wide=(1,)),

@@ -1,0 +1,101 @@
+"""Write the contents of a report as a JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .advice import Finding
+from .contents import Contents, Errors, FailingClass
+
+SCHEMA = "xclass report 1"
+
+
+def written(contents: Contents) -> bytes:
+    """Return the report as the bytes of a JSON object; numbers that are not known are `null`."""
+    result: dict[str, Any] = {
+        "schema": SCHEMA,
+        "model": contents.request.model,
+        "data": list(contents.request.data),
+        "reduction": contents.reduction,
+        "learned": contents.learned,
+        "classes": contents.classes,
+        "model_bytes": contents.model_bytes,
+        "training_error": _known(contents.training_error),
+        "test": None if contents.errors is None else _test(contents, contents.errors),
+    }
+    return (json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(
+        "utf-8", "backslashreplace"
+    )
+
+
+def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
+    """Return what the test data have shown."""
+    name, total = contents.name, errors.error * errors.weight
+    advice = [remedy for remedy in contents.remedies if remedy.cause is not None]
+    return {
+        "examples": errors.examples,
+        "weight": errors.weight,
+        "classes": errors.classes,
+        "error": errors.error,
+        "list_error": _known(errors.list_error),
+        "log_loss": _known(errors.log_loss),
+        "calibration_error": None if errors.calibration is None else _known(errors.calibration.error),
+        "causes": [
+            {
+                "cause": remedy.cause.name, "errors": remedy.cause.errors, "of": total, "text": remedy.cause.meaning,
+                "advice": remedy.text,
+            }
+            for remedy in advice
+            if remedy.cause is not None
+        ],
+        "advice": [remedy.text for remedy in contents.remedies if remedy.cause is None],
+        "classes_by_errors": [_class(one, name) for one in errors.by_errors],
+        "classes_by_rate": [_class(one, name) for one in errors.by_rate],
+        "pairs": [
+            {
+                "class": name(pair.label), "answer": name(pair.answer), "count": pair.often,
+                "examples": pair.examples, "reverse": pair.reverse,
+            }
+            for pair in errors.pairs
+        ],
+        "counted_in": errors.source,
+        "bins": [
+            {
+                "low": one.low, "high": one.high, "classes": one.classes, "examples": one.examples,
+                "errors": one.errors, "in_list": _known(one.in_list),
+            }
+            for one in errors.bins
+        ],
+    }  # fmt: skip
+
+
+def _class(one: FailingClass, name: Callable[[int], str]) -> dict[str, Any]:
+    """Return the facts about a class and the reasons for its errors."""
+    facts = one.facts
+    return {
+        "class": name(facts.label),
+        "errors": facts.errors,
+        "examples": facts.examples,
+        "answers": facts.answers,
+        "right_answers": facts.right,
+        "training_examples": facts.trained,
+        "taken_for": [
+            {"answer": name(answer), "count": count, "reverse": reverse} for answer, count, reverse in facts.confused
+        ],
+        "reasons": [_reason(finding, facts.errors) for finding in one.findings],
+    }
+
+
+def _reason(finding: Finding, errors: float) -> dict[str, Any]:
+    """Return a reason: its key, to how many of the errors of the class it applies, and both sentences."""
+    return {
+        "key": finding.key, "errors": finding.errors, "of": errors, "text": finding.reason, "advice": finding.advice,
+    }  # fmt: skip
+
+
+def _known(value: float | None) -> float | None:
+    """Return a number, None if it is not known."""
+    return None if value is None or not math.isfinite(value) else value
