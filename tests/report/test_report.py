@@ -131,6 +131,19 @@ def test_the_classes_with_the_highest_error_have_enough_examples(tested, collect
     assert found == [] and class_names.UNKNOWN not in {one.facts.label for one in collected.errors.by_rate}
 
 
+def test_classes_beyond_a_list_that_fail_as_much_are_counted(tested, learner, files):
+    errors = Counter(tested.label[tested.wrong].tolist())
+    known = frequencies.of_test(tested)
+    for most in (1, 3, 100):
+        ranked = failing.worst(tested, known, most, 1)
+        last = errors[ranked.by_errors[-1]]
+        tied = sum(count == last for count in errors.values())
+        assert ranked.more[0] == tied - sum(errors[label] == last for label in ranked.by_errors)
+    assert ranked.more == (0, 0)
+    tied = tested._replace(answer=np.zeros_like(tested.answer))  # all classes have an error of 1
+    assert failing.worst(tied, known, 2, 1).more[1] == len(set(tested.label.tolist())) - 2
+
+
 def test_features_that_did_not_occur_in_training_are_counted(files, learner, tmp_path):
     path = tmp_path / "new.vw"
     path.write_text("class3 | w3_1 never\nclass4 | never ever\nclass5 |\n", encoding="utf-8")

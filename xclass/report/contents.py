@@ -64,6 +64,7 @@ class Errors(NamedTuple):
     without_probability: int  # labels without a probability, which the log loss leaves out
     by_errors: list[FailingClass]  # with the most errors
     by_rate: list[FailingClass]  # with the highest error, among those with enough examples
+    more: tuple[int, int]  # classes beyond these lists that fail as much as the last one
     causes: list[Cause]
     bins: list[Bin]
     source: str  # of the frequencies
@@ -197,6 +198,7 @@ def _errors(
         without_probability=int((np.isnan(p) & (weight > 0)).sum()) if log_loss is not None else 0,
         by_errors=[cards[label] for label in worst.by_errors],
         by_rate=[cards[label] for label in worst.by_rate],
+        more=worst.more,
         causes=failing.causes(tested, known),
         bins=bins,
         source=known.source,

@@ -52,13 +52,14 @@ class Ranked(NamedTuple):
     by_errors: list[int]  # the classes with the most errors
     by_rate: list[int]  # the classes with the highest error among those with enough examples
     facts: dict[int, Failing]  # of these classes, in this order
+    more: tuple[int, int]  # classes beyond each list with as many errors, or as high an error, as its last one
 
 
 def worst(tested: Outcomes, known: Frequencies, most: int, least: float) -> Ranked:
     """Return the classes with the most errors, and those with the highest error.
 
-    Where errors are equal, the class with the higher error comes first, and where its share is equal, the one with
-    more errors.
+    The order is that of --per_class: where errors are equal, the class with more examples comes first. In the second
+    list, where the share is equal, the class with more errors comes first. The lower number decides last.
 
     Parameters
     ----------
@@ -71,13 +72,20 @@ def worst(tested: Outcomes, known: Frequencies, most: int, least: float) -> Rank
     examples = np.bincount(place, tested.weight, len(labels))
     errors = np.bincount(place, tested.weight * tested.wrong, len(labels))
     fails = np.flatnonzero(errors > 0)
-    by_errors = fails[np.lexsort((labels[fails], examples[fails], -errors[fails]))][:most]
+    by_errors = fails[np.lexsort((labels[fails], -examples[fails], -errors[fails]))][:most]
+    rate = errors / np.maximum(examples, 1e-300)
     tried = fails[examples[fails] >= least]
-    by_rate = tried[np.lexsort((labels[tried], -errors[tried], -errors[tried] / examples[tried]))][:most]
+    by_rate = tried[np.lexsort((labels[tried], -errors[tried], -rate[tried]))][:most]
     usual = float(np.average(tested.features, weights=tested.weight))
     chosen = dict.fromkeys([*by_errors.tolist(), *by_rate.tolist()])
     facts = {int(labels[j]): _failing(tested, known, int(labels[j]), place == j, usual) for j in chosen}
-    return Ranked(labels[by_errors].tolist(), labels[by_rate].tolist(), facts)
+    more = (_more(errors[fails], errors[by_errors]), _more(rate[tried], rate[by_rate]))
+    return Ranked(labels[by_errors].tolist(), labels[by_rate].tolist(), facts, more)
+
+
+def _more(values: Float64s, listed: Float64s) -> int:
+    """Return how many values equal the last listed one (the smallest) without being listed."""
+    return int(np.sum(values == listed[-1]) - np.sum(listed == listed[-1])) if len(listed) else 0
 
 
 def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools, usual: float) -> Failing:

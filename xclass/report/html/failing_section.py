@@ -50,10 +50,17 @@ def failing(contents: Contents, errors: Errors) -> Html:
     return markup.joined(
         intro,
         _table("Classes with the most errors", errors.by_errors, place, name),
+        _more(errors.more[0], f"{markup.number(errors.by_errors[-1].facts.errors)} errors"),
         by_rate,
+        _more(errors.more[1], "the same error as the last one"),
         legend.of_shares(reason for one in cards for shown in one.lines for reason in shown.reasons),
         *(_class(one, at, name) for at, one in enumerate(cards, 1)),
     )
+
+
+def _more(classes: int, what: str) -> Html | str:
+    """Return how many classes are not in a table although they fail as much as its last one."""
+    return element("p", f"… and {classes:,} more with {what}.", class_="note") if classes else ""
 
 
 def _counted(classes: int) -> str:
