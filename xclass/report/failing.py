@@ -70,7 +70,7 @@ def worst(tested: Outcomes, known: Frequencies, most: int, least: float) -> Rank
     """
     labels, place = np.unique(tested.label, return_inverse=True)
     examples = np.bincount(place, tested.weight, len(labels))
-    errors = np.bincount(place, tested.weight * tested.wrong, len(labels))
+    errors = np.bincount(place, tested.weight * tested.wrong, len(labels)).astype(np.float64)
     fails = np.flatnonzero(errors > 0)
     by_errors = fails[np.lexsort((labels[fails], -examples[fails], -errors[fails]))][:most]
     rate = errors / np.maximum(examples, 1e-300)
