@@ -25,6 +25,11 @@ class Curve(NamedTuple):
     held_out: list[float]  # average loss of the held-out examples, NaN without any
     is_training: bool  # whether the examples were learned from
 
+    @property
+    def title(self) -> str:
+        """Return the heading of the curve."""
+        return "Learning curve" if self.is_training else "Error along the test data"
+
 
 def read(path: str) -> Curve:
     """Return the curve in a file that `--curve` has written.

@@ -126,7 +126,7 @@ def learning_curve(curve: Curve) -> str:
         _legend(axes)
 
     last = f"{curve.average[-1]:.1%} after {curve.examples[-1]:,.0f} examples"
-    return _drawn("curve", "Learning curve", f"The average of all examples so far is {last}.", 2.6, draw)
+    return _drawn("curve", curve.title, f"The average of all examples so far is {last}.", 2.6, draw)
 
 
 def error_by_frequency(bins: Sequence[Bin], axis: str) -> str:

@@ -105,7 +105,7 @@ def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
     if contents.errors is not None:
         yield from error_sections.sections(contents, contents.errors)
     if contents.curve is not None:
-        yield "curve", "Learning curve", _curve(contents)
+        yield "curve", contents.curve.title, _curve(contents)
     yield "tree", "The tree", _tree(contents)
     if contents.tables:
         yield "tables", "Weight tables", _tables(contents)
@@ -135,7 +135,7 @@ def _curve(contents: Contents) -> Html:
         [markup.number(curve.examples[i]), markup.percent(curve.average[i]), markup.percent(curve.recent[i])]
         for i in chosen
     ]  # fmt: skip
-    table = markup.table("Learning curve", ["examples", "all so far", "since the row before"], rows, numbers=(0, 1, 2))
+    table = markup.table(curve.title, ["examples", "all so far", "since the row before"], rows, numbers=(0, 1, 2))
     return markup.joined(element("p", markup.with_options(text)), markup.beside(figures.learning_curve(curve), table))
 
 

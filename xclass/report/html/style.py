@@ -138,7 +138,7 @@ for (const box of document.querySelectorAll(".tree")) {
     if (act && !event.ctrlKey && !event.metaKey && !event.altKey) { act(); event.preventDefault(); }
   });
   document.querySelector(".buttons").hidden = false;
-  show(fit() >= 0.8 ? fit() : 1);
+  show(fit());
   box.scrollTop = (box.scrollHeight - box.clientHeight) / 2;  // to the root
 }
 if (matchMedia("(max-width: 640px)").matches) {
