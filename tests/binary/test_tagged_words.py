@@ -468,6 +468,38 @@ def test_instructions_do_what_the_plain_functions_define(processor, plain, monke
     assert native is any("llvm.x86.avx2.permd" in code for code in compiled.inspect_llvm().values())
 
 
+@pytest.mark.skipif(PLAIN, reason="compares compiled instructions")
+@pytest.mark.parametrize("processor", ["this one", "without AVX2"])
+def test_a_packed_line_adds_the_same_as_a_whole_one(processor, plain, monkeypatch):
+    import numba
+    from numba.core.registry import cpu_target
+
+    tagged_lines.install()
+    if processor == "without AVX2":
+        monkeypatch.setattr(cpu_target.target_context.codegen(), "_tm_features", "")
+
+    @numba.njit
+    def packed(words, at, lanes, tag, x, sums_out):
+        sums = tagged_lines.new_sums()
+        elsewhere = tagged_lines.add_packed_line(sums, words, at, lanes, tag, x)
+        tagged_lines.store_sums(sums, sums_out, 0)
+        return elsewhere
+
+    rng = np.random.default_rng(6)
+    lines = [np.zeros(16, np.uint32), *(random_line(rng, 77) for _ in range(1000))]
+    for line in lines:
+        line[rng.random(16) < rng.random()] = 0
+        lanes = int(np.sum((line != 0) << np.arange(16)))
+        x = F(rng.choice([1, -1.7, 0, 2**21]))
+        want = plain.new_sums()
+        elsewhere = plain.add_line(want, line, 0, 77, x)
+        words = np.concatenate([rng.integers(1, 9, 3), line[line != 0], rng.integers(1, 2**32, 16)]).astype(np.uint32)
+        by_plain, by_instructions = plain.new_sums(), np.empty(8, F)
+        assert plain.add_packed_line(by_plain, words, 3, lanes, 77, x) == elsewhere
+        assert packed(words, np.int64(3), np.int64(lanes), np.uint32(77), x, by_instructions) == elsewhere
+        assert by_plain.tolist() == by_instructions.tolist() == want.tolist()
+
+
 # -- growth and models
 
 

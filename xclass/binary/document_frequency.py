@@ -64,14 +64,15 @@ class Frequencies:
     Attributes
     ----------
     state : float64[3], N, number of examples, and 1 if one of the first examples had a value other than 1
-    count : float64[2**feature_scaling.BITS], df; packed counts lack the slots that no feature has used
+    count : float64[2**feature_scaling.BITS], df; packed counts lack the slots that no feature has used,
+        and end with 0 for all of these
     bitmap : the slots of packed counts, see `used_items`; empty if they are not packed
     """
 
     def __init__(self, weighting: bool, constant: bool, weights_only: bool = False) -> None:
         self.weighting, self.constant = weighting, constant
         self.state = np.zeros(NUMBERS)
-        self.count = np.zeros(0 if weights_only else SLOTS)
+        self.count = np.zeros(1 if weights_only else SLOTS)
         self.bitmap = used_items.new_bitmap(SLOTS if weights_only else 0)
 
     @property
@@ -91,7 +92,7 @@ class Frequencies:
         """Return the arrays that a model file stores."""
         if len(self.bitmap):
             slot = used_items.items_of(self.bitmap).astype(np.uint32)
-            counts: dict[str, Stored] = {"frequencies.index": slot, "frequencies.count": self.count}
+            counts: dict[str, Stored] = {"frequencies.index": slot, "frequencies.count": self.count[:-1]}
         else:
             counts = stored_arrays.pack_table("frequencies", {"count": self.count})
         return {"frequencies.state": self.state, **counts}
@@ -111,7 +112,7 @@ class Frequencies:
         packed = len(self.bitmap) > 0
         few = sparse_tables.rows_in_use("frequencies", arrays, SLOTS, {"count": np.float64}) if packed else None
         if few is not None:
-            self.count = few[1]["count"]
+            self.count = np.append(few[1]["count"], 0.0)
             used_items.fill(self.bitmap, few[0], 1)
         else:
             if packed:
@@ -129,9 +130,7 @@ def _count_of(counts: tuple[Float64s, UInt64s], feature: np.uint32) -> float:
     count, bitmap = counts
     slot: Any = feature_scaling.slot_of(feature)
     if len(bitmap) > 0:
-        slot = used_items.number_of(bitmap, slot)
-        if slot < 0:
-            return 0.0
+        slot = used_items.number_of(bitmap, slot, np.int64(len(count)) - 1)
     return count[slot]  # type: ignore[no-any-return]
 
 

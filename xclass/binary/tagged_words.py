@@ -101,7 +101,8 @@ def new_words(line_bits: int, doublings: int = 0, weights_only: bool = False) ->
     state = np.zeros(NUMBERS, np.int64)
     state[DOUBLINGS] = doublings
     if weights_only:
-        word, lines = np.empty(0, np.uint32), packed_words.lines_of(np.empty(0, np.uint32), 1 << line_bits)
+        no_words = np.empty(0, np.uint32)
+        word, lines = packed_words.padded(no_words), packed_words.lines_of(no_words, 1 << line_bits)
     else:
         word, lines = sparse_memory.zeros(LINE_WORDS << line_bits), packed_words.no_lines()
     return _with_limit(Words(word, np.uint64(64 - line_bits), tag_shift, state, lines))
@@ -151,6 +152,7 @@ def arrays(name: str, words: Words, weights_only: bool = False) -> dict[str, Sto
         word = np.empty_like(words.word)
         forget_g(words.word, word)
     if len(words.lines.bitmap):
+        word = word[: -packed_words.PADDING]
         used = word != 0
         stored: dict[str, Stored] = {f"{name}.index": packed_words.positions(words.lines)[used]}
         stored[f"{name}.word"] = word[used]
@@ -178,8 +180,9 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     packed = len(words.lines.bitmap) > 0
     few = sparse_tables.rows_in_use(name, stored, lanes, {"word": np.uint32}) if packed else None
     if few is not None:
-        words = words._replace(word=few[1]["word"], lines=packed_words.lines_of(few[0], lanes // LINE_WORDS))
-        used = np.count_nonzero(words.word)
+        used = np.count_nonzero(few[1]["word"])
+        words = words._replace(word=packed_words.padded(few[1]["word"]))
+        words = words._replace(lines=packed_words.lines_of(few[0], lanes // LINE_WORDS))
     else:
         sparse_tables.check_memory(f"{name}.doublings", 4 * lanes)
         words = words._replace(word=sparse_memory.zeros(lanes), lines=packed_words.no_lines())

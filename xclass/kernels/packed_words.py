@@ -3,13 +3,14 @@
 Idea      Words are spread over all pages of a table, so that even a nearly empty table takes all of its memory. Here
           the words in use follow one another in the order of their positions. A bitmap tells which lines have words;
           lines without words need nothing else. Four lines with words share a mask of the lanes in use and the position
-          of the first of their words. To score a block, a line is expanded into a buffer, where the same instructions
-          read it as in a table with all lanes, so that scores are equal to the last bit.
+          of the first of their words. To score a block, a line is expanded to all of its lanes in registers, and then
+          used as in a table with all lanes, so that scores are equal to the last bit.
 Cost      16 bytes for every 64 lines (4 kB of the table), and 3 bytes for each line with words. A line needs three
           accesses to memory instead of one, but the memory is smaller.
 Names     line, lane, word, tag: see `binary.tagged_words` | in use: a line is in use if it has a word.
 
-`words` are `binary.tagged_words.Words` whose `lines` are those of a packed table.
+`words` are `binary.tagged_words.Words` whose `lines` are those of a packed table. After the last word, `words.word` has
+PADDING words 0, because instructions read sixteen words at a time.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ LINE_WORDS, TAG_BITS = tagged_format.LANES, tagged_format.TAG_BITS
 LOG2_LINE_WORDS = 4
 TAG_MASK = np.uint32(tagged_format.TAG_MASK)
 LANE_MASK = (1 << LINE_WORDS) - 1
+PADDING = LINE_WORDS
 GROUP_LINES, LOG2_GROUP_LINES = 4, 2  # lines in use that share a mask of 64 bits
 
 
@@ -33,8 +35,10 @@ class Lines(NamedTuple):
     """Say where the words of each line of a packed table are; all arrays are empty if the table has all lanes."""
 
     bitmap: UInt64s  # uint64[2 * lines / 64], lines in use, see `used_items`
-    lanes: UInt64s  # uint64[lines in use / 4], bits of the lanes in use of four such lines, 16 bits for each
-    first: UInt32s  # uint32[lines in use / 4], position of the first word of the four lines
+    # uint64[lines in use / 4 + 1], bits of the lanes in use of four such lines, 16 bits for each. The last item stands
+    # for all lines that are not in use
+    lanes: UInt64s
+    first: UInt32s  # uint32[lines in use / 4 + 1], position of the first word of the four lines
 
 
 def no_lines() -> Lines:
@@ -46,9 +50,14 @@ def lines_of(position: UInt32s, lines: int) -> Lines:
     """Return the lines of a table whose words in use have these rising positions, uint32[n]."""
     bitmap = used_items.new_bitmap(lines)
     groups = -(-used_items.fill(bitmap, position, LINE_WORDS) // GROUP_LINES)
-    lanes, first = np.zeros(groups, np.uint64), np.zeros(groups, np.uint32)
+    lanes, first = np.zeros(groups + 1, np.uint64), np.zeros(groups + 1, np.uint32)
     enter_lanes(position, lanes, first)
     return Lines(bitmap, lanes, first)
+
+
+def padded(word: UInt32s) -> UInt32s:
+    """Return the words in use with the words 0 that a packed table has after them."""
+    return np.concatenate([word, np.zeros(PADDING, np.uint32)])
 
 
 def positions(lines: Lines) -> UInt32s:
@@ -101,17 +110,14 @@ def find(words: Any, at: Int64s, begin: Int, end: Int, low: Int) -> None:
     """
     lines = words.lines
     kept = (np.int64(1) << low) - 1
+    empty = GROUP_LINES * (np.int64(len(lines.first)) - 1)
     for i in range(begin, end):
-        number = used_items.number_of(lines.bitmap, at[i] >> low + LOG2_LINE_WORDS)
+        number = used_items.number_of(lines.bitmap, at[i] >> low + LOG2_LINE_WORDS, empty)
         at[i] = number << low | at[i] & kept
-        if number >= 0:
-            intrinsics.prefetch(lines.lanes, number >> LOG2_GROUP_LINES)
-            intrinsics.prefetch(lines.first, number >> LOG2_GROUP_LINES)
+        intrinsics.prefetch(lines.lanes, number >> LOG2_GROUP_LINES)
+        intrinsics.prefetch(lines.first, number >> LOG2_GROUP_LINES)
     for i in range(begin, end):
         number = at[i] >> low
-        if number < 0:
-            at[i] &= kept
-            continue
         group = number >> LOG2_GROUP_LINES
         shift = np.uint64(LINE_WORDS * (number & GROUP_LINES - 1))
         lanes = lines.lanes[group]
@@ -130,23 +136,15 @@ def score(words: Any, x: Float32s, count: Int, at: Int64s, first: Int, scores: F
     ----------
     at : `at[first:first + count]` was written by `find`, with the tags as the lowest bits
     """
-    sums, line = tagged_lines.new_sums(), tagged_lines.new_line()
+    sums = tagged_lines.new_sums()
     for f in range(count):
-        where = at[first + f]
-        lanes = where >> TAG_BITS & LANE_MASK
-        if lanes == 0:
-            continue
-        for lane in range(LINE_WORDS):
-            line[lane] = np.uint32(0)
-        source: Any = where >> TAG_BITS + LINE_WORDS
-        while lanes != 0:
-            line[intrinsics.trailing_zeros(np.uint64(lanes))] = words.word[source]
-            source += 1
-            lanes &= lanes - 1
-        elsewhere = tagged_lines.add_line(sums, line, 0, np.uint32(where) & TAG_MASK, x[f])
+        where: Any = at[first + f]
+        source, lanes = where >> TAG_BITS + LINE_WORDS, where >> TAG_BITS & LANE_MASK
+        elsewhere = tagged_lines.add_packed_line(sums, words.word, source, lanes, np.uint32(where) & TAG_MASK, x[f])
         while elsewhere != 0:
-            word: Any = line[intrinsics.trailing_zeros(np.uint64(elsewhere))]
+            lower = (elsewhere & -elsewhere) - 1  # the lanes below the lowest one
             elsewhere &= elsewhere - 1
+            word: Any = words.word[source + intrinsics.count_ones(np.uint64(lanes & lower))]
             number = np.int64(word) & tagged_format.NUMBER_MASK
             tagged_lines.add_to_sum(sums, number, tagged_format.decode_w(word) * x[f])
     tagged_lines.store_sums(sums, scores, begin)
@@ -158,15 +156,15 @@ def read(words: Any, pairs: Any, begin: Int, end: Int) -> None:
     at, tag, w, g, _, before = pairs
     find(words, at, begin, end, np.int64(0))
     for i in range(begin, end):
-        own = np.uint32(0)
-        source: Any = at[i] >> LINE_WORDS
-        for j in range(source, source + intrinsics.count_ones(np.uint64(at[i] & LANE_MASK))):
-            if words.word[j] & TAG_MASK == tag[i]:
-                own = words.word[j]
-                break
-        w[i] = tagged_format.decode_w(own)
-        g[i] = tagged_format.decode_g(own)
-        before[i] = own & ~TAG_MASK
+        source = at[i] >> LINE_WORDS
+        own = (np.int64(1) << np.int64(intrinsics.count_ones(np.uint64(at[i] & LANE_MASK)))) - 1
+        found = tagged_lines.match_lanes(words.word, source, tag[i]) & own
+        # no branch, because it could not be predicted
+        source += intrinsics.trailing_zeros(np.uint64(found)) & LINE_WORDS - 1
+        word = words.word[source] & np.uint32(-np.int64(found != 0))
+        w[i] = tagged_format.decode_w(word)
+        g[i] = tagged_format.decode_g(word)
+        before[i] = word & ~TAG_MASK
 
 
 @jit

@@ -30,11 +30,6 @@ def new_sums() -> Float32s:
     return np.zeros(HALF_LANES, np.float32)
 
 
-def new_line() -> UInt32s:
-    """Return a pointer to the words of a line, not initialised, which live as long as the kernel that calls this."""
-    return np.empty(LANES, np.uint32)
-
-
 def store_sums(sums: Float32s, target: Float32s, position: Int) -> None:
     """Copy the numbers of `new_sums` to `target[position:position + 8]`."""
     target[position : position + HALF_LANES] = sums
@@ -81,6 +76,19 @@ def add_line(sums: Float32s, words: UInt32s, position: Int, tag: Int, x: np.floa
         w = tagged_format.decode_w(line[home[q]]) if home[q] >= 0 else np.float32(0)
         sums[q] += w * x
     return _mask(elsewhere)
+
+
+def add_packed_line(sums: Float32s, words: UInt32s, position: Int, lanes: Int, tag: Int, x: np.float32) -> int:
+    """Do what `add_line` does for a line whose words are stored without its empty lanes.
+
+    Parameters
+    ----------
+    position : of the first of these words; at least 16 items of `words` begin there
+    lanes : bits of the lanes that have words
+    """
+    line, used = np.zeros(LANES, np.uint32), [lane for lane in range(LANES) if int(lanes) >> lane & 1]
+    line[used] = words[position : position + len(used)]
+    return add_line(sums, line, 0, tag, x)
 
 
 def learn_line(

@@ -56,11 +56,16 @@ def intrinsics() -> dict[str, Any]:
 
     def permute(context: Any, builder: Any, vector: Any, order: Any) -> Any:
         """Return the i32x8 whose element q is element q ^ twist; `order` (i32x8) holds q ^ twist in its low bits."""
-        if "+avx2" in context.codegen()._tm_features and builder.module.triple.startswith("x86_64"):
-            kind = ir.FunctionType(i32x8, [i32x8, i32x8])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.permd")
-            return builder.call(function, [vector, order])
-        return exchange(builder, vector, order)
+        return permd(builder, vector, order) if has_avx2(context, builder) else exchange(builder, vector, order)
+
+    def has_avx2(context: Any, builder: Any) -> bool:
+        return "+avx2" in context.codegen()._tm_features and builder.module.triple.startswith("x86_64")
+
+    def permd(builder: Any, vector: Any, order: Any) -> Any:
+        """Return the i32x8 whose element q is element `order[q]`, of which the lowest three bits count, by AVX2."""
+        kind = ir.FunctionType(i32x8, [i32x8, i32x8])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.permd")
+        return builder.call(function, [vector, order])
 
     def exchange(builder: Any, vector: Any, order: Any) -> Any:
         """Return the same as `permute` by instructions that all processors have."""
@@ -80,11 +85,11 @@ def intrinsics() -> dict[str, Any]:
         return builder.select(flags, yes, no)
 
     class Line:
-        """Hold a line that was loaded, and which of its words belong to a feature and block."""
+        """Hold a line that was loaded, or given as `words`, and which of its words belong to a feature and block."""
 
-        def __init__(self, context: Any, builder: Any, pointer: Any, tag: Any) -> None:
+        def __init__(self, context: Any, builder: Any, pointer: Any, tag: Any, words: Any = None) -> None:
             self.context, self.builder = context, builder
-            self.pointer, self.words = pointer, builder.load(pointer, align=4)
+            self.pointer, self.words = pointer, builder.load(pointer, align=4) if words is None else words
             self.expected = builder.xor(constant(i32x16, lane), splat(builder, tag, 16))
             self.order = half(builder, self.expected, 0)
             difference = builder.xor(self.words, self.expected)
@@ -157,15 +162,6 @@ def intrinsics() -> dict[str, Any]:
         return types.CPointer(types.float32)(), codegen
 
     @intrinsic
-    def new_line(typingctx: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            memory = cgutils.alloca_once(builder, i32x16)
-            memory.align = 64
-            return builder.bitcast(memory, i32.as_pointer())
-
-        return types.CPointer(types.uint32)(), codegen
-
-    @intrinsic
     def store_sums(typingctx: Any, sums: Any, target: Any, position: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = builder.load(builder.bitcast(args[0], f32x8.as_pointer()), align=32)
@@ -186,18 +182,60 @@ def intrinsics() -> dict[str, Any]:
 
         return types.void(sums, types.int64, types.float32), codegen
 
+    def add_products(builder: Any, sums: Any, line: Any, x: Any) -> Any:
+        """Add w * x of the words at home to `sums`; return the bits of the lanes with other words of the block."""
+        w = scaled(builder, weights(builder, line.by_number()), fmt.W_SCALE)
+        product = builder.fmul(w, splat(builder, x, 8))
+        memory = builder.bitcast(sums, f32x8.as_pointer())
+        builder.store(builder.fadd(builder.load(memory, align=32), product), memory, align=32)
+        return bits_of(builder, line.elsewhere, i16)
+
+    def expanded(context: Any, builder: Any, pointer: Any, lanes: Any) -> Any:
+        """Return eight lanes (i32x8), of which those with a bit in `lanes` (i32) have the words at a pointer to i32."""
+        bits = splat(builder, lanes, 8)
+        before = builder.and_(bits, constant(i32x8, [(1 << q) - 1 for q in range(8)]))
+        kind = ir.FunctionType(i32x8, [i32x8])
+        order = builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.ctpop.v8i32"), [before])
+        words = gathered(context, builder, pointer, order)
+        own = builder.and_(bits, constant(i32x8, [1 << q for q in range(8)]))
+        used = builder.icmp_unsigned("!=", own, constant(i32x8, 0))
+        return choose(builder, used, words, constant(i32x8, 0))
+
+    def gathered(context: Any, builder: Any, pointer: Any, order: Any) -> Any:
+        """Return the i32x8 whose element q is word `order[q]`, 0 to 7, behind a pointer to i32."""
+        if has_avx2(context, builder):
+            return permd(builder, builder.load(builder.bitcast(pointer, i32x8.as_pointer()), align=4), order)
+        words = constant(i32x8, 0)
+        for q in range(8):
+            number = ir.Constant(i32, q)
+            word = builder.load(builder.gep(pointer, [builder.extract_element(order, number)]))
+            words = builder.insert_element(words, word, number)
+        return words
+
     @intrinsic
     def add_line(typingctx: Any, sums: Any, words: Any, position: Any, tag: Any, x: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = address(context, builder, signature.args[1], args[1], args[2], i32x16)
-            line = Line(context, builder, pointer, args[3])
-            w = scaled(builder, weights(builder, line.by_number()), fmt.W_SCALE)
-            product = builder.fmul(w, splat(builder, args[4], 8))
-            memory = builder.bitcast(args[0], f32x8.as_pointer())
-            builder.store(builder.fadd(builder.load(memory, align=32), product), memory, align=32)
-            return bits_of(builder, line.elsewhere, i16)
+            return add_products(builder, args[0], Line(context, builder, pointer, args[3]), args[4])
 
         return types.int64(sums, words, types.intp, types.uint32, types.float32), codegen
+
+    @intrinsic
+    def add_packed_line(
+        typingctx: Any, sums: Any, words: Any, position: Any, lanes: Any, tag: Any, x: Any
+    ) -> Any:  # fmt: skip
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = address(context, builder, signature.args[1], args[1], args[2], i32x16)
+            pointer = builder.bitcast(vector, i32.as_pointer())
+            lanes = builder.trunc(args[3], i32)
+            low = builder.and_(lanes, ir.Constant(i32, 255))
+            second = builder.gep(pointer, [builder.ctpop(low)])
+            high = builder.lshr(lanes, ir.Constant(i32, 8))
+            halves = [expanded(context, builder, pointer, low), expanded(context, builder, second, high)]
+            line = Line(context, builder, vector, args[4], join(builder, *halves))
+            return add_products(builder, args[0], line, args[5])
+
+        return types.int64(sums, words, types.intp, types.int64, types.uint32, types.float32), codegen
 
     @intrinsic
     def learn_line(
@@ -325,7 +363,7 @@ def intrinsics() -> dict[str, Any]:
         return types.int64(words, types.intp), codegen
 
     return {
-        "new_sums": new_sums, "new_line": new_line, "store_sums": store_sums, "add_to_sum": add_to_sum,
-        "add_line": add_line, "learn_line": learn_line, "move_line": move_line, "match_lanes": match_lanes,
-        "weakest_lane": weakest_lane,
+        "new_sums": new_sums, "store_sums": store_sums, "add_to_sum": add_to_sum,
+        "add_line": add_line, "add_packed_line": add_packed_line, "learn_line": learn_line, "move_line": move_line,
+        "match_lanes": match_lanes, "weakest_lane": weakest_lane,
     }  # fmt: skip

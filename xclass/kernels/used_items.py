@@ -66,11 +66,11 @@ def prefetch(bitmap: UInt64s, item: Int) -> None:
 
 
 @bare
-def number_of(bitmap: UInt64s, item: Int) -> Int:
-    """Return the number of an item among those in use, from 0, or -1 if it is not in use."""
+def number_of(bitmap: UInt64s, item: Int, otherwise: Int) -> Int:
+    """Return the number of an item among those in use, from 0, or `otherwise` if it is not in use."""
     at = 2 * (item >> 6)
     bits: Any = bitmap[at]
     bit = np.uint64(1) << np.uint64(item & 63)
-    if bits & bit == 0:
-        return np.int64(-1)
-    return np.int64(bitmap[at + 1]) + np.int64(intrinsics.count_ones(bits & (bit - np.uint64(1))))
+    number = np.int64(bitmap[at + 1]) + np.int64(intrinsics.count_ones(bits & (bit - np.uint64(1))))
+    used = -np.int64(bits & bit != 0)  # no branch, because it could not be predicted
+    return number & used | otherwise & ~used

@@ -17,7 +17,7 @@ import numpy as np
 from ....array_types import Float32s, UInt32s, UInt64s
 from ....kernels import intrinsics, used_items
 from ....kernels.constants import GOLDEN
-from ....kernels.jit import jit
+from ....kernels.jit import bare, jit
 from ....system import sparse_memory
 
 NO_NUMBERS, NO_COUNTS = np.empty(0, np.uint32), np.empty(0, np.float32)
@@ -33,7 +33,9 @@ class Rows(NamedTuple):
     times: Float32s
     wear: Float32s  # float32[rows], empty if the index is packed
     bitmap: UInt64s  # rows in use of a packed index, see `used_items`; empty if the index is not packed
-    first: UInt32s  # uint32[rows in use + 1], the first slot of each row in a packed index, and the end of the last one
+    # uint32[rows in use + 2], the first slot of each row in a packed index, and twice the end of the last one, for all
+    # rows that are not in use
+    first: UInt32s
 
 
 def all_rows(bits: int, slots: int) -> Rows:
@@ -57,7 +59,7 @@ def packed_rows(
     number, count : uint32[n], float32[n], what they hold
     """
     bitmap = used_items.new_bitmap(1 << bits)
-    first = np.zeros(used_items.fill(bitmap, slot, slots) + 1, np.uint32)
+    first = np.zeros(used_items.fill(bitmap, slot, slots) + 2, np.uint32)
     pair = np.zeros(2 * len(slot), np.uint32)
     rows = Rows(pair, pair.view(np.float32), np.empty(0, np.float32), bitmap, first)
     pack_rows(slot, number, count, slots, rows.pair, rows.times, first)
@@ -66,39 +68,39 @@ def packed_rows(
 
 def slots_in_use(index: Any) -> UInt32s:
     """Return the rising positions of the slots in use of a packed index, uint32[n]."""
-    row, size = used_items.items_of(index.bitmap), np.diff(index.first.astype(np.int64))
-    return (np.repeat(row * index.slots - index.first[:-1], size) + np.arange(int(index.first[-1]))).astype(np.uint32)
+    row, first = used_items.items_of(index.bitmap), index.first[:-1].astype(np.int64)
+    return (np.repeat(row * index.slots - first[:-1], np.diff(first)) + np.arange(int(index.first[-1]))).astype(
+        np.uint32
+    )
 
 
 # -- kernels
 
 
-@jit
+@bare
 def row_of(index: Any, feature: np.uint32) -> np.int64:
     """Return the row of a feature."""
     return np.int64((np.uint64(feature) * GOLDEN) >> index.shift)
 
 
-@jit
+@bare
 def row_begin(index: Any, feature: np.uint32) -> np.int64:
     """Return the position in `pair` of the first slot of a feature's row, if the index is not packed."""
     begin: np.int64 = row_of(index, feature) * (2 * index.slots)
     return begin
 
 
-@jit
+@bare
 def row_range(index: Any, feature: np.uint32) -> tuple[np.int64, np.int64]:
     """Return the positions in `pair` of the first slot of a feature's row and of the end of the row."""
     if len(index.bitmap) == 0:
         begin = row_begin(index, feature)
         return begin, begin + 2 * index.slots
-    number = used_items.number_of(index.bitmap, row_of(index, feature))
-    if number < 0:
-        return np.int64(0), np.int64(0)
+    number = used_items.number_of(index.bitmap, row_of(index, feature), np.int64(len(index.first)) - 2)
     return 2 * np.int64(index.first[number]), 2 * np.int64(index.first[number + 1])
 
 
-@jit
+@bare
 def prefetch_row(index: Any, feature: np.uint32) -> None:
     """Prefetch what `row_range` reads of a packed index, or the row itself."""
     if len(index.bitmap) == 0:
@@ -135,4 +137,4 @@ def pack_rows(
             following += 1
         else:
             following = np.int64(slots)
-    first[row_number + 1] = filled
+    first[row_number + 1 : row_number + 3] = filled
