@@ -67,7 +67,7 @@ def average_cost(units: AverageUnits, start: float, examples: float, workers: in
     received = sum(units.model_after(min(number, examples)) for number in seen)
     models = received / units.model  # rounds with a model as large as the measured one that take as long as all rounds
     cpu = start + examples / workers * units.learn + models * units.unpack
-    merging = models * workers * units.merge if workers > 1 else 0.0
+    merging = (examples - every) * units.changes * units.merge + models * units.store if workers > 1 else 0.0
     return Prediction(cpu, merging, examples / workers * units.changes, received)
 
 
@@ -79,7 +79,7 @@ def scaled(units: AverageUnits, given: Assumptions) -> AverageUnits:
     """
     depth, size = math.log2(given.classes) / math.log2(AVERAGED[2]), given.model / units.model
     return units._replace(
-        learn=units.learn * depth, unpack=units.unpack * size, merge=units.merge * size, model=given.model,
+        learn=units.learn * depth, unpack=units.unpack * size, store=units.store * size, model=given.model,
         changes=units.changes * depth,
     )  # fmt: skip
 
@@ -108,7 +108,7 @@ def large_round(units: AverageUnits, every: float, given: Assumptions) -> LargeR
     moved = units.model * math.ceil(math.log2(given.machines)) + changes_of(units, every) * given.machines
     return LargeRound(
         every * units.learn / given.speed, units.unpack / given.speed, moved / given.bandwidth,
-        given.machines * units.merge / given.speed,
+        (given.machines * changes_of(units, every) * units.merge + units.store) / given.speed,
     )  # fmt: skip
 
 
@@ -181,7 +181,10 @@ def report_averaged(options: argparse.Namespace, folder: Path) -> AverageUnits:
     start = begin.costs[0].cpu - FEW * units.learn
     print(f"\nAveraging, {name} {' '.join(words)}, {options.lines} examples, --sync_every {every}. Unit costs:")
     print(f"{units.learn * 1e6:.2f} us to learn an example; {start:.1f} s to start")
-    print(f"per round and worker {units.unpack:.2f} s to unpack the model and {units.merge:.2f} s to merge the changes")
+    print(f"per round and worker {units.unpack:.2f} s to unpack the model")
+    print(
+        f"per round {units.store:.2f} s to store the merged model; {units.merge * 1e9:.1f} s to merge 1 GB of changes"
+    )
     print(
         f"{units.model / 1e6:.1f} MB model after {units.seen:.0f} examples, growing as their power {units.growth:.2f};"
         f" {units.changes:.0f} bytes of changes per example"

@@ -27,6 +27,8 @@ from xclass.reductions import presets
 from xclass.run import learner_use
 
 ATTEMPTS = 3  # of which the least CPU seconds count
+PARTS = 2  # in the rounds that are measured
+LONGER = 5  # how many times more examples a long round has than a short one
 
 
 class ExactUnits(NamedTuple):
@@ -46,7 +48,8 @@ class AverageUnits(NamedTuple):
     unpack: (
         float  # CPU seconds of a worker per round: the model of the round becomes a learner, and changes are encoded
     )
-    merge: float  # CPU seconds of the driver per round and part: changes are decoded and averaged
+    merge: float  # CPU seconds of the driver per byte of changes: they are averaged
+    store: float  # CPU seconds of the driver per round, whatever has changed: the merged model is stored
     model: float  # bytes of the model after `seen` examples
     seen: float
     growth: float  # the bytes of the model grow with this power of the examples
@@ -134,31 +137,41 @@ def average_units(words: Sequence[str], data: Path, every: int) -> AverageUnits:
     every : examples of a part in a round
     """
     jit.activate()
-    _Rounds(words, data, every)  # compiles
-    rounds = _Rounds(words, data, every)
-    short, long = (rounds.worker_cpu(examples) for examples in (every, 5 * every))
-    learn = max(long - short, 0.0) / (4 * every)
+    _Rounds(words, data, every, every)  # compiles
+    rounds = _Rounds(words, data, every, every)
+    short, long = (rounds.worker_cpu(examples) for examples in (every, LONGER * every))
+    learn = max(long - short, 0.0) / ((LONGER - 1) * every)
     growth = math.log(rounds.model / rounds.first_model) / math.log(rounds.seen / every)
     unpack = max(short - every * learn, 0.0)
-    return AverageUnits(learn, unpack, rounds.merge, rounds.model, rounds.seen, growth, rounds.changes / every)
+    few, many = (_least_driver([_Rounds(words, data, every, examples) for _ in range(ATTEMPTS)])
+                 for examples in (every, LONGER * every))  # fmt: skip
+    merge = max(many.driver - few.driver, 0.0) / max(many.changes - few.changes, 1.0)
+    store = max(few.driver - merge * few.changes, 0.0)
+    changes = rounds.changes / PARTS / every
+    return AverageUnits(learn, unpack, merge, store, rounds.model, rounds.seen, growth, changes)
+
+
+def _least_driver(rounds: Sequence[_Rounds]) -> _Rounds:
+    """Return the rounds of which the driver took the least CPU seconds."""
+    return min(rounds, key=lambda one: one.driver)
 
 
 class _Rounds:
-    """Learn four rounds with two parts in this process.
+    """Learn four rounds with two parts in this process, the last one with `last` examples of each part.
 
     Attributes
     ----------
-    merge : CPU seconds of the driver per part in the last round
+    driver : CPU seconds of the driver in the last round
     first_model, model : bytes of the model after the first round and before the last one
     seen : number of examples before the last round
-    changes : bytes that a part sends in the last round
+    changes : bytes that all parts send in the last round
     """
 
-    def __init__(self, words: Sequence[str], data: Path, every: int) -> None:
-        self._config = config_of([*words, "--workers", "2", "--sync_every", str(every)], data)
-        self._parts = shards.deal([str(data)], shards.sizes_of([str(data)]), 2, True)
-        self._workers = [PartLearner(number, ".", self._config) for number in (1, 2)]
-        self._inside = 0.0
+    def __init__(self, words: Sequence[str], data: Path, every: int, last: int) -> None:
+        self._config = config_of([*words, "--workers", str(PARTS), "--sync_every", str(every)], data)
+        self._parts = shards.deal([str(data)], shards.sizes_of([str(data)]), PARTS, True)
+        self._workers = [PartLearner(number, ".", self._config) for number in range(1, PARTS + 1)]
+        self._inside, self._examples = 0.0, every
         self._learned: list[Learned] = []
         averaging = Averaging(self._config, self._parts, self._execute, None)
         rounds = averaging.rounds_of_pass()
@@ -170,10 +183,10 @@ class _Rounds:
         self._cursor = averaging.cursors[1]
         self._base = pickle.loads(pickle.dumps(averaging.model))  # a copy, because the next round changes the arrays
         self.first_model, self.model, self.seen = sizes[0], sizes[-1], 5.0 * every
-        self._inside, begin = 0.0, time.process_time()
+        self._inside, self._examples, begin = 0.0, last, time.process_time()
         next(rounds)
-        self.merge = (time.process_time() - begin - self._inside) / 2
-        self.changes = sum(0.0 if one.arrays is None else one.arrays.nbytes for one in self._learned) / 2
+        self.driver = time.process_time() - begin - self._inside
+        self.changes = sum(0.0 if one.arrays is None else one.arrays.nbytes for one in self._learned)
 
     def worker_cpu(self, examples: int) -> float:
         """Return the CPU seconds of a worker for so many examples of the last round, the least of some attempts."""
@@ -185,6 +198,7 @@ class _Rounds:
 
     def _execute(self, model: Contents | None, works: Sequence[Work]) -> Iterator[Learned]:
         begin = time.process_time()
+        works = [work._replace(examples=self._examples) for work in works]
         self._learned = [self._workers[work.part.number - 1].learn(model, work) for work in works]
         self._inside += time.process_time() - begin
         yield from self._learned

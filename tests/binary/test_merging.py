@@ -175,7 +175,7 @@ def test_lines_of_words_agree_with_the_oracle(data):
     out = np.zeros(lines_before + 32, np.uint32)
     out[lines_before:] = tables[0]
     arguments = out, (rows + lines_before).astype(np.uint32), word, start
-    overflows = merged_words.merge_lines(*arguments, False)[0] > 0
+    counted = merged_words.merge_lines(*arguments, False)
     assert out[lines_before:].tolist() == tables[0].tolist()
     dropped, added = merged_words.merge_lines(*arguments, True)
     out = out[lines_before:]
@@ -185,7 +185,7 @@ def test_lines_of_words_agree_with_the_oracle(data):
         expected.append(oracle.merged_line(others, base, first + line))
     assert out.tolist() == expected[0][0] + expected[1][0]
     assert dropped == expected[0][1] + expected[1][1]
-    assert overflows == (dropped > 0)
+    assert counted == (dropped, added + dropped)
     assert added == np.count_nonzero(out) - np.count_nonzero(tables[0])
 
 
@@ -220,6 +220,29 @@ def test_tables_are_doubled_before_words_are_dropped():
     assert len(full.word) == len(fixed[0].word)
     assert full.state[tagged_words.EVICTED] > 0
     assert not tagged_words.is_full(full)
+
+
+@pytest.mark.parametrize(("share", "doublings"), [(0.15, 0), (0.3, 1)])
+def test_tables_are_doubled_as_in_learning_and_not_for_a_few_words(share, doublings):
+    models = [filled(12, 2, seed, share) for seed in (1, 2)]
+    for k, model in enumerate(models):
+        model.word[:16] = (np.arange(16 * k, 16 * k + 16, dtype=np.uint32) + 8) | np.uint32(1 << 13)
+        model.state[tagged_words.USED] = np.count_nonzero(model.word)
+    result = merged_words.merged(models, tagged_words.new_words(12, 2))
+    assert tagged_words.doublings(result) == doublings
+    assert np.count_nonzero(result.word) == result.state[tagged_words.USED]
+    assert result.state[tagged_words.EVICTED] == result.state[tagged_words.LOST] == 16
+
+
+def test_tables_that_are_not_full_are_doubled_before_many_words_are_dropped():
+    models = [filled(12, 6, seed, 0.7) for seed in (1, 2)]
+    larger = [merged_words._enlarged(model, tagged_words.EAGER_DOUBLINGS) for model in models]
+    for model in larger:  # later doublings wait until more is lost
+        model.word[:] = np.resize(models[0].word if model is larger[0] else models[1].word, len(model.word))
+        model.state[tagged_words.USED] = np.count_nonzero(model.word)
+    result = merged_words.merged(larger, tagged_words.new_words(12, 6))
+    assert tagged_words.doublings(result) > tagged_words.EAGER_DOUBLINGS
+    assert result.state[tagged_words.EVICTED] <= merged_words.MOST_DROPPED * result.state[tagged_words.USED]
 
 
 def test_counts_of_words_are_added_since_the_base():

@@ -9,7 +9,9 @@ from streams import multiclass
 
 from scripts.cluster import cost_model, runs, unit_costs
 
-UNITS = unit_costs.AverageUnits(learn=1e-3, unpack=0.5, merge=0.25, model=1000.0, seen=100.0, growth=0.0, changes=100.0)
+UNITS = unit_costs.AverageUnits(
+    learn=1e-3, unpack=0.5, merge=0.01, store=0.25, model=1000.0, seen=100.0, growth=0.0, changes=100.0
+)
 
 
 def test_exact_mode_divides_learning_but_not_reading():
@@ -26,7 +28,7 @@ def test_rounds_after_the_first_are_shared(workers, rounds):
 
 def test_driver_merges_the_parts_of_every_round_but_the_first():
     made = cost_model.average_cost(UNITS, 2.0, 1000, 4, 100)
-    assert made.driver_cpu == 3 * 4 * 0.25
+    assert made.driver_cpu == 3 * 0.25 + 900 * 100 * 0.01
     assert made.worker_cpu == pytest.approx(2.0 + 250 * 1e-3 + 3 * 0.5)
     assert made.received == 3000.0
     assert cost_model.average_cost(UNITS, 2.0, 1000, 1, 100).driver_cpu == 0
@@ -35,21 +37,21 @@ def test_driver_merges_the_parts_of_every_round_but_the_first():
 def test_models_grow_from_round_to_round():
     made = cost_model.average_cost(UNITS._replace(growth=1.0), 2.0, 1000, 4, 100)
     assert made.received == pytest.approx(1000.0 * (1 + 5 + 9))
-    assert made.driver_cpu == pytest.approx((1 + 5 + 9) * 4 * 0.25)
+    assert made.driver_cpu == pytest.approx((1 + 5 + 9) * 0.25 + 900 * 100 * 0.01)
 
 
 def test_more_classes_make_paths_longer_and_models_larger():
     given = cost_model.Assumptions(classes=1e8, model=5000.0)
     units = cost_model.scaled(UNITS, given)
     assert units.learn == pytest.approx(2 * UNITS.learn)  # of 10^4 classes
-    assert units.model == 5000.0 and units.merge == 5 * UNITS.merge
+    assert units.model == 5000.0 and units.store == 5 * UNITS.store and units.merge == UNITS.merge
 
 
 def test_a_large_round_adds_up():
     given = cost_model.Assumptions(machines=100, bandwidth=1000.0)
     one = cost_model.large_round(UNITS, 1e5, given)
     assert one.transport == 7.0 + 100.0  # changes are at most the model
-    assert one.total == pytest.approx(1e5 * 1e-3 + 0.5 + 107.0 + 25.0)
+    assert one.total == pytest.approx(1e5 * 1e-3 + 0.5 + 107.0 + 100 * 1000 * 0.01 + 0.25)
     assert cost_model.large_round(UNITS, 1.0, given).transport == 7.0 + 10.0
 
 

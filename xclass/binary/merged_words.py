@@ -8,9 +8,10 @@ Differs   from `merging`: G has two significant bits and grows at random, so dG 
           words of G code 0 that the base lacks, the average is the plain one.
 Idea      Tables that were doubled a different number of times are doubled to the largest size first. Then the words of
           a line belong to the same features and regressors in all models. A word that a single model has changed is
-          taken as it is, and one that no model has any more is gone. If more than 16 words belong to a line, all tables
-          are doubled once more if that is allowed, and else those with the smallest G are dropped, as if they had been
-          evicted. A word stays in its lane if that is free, otherwise it goes to its other home or to any empty lane.
+          taken as it is, and one that no model has any more is gone. If more than 16 words belong to a line, those
+          with the smallest G are dropped, as if they had been evicted. A word stays in its lane if that is free,
+          otherwise it goes to its other home or to any empty lane. All tables are doubled once more before if the
+          merged one would be full by the rule of learning, or if more than a hundredth of its words would be dropped.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ FLOOR = 1.0 / 16.0  # least dG of a word that has changed, as a share of the bas
 TAG_MASK = tagged_words.TAG_MASK
 MIX = 0x9E3779B1  # odd multiplier of the numbers that decide how averages are rounded
 WORD = "word"  # plane of a table in a model file
+SAMPLE = 1 << 20  # words of a table from which is estimated how full the merged one will be
+MOST_DROPPED = 0.01  # share of the words in use that may be dropped while the table can be doubled
 AHEAD = 16  # changes of a model whose lines are fetched before they are used
 
 
@@ -65,14 +68,12 @@ def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | Non
             models = [_enlarged(_filled(*pair, base), times) for pair in zip(models, given, strict=True)]
             base, given = _enlarged(base, times), [None] * len(models)
         listed = [own or _changes(words, base) for words, own in zip(models, given, strict=True)]
-        rows = np.concatenate([own.rows for own in listed])
-        start = np.cumsum([0, *(len(own.rows) for own in listed)])
-        arguments = base.word, rows, joined(listed, WORD), start
-        if times >= base.state[DOUBLINGS] or not merge_lines(*arguments, False)[0]:
+        counts = [words.state for words in (base, *models)]
+        lost = int(added_counts([own[LOST] for own in counts[1:]], counts[0][LOST]))
+        if not _is_too_small(base, listed, lost):
             break
         times += 1
-    dropped, added = merge_lines(*arguments, True)
-    counts = [words.state for words in (base, *models)]
+    dropped, added = merge_lines(base.word, *_joined(listed), True)
     state = base.state.copy()
     for position in (tagged_words.COUNTER, EVICTED, REFUSED, LOST):
         total = added_counts([own[position] for own in counts[1:]], counts[0][position])
@@ -80,6 +81,35 @@ def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | Non
     state[[EVICTED, LOST]] += dropped
     state[USED] += added
     return base._replace(state=state)
+
+
+def _is_too_small(base: Words, changes: Sequence[Changes], lost: int) -> bool:
+    """Return whether to double tables before they are merged.
+
+    Parameters
+    ----------
+    base : its table
+    changes : of the models
+    lost : words evicted and refused since the last doubling in the base and in the models
+    """
+    if tagged_words.doublings(base) >= base.state[DOUBLINGS]:
+        return False
+    words = min(len(base.word), SAMPLE)  # the first lines are like the others, because lines are chosen by a hash
+    first = []
+    for own in changes:
+        n = int(np.searchsorted(own.rows, words))
+        first.append(Changes(own.rows[:n], {WORD: own.planes[WORD][:n]}))
+    dropped, added = (count * (len(base.word) // words) for count in merge_lines(base.word, *_joined(first), False))
+    state = base.state.copy()
+    state[USED] += added
+    state[LOST] = lost + dropped
+    return bool(tagged_words.is_full(base._replace(state=state)) or dropped > MOST_DROPPED * state[USED])
+
+
+def _joined(changes: Sequence[Changes]) -> tuple[UInt32s, UInt32s, Int64s]:
+    """Return the rows and the words of the changes of all models, and where those of each begin, and the last end."""
+    rows = np.concatenate([own.rows for own in changes])
+    return rows, joined(changes, WORD), np.cumsum([0, *(len(own.rows) for own in changes)])
 
 
 def same_size(tables: Sequence[Words]) -> list[Words]:
@@ -155,12 +185,13 @@ def merge_lines(base: UInt32s, rows: UInt32s, word: UInt32s, start: Int64s, writ
     base : uint32[16 * lines], words of the base; replaced by the merged ones if `write` is set
     rows, word : uint32[changes], places in which models differ from the base, rising for each model, and what is there
     start : int64[models + 1], where the changes of each model begin
-    write : if not, the work ends with the first line that has no place for all words
+    write : if not, words are only counted
 
     Returns
     -------
     dropped : number of words that found no place
-    added : number of words in use in the result less those in the base
+    added : number of words in use in the result less those in the base; with those that find no place if `write` is not
+        set
     """
     models = len(start) - 1
     tables = np.empty((models + 1, LINE_WORDS), np.uint32)
@@ -188,6 +219,9 @@ def merge_lines(base: UInt32s, rows: UInt32s, word: UInt32s, start: Int64s, writ
         if _average_in_place(base, begin, rows, word, at, end, averages):
             if write:
                 added += _store(averages, line * MIX, base, begin)
+            else:
+                for j in range(LINE_WORDS):
+                    added += averages.changed[j] > 0 and base[begin + j] == 0
             continue
         for k in range(models + 1):
             for j in range(LINE_WORDS):
@@ -197,8 +231,10 @@ def merge_lines(base: UInt32s, rows: UInt32s, word: UInt32s, start: Int64s, writ
                 tables[k + 1, np.int64(rows[i]) - begin] = word[i]
         size = _list_tags(tables, tag, lane)
         if not write:
-            if size > LINE_WORDS:
-                return size - LINE_WORDS, added
+            dropped += max(size - LINE_WORDS, 0)
+            for j in range(LINE_WORDS):
+                added -= base[begin + j] != 0
+            added += size
             continue
         for e in range(size):
             merged_word[e] = average_word(tables, tag[e], line * MIX)
