@@ -45,6 +45,7 @@ def run(words: Sequence[str]) -> int | list[str]:
         print(option_text.of_subcommand(USAGE, INTRO, {**_reading(), **own}))
         return 0
     from ..model import model_file
+    from ..run.report.console import Console
     from ..tuning.search import Search
 
     options, request = _request(words, own)
@@ -56,8 +57,7 @@ def run(words: Sequence[str]) -> int | list[str]:
     if found.words:
         print(_typed(found.words, options.final_regressor), flush=True)
     if found.signal:
-        if not options.quiet:
-            print(found.note, file=sys.stderr, flush=True)
+        Console(options.quiet).info(found.note)
         return 128 + found.signal
     if options.final_regressor is None:
         return 0

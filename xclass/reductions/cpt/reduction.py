@@ -645,8 +645,10 @@ class ProbabilityTree(
         return index.label[:size], index.weight[:size]
 
     def feature_counts(self, index: UInt32s) -> Float64s | None:
-        """Return the weight of the learned examples with each feature, or None if features are not counted."""
-        return None if self.frequencies is None else self.frequencies.count[feature_scaling.slots_of(index)]
+        """Return the weight of the learned examples with each feature, or None if features are not counted or the counts are packed."""
+        if self.frequencies is None or len(self.frequencies.bitmap):  # packed counts belong to other slots
+            return None
+        return self.frequencies.count[feature_scaling.slots_of(index)]
 
     def can_learn(self, label: Int64s) -> Bools:
         """Return whether every tree has a leaf of each label."""
