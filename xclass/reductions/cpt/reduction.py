@@ -645,7 +645,7 @@ class ProbabilityTree(
         return index.label[:size], index.weight[:size]
 
     def feature_counts(self, index: UInt32s) -> Float64s | None:
-        """Return the weight of the learned examples with each feature, or None if features are not counted or the counts are packed."""
+        """Return the weight of the learned examples with each feature, None if they are not counted or packed."""
         if self.frequencies is None or len(self.frequencies.bitmap):  # packed counts belong to other slots
             return None
         return self.frequencies.count[feature_scaling.slots_of(index)]
