@@ -19,7 +19,9 @@ from xclass.cli import command as cli
 from xclass.cluster import delta, shards
 from xclass.cluster.averaging import Averaging
 from xclass.cluster.part_learner import PartLearner
+from xclass.errors import DataError
 from xclass.kernels import jit
+from xclass.merging import models as merging
 from xclass.options import resolve
 from xclass.reductions import presets
 from xclass.reductions.cpt import reduction as cpt
@@ -66,15 +68,11 @@ def data(tmp_path, monkeypatch):
     return [f"{k}.vw" for k in range(4)]
 
 
-def averaged(words, data, parts=3, workers=3, forgetful=False):
-    """Average in this process; return the bytes of the model and its rounds.
-
-    A forgetful run has a new worker for every part of every round.
-    """
+def begun(words, data, parts=3, workers=3, forgetful=False):
+    """Averaging in this process; if it is forgetful, every part of every round has a new worker."""
     jit.activate()
     config = config_of([*words, "--workers", str(parts), "--sync_every", "40"])
     every = [PartLearner(number, ".", config) for number in range(1, workers + 1)]
-    rounds = []
 
     def execute(model, works):
         for work in reversed(works) if forgetful else works:  # the order does not matter
@@ -83,8 +81,13 @@ def averaged(words, data, parts=3, workers=3, forgetful=False):
         return iter([results[work.part.number] for work in works])
 
     results = {}
-    averaging = Averaging(config, shards.deal(data, shards.sizes_of(data), parts, True), execute, None)
-    for _ in range(config.passes.passes):
+    return Averaging(config, shards.deal(data, shards.sizes_of(data), parts, True), execute, None)
+
+
+def averaged(words, data, **more):
+    """Average in this process as `begun` says; return the bytes of the model and its rounds."""
+    averaging, rounds = begun(words, data, **more), []
+    for _ in range(config_of(words).passes.passes):
         rounds += averaging.rounds_of_pass()
         averaging.end_pass()
     return model_contents.to_bytes(averaging.model), rounds
@@ -161,6 +164,29 @@ def test_averages_are_better_than_a_part(data, tmp_path):
         with xclass.load(name) as learner:
             errors.append(learner.evaluate("test.vw")["average_loss"])
     assert errors[0] <= errors[1]
+
+
+def test_a_model_that_was_not_merged_completely_is_not_used(data, monkeypatch):
+    averaging = begun(CASES["oaa"], data)
+    rounds = averaging.rounds_of_pass()
+    next(rounds)
+    before = averaging.cursors.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(merging, "merged_parts", lambda *_: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            next(rounds)
+    assert averaging.damaged and averaging.model is None
+    assert (averaging.cursors, averaging.rounds) == (before, 1)
+
+
+def test_what_was_merged_is_kept_if_a_class_cannot_be_added(data):
+    words = ["--oaa", "20", "-b", "12", "--learn_names"]
+    averaging = begun(words, data)
+    with pytest.raises(DataError, match=r"is class number 21 of the data, and --oaa 20 allows 20"):
+        list(averaging.rounds_of_pass())
+    assert not averaging.damaged
+    with merging.restored(averaging.model) as learner:
+        assert learner.examples > 40 and len(learner.names.names) == 20  # the first round had 40 examples
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())

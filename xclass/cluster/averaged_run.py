@@ -6,6 +6,7 @@ workers read the data. `averaging` describes the rounds.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -50,7 +51,7 @@ class AveragedLearner(Learner):
     _counters: dict[str, Any] | None = None
 
     def join(self) -> None:
-        """Get what was learned."""
+        """Get what was learned, unless merging has failed."""
         if self._rounds == self.averaging.rounds or self.averaging.model is None:
             return
         contents = self.averaging.model
@@ -70,7 +71,12 @@ class AveragedLearner(Learner):
         self.names.highest_seen = max(self.names.highest_seen, len(names))
 
     def contents(self) -> Contents:
-        """Return the contents of a model file."""
+        """Return the contents of a model file; raise ModelError if merging has failed and left no model."""
+        if self.averaging.damaged:
+            raise ModelError(
+                "the models of the workers were not merged completely; if there is a checkpoint, --resume_run goes on "
+                "from it"
+            )
         self.join()
         contents = super().contents()
         return contents if contents.counters is None else contents._replace(counters=self._counters)
@@ -103,6 +109,11 @@ class AveragedRun(Run):
         self._costs: list[Cost] = []
 
     # start
+
+    def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
+        """Prepare the run; the learner that merges is closed at its end."""
+        super()._prepare(contents, closing)
+        closing.callback(self.model.averaging.close)
 
     def _learner(self, contents: Contents | None) -> Learner:
         """Return the learner of the run, and start the workers."""

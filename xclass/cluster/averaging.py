@@ -59,8 +59,9 @@ class Averaging:
 
     Attributes
     ----------
-    model : contents of the model after the last round, None before the first one. The next round may change their
-        arrays, so copy what is needed longer
+    model : contents of the model after the last round, None before the first one. The next round may change the arrays
+        in these contents, so copy what is needed longer
+    damaged : whether merging has failed; `model` is None then, because some of its arrays may have been changed
     cursors : for each part, what is still to be learned in this pass
     passes_ended : number of passes that have ended
     rounds : number of rounds that have ended
@@ -72,6 +73,7 @@ class Averaging:
         self._learner: Learner | None = None  # of `model`, if a round has merged it
         self.cursors = [Cursor() for _ in parts]
         self.passes_ended = self.rounds = 0
+        self.damaged = False
         self.start = config.cluster.sync_every  # number of examples that the first part learns alone
         self._empty = contents is None or contents.examples == 0  # whether the first part begins alone
 
@@ -95,36 +97,56 @@ class Averaging:
 
     def _round(self, works: list[Work]) -> Round:
         """Learn a round and merge the results."""
-        base = self.model
-        learned = []
-        for work, one in zip(works, self._execute(base, works), strict=True):
-            learned.append(one)
-            self.cursors[work.part.number - 1] = one.cursor
+        learned = list(self._execute(self.model, works))
         fresh = _first_of_each([(work.part, one.fresh) for work, one in zip(works, learned, strict=True)])
         read = [(one.contents, one.arrays) for one in learned if one.contents is not None and one.arrays is not None]
         added: list[BatchTask] = []
         notes: list[str] = []
-        if len(read) == 1 and not fresh:
-            ((contents, arrays),) = read
-            self.model = contents._replace(arrays=delta.decode(arrays, {} if base is None else base.arrays))
-            self._learner = None
-        elif read or fresh:
-            assert base is not None  # else one part is learned, which adds its classes itself
-            if read:
-                learner, notes = self._merged(read, base)
-            else:
-                learner = merging.restored(base)
-            learner.reduction.workers = None
-            for _ in range(self.passes_ended):
-                learner.reduction.end_pass()
-            added = self._add_classes(learner, fresh)
-            self.model, self._learner = _with_arrays(learner.contents()), learner
+        try:
+            if len(read) == 1 and not fresh:
+                ((contents, arrays),) = read
+                base = {} if self.model is None else self.model.arrays
+                self.close()
+                self.model = contents._replace(arrays=delta.decode(arrays, base))
+            elif read or fresh:
+                notes = self._merge(read)
+        except BaseException:
+            self.model, self.damaged = None, True
+            raise
+        for work, one in zip(works, learned, strict=True):
+            self.cursors[work.part.number - 1] = one.cursor
         self.rounds += 1
+        if self._learner is not None:
+            try:
+                added = self._add_classes(self._learner, fresh)
+            finally:  # if a class cannot be added, what was merged is kept
+                self.model = _with_arrays(self._learner.contents())
         return Round(works, learned, added, notes)
+
+    def close(self) -> None:
+        """Close the learner that merges, if there is one; the next round restores it from the model."""
+        if self._learner is not None:
+            self._learner.close()
+        self._learner = None
+
+    def _merge(self, read: Sequence[tuple[Contents, Delta]]) -> list[str]:
+        """Replace the learner by one merged from what was learned from some parts; return notes for the user."""
+        notes: list[str] = []
+        assert self.model is not None  # else one part is learned, which adds its classes itself
+        if read:
+            self._learner, notes = self._merged(read, self.model)
+        else:
+            self.close()
+            self._learner = merging.restored(self.model)
+        self._learner.reduction.workers = None
+        for _ in range(self.passes_ended):
+            self._learner.reduction.end_pass()
+        return notes
 
     def _merged(self, read: Sequence[tuple[Contents, Delta]], base: Contents) -> tuple[Learner, list[str]]:
         """Return the learner merged from what was learned from some parts, and notes for the user."""
         start = self._learner or merging.restored(base)
+        self._learner = None  # it is closed by merging
         assert isinstance(start.reduction, Mergeable)  # others are refused before the run
         parts = []
         for contents, arrays in read:

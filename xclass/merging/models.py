@@ -135,7 +135,7 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: Learner) -> tuple
     parts : models with the options of the base, each of which has learned something; at least one. Two may be equal,
         and then count twice. Those with changes have the classes of the base
     base : contents of the model from which all have continued; its arrays are not used
-    start : its learner, which is closed
+    start : learner of the base. Its tables become those of the result, and it is closed
     """
 
     def model(number: int, contents: Contents) -> _Model:
