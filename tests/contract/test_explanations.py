@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from streams import COLOURS, multiclass, real
 from variants import BY_NAME, VARIANTS, K, learner, name_of
 
 from xclass.api.learner import Learner
+from xclass.errors import XclassWarning
 from xclass.explain.records import Explanation, Share
 from xclass.reductions.core.base import Explains
 
@@ -180,3 +182,16 @@ def test_a_learner_without_classes_explains_nothing():
             assert (explained.prediction, explained.considered, explained.classes) in (
                 (None, 0, ()), (explained.prediction, 1, explained.classes),
             )  # fmt: skip
+
+
+def test_an_example_of_unknown_features_is_noted():
+    with learner("multiclass") as model:
+        model.learn_many(multiclass(1, K, 300))
+        with pytest.warns(XclassWarning, match="^no feature of the example is known to the model; features have to"):
+            explanation = model.explain("|unseen p1_1 p1_2")
+        assert not explanation.features_known and explanation.classes
+        with pytest.warns(XclassWarning, match="^1 of 2 examples have no feature that is known"):
+            model.explain_many(["|w p1_1", "| unheard_of"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert model.explain("|w p1_1").features_known

@@ -481,9 +481,11 @@ class Learner(BatchLearner):
         >>> [share.name for share in explained.classes[0].shares]
         ['cold', 'Constant']
         """
+        from ..explain import records
+
         batch = self._example(example, label, None, learn=False)
         (explanation,) = self._explanations([batch], inputs.written_by_program([example]), k)
-        _warn(self._notes([]))
+        _warn([*self._notes([]), *records.notes([explanation])])
         return explanation
 
     def explain_many(self, X: Examples, k: int = 2, y: Any = None) -> list[Explanation]:
@@ -516,9 +518,11 @@ class Learner(BatchLearner):
         >>> [explained.prediction for explained in explanations]
         [1, 2]
         """
+        from ..explain import records
+
         given = list(X) if isinstance(X, Iterator) else X
         explanations = list(self._explanations(self._batches(given, y), inputs.written_by_program(given), k))
-        _warn(self._notes([]))
+        _warn([*self._notes([]), *records.notes(explanations)])
         return explanations
 
     def scores(self, X: Examples) -> Scores:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from ..data import class_names
-from ..data.batch import Batch
+from ..data.batch import CONSTANT, Batch
 from ..reductions.core.explanation import Candidate, Reasons, Term, Turn
 from . import records
 from .feature_names import NamedFeature
@@ -71,7 +71,16 @@ def explanation(reasons: Reasons, batch: Batch, features: Iterable[NamedFeature]
         others=tuple(map(explained, reasons.others)),
         considered=reasons.considered,
         formula=reasons.formula,
+        features_known=not reasons.candidates or _any_share(reasons.candidates, batch),
     )
+
+
+def _any_share(candidates: Sequence[Candidate], batch: Batch) -> bool:
+    """Return whether a feature of an example other than the constant adds to a score, or it has no other features."""
+    if (batch.index == CONSTANT).all():
+        return True
+    terms = [term for one in candidates for own in (one.terms, *(way.terms for way in one.path)) for term in own]
+    return any(term.share != 0 and term.feature >= 0 and batch.index[term.feature] != CONSTANT for term in terms)
 
 
 def _shares(terms: Iterable[Term], names: Sequence[str]) -> tuple[Share, ...]:

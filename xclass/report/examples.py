@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..api.learner import Learner
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
-from ..errors import DataError
+from ..errors import DataError, XclassWarning
 from ..reductions.core.base import Explains
 from . import outcomes
 from .outcomes import Outcomes
@@ -150,7 +151,9 @@ def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
     label = int(batch.label[0])
     known = label != class_names.UNKNOWN and (learner.names.class_list is None or label <= len(learner.names.names))
     y = [None if not known else label if learner.names.class_list is None else learner.names.names[label - 1]]
-    (explanation,) = learner.explain_many(batch, k=1, y=y)
+    with warnings.catch_warnings():  # the report counts lines without a known feature
+        warnings.simplefilter("ignore", XclassWarning)
+        (explanation,) = learner.explain_many(batch, k=1, y=y)
     of_class = [
         {f"{share.part}: {share.name}" if share.part else share.name: share.share for share in one.shares}
         for one in explanation.classes
