@@ -207,6 +207,7 @@ class Page:
             for label in (draw.randrange(CLASSES) for _ in range(300)):
                 file.write(f"__label__{label} the {words[4 * label]}: {draw.choice(words)} | it\n")
         (folder / "test.txt").write_text((folder / "train.txt").read_text())
+        (folder / "labels.txt").write_text("".join(f"{label + 1}\tclass of w{label}\n" for label in range(CLASSES)))
         for name in ("train.vw", "test.vw"):
             (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
         self.given = {path.name for path in folder.iterdir()}  # those that the page may show otherwise

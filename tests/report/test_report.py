@@ -330,6 +330,28 @@ def test_every_reduction_has_a_report(reduction, tmp_path):
     assert len(headings) >= len(SECTIONS) - 1  # a softmax tree has few weights here, and so no large table
 
 
+def test_a_model_that_only_predicts_has_a_report(files, tmp_path):
+    learn("shrink", files.model, "-f", tmp_path / "s.bin", "--quiet")
+    for model in (files.model, tmp_path / "s.bin"):
+        learn("report", "-i", model, "-d", files.test, "--json", tmp_path / f"{model.name}.json", "--quiet")
+    whole, small = (json.loads((tmp_path / f"{name}.json").read_text())["test"] for name in ("model.bin", "s.bin"))
+    assert abs(whole["error"] - small["error"]) < 0.1
+    assert small["counted_in"] == whole["counted_in"]
+
+
+def test_classes_may_have_texts(tmp_path):
+    files = pages.write(tmp_path, numbers=True)
+    path = tmp_path / "labels.txt"
+    path.write_text("".join(f"{c}\tthe class {c}\n" for c in range(2, pages.CLASSES + 1)) + "\n", encoding="utf-8")
+    words = ["report", "-i", files.model, "-d", files.test, "--json", tmp_path / "r.json", "--quiet"]
+    learn(*words, "--class_names", path)
+    failing = [one["class"] for one in json.loads((tmp_path / "r.json").read_text())["test"]["classes_by_errors"]]
+    learn(*words)
+    plain = [one["class"] for one in json.loads((tmp_path / "r.json").read_text())["test"]["classes_by_errors"]]
+    assert len(plain) > 2
+    assert failing == [c if c == "1" else f"{c} the class {c}" for c in plain]
+
+
 def test_csv_and_weights(tmp_path):
     (tmp_path / "d.csv").write_text("label,text\n" + "sun,warm dry\nrain,cold wet\n" * 20, encoding="utf-8")
     (tmp_path / "w.vw").write_text("sun 3 | cold wet\nrain 1 | cold wet\n| cold\n", encoding="utf-8")
@@ -410,6 +432,15 @@ def test_files_that_cannot_be_used_are_refused(files, tmp_path):
         assert words in refusal("-i", files.model, "--curve", tmp_path / "c.csv", "-o", out)[1]
     (tmp_path / "c.csv").write_bytes(b"\xff\xfe")
     assert "this is no table of text" in refusal("-i", files.model, "--curve", tmp_path / "c.csv", "-o", out)[1]
+    for text, words in (
+        ("1\ta\n2 b\n", "t.txt:2: the line is '2 b'; it has to be the label of a class, a tab and a text"),
+        ("1\ta\n1\tb\n", "t.txt:2: label 1 has the text 'a' already"),
+        ("\n", "t.txt: the file is empty"),
+        ("1\ta\n", "--class_names has no effect: the classes of the model have names"),
+    ):
+        (tmp_path / "t.txt").write_text(text, encoding="utf-8")
+        assert words in refusal("-i", files.model, "--class_names", tmp_path / "t.txt", "-o", out)[1]
+    assert "byte 0 is no UTF-8" in refusal("-i", files.model, "--class_names", tmp_path / "c.csv", "-o", out)[1]
     (tmp_path / "n.vw").write_text("0.5 | a\n1.5 | b\n", encoding="utf-8")
     learn("-d", tmp_path / "n.vw", "-f", tmp_path / "n.bin", "--loss_function", "squared", "--quiet")
     assert "the model predicts numbers" in refusal("-i", tmp_path / "n.bin", "-o", out)[1]

@@ -49,6 +49,10 @@ class Options:
         "the learning curve that --curve has written while the model was trained", metavar="FILE", read=True,
         default_text="the error along the data of -d",
     )  # fmt: skip
+    class_names: str | None = option(
+        "texts to show for classes whose labels are numbers, in lines of a label, a tab and a text", metavar="FILE",
+        read=True,
+    )  # fmt: skip
     format: str = option("format of the data", default="auto", choices=FORMATS)
     label_column: str | None = option("column of the label in a CSV file", metavar="NAME")
     top: int = option(
@@ -109,7 +113,7 @@ def run(words: Sequence[str]) -> int:
 
     request = contents.Request(
         model, options.data, options.train, options.curve, options.format, options.label_column, options.top,
-        options.min_examples, options.tree_levels,
+        options.min_examples, options.tree_levels, options.class_names,
     )  # fmt: skip
     outputs = [(flag, file) for flag, file in (("-o", path), ("--json", options.json)) if file]
     for flag, file in outputs:

@@ -12,9 +12,21 @@ import numpy as np
 from .. import __version__
 from ..api import configuration
 from ..api.learner import Learner
-from ..errors import ModelError
+from ..errors import ModelError, UsageError
 from ..system import processors
-from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, remedies, tree
+from . import (
+    advice,
+    calibration,
+    class_texts,
+    curve,
+    examples,
+    failing,
+    frequencies,
+    occupancy,
+    outcomes,
+    remedies,
+    tree,
+)
 from .advice import Finding
 from .calibration import Calibration
 from .curve import Curve
@@ -42,6 +54,7 @@ class Request(NamedTuple):
     top: int  # number of classes in each list, and of examples of each kind
     least: int  # test examples of a class in the list of the highest errors
     levels: int  # of the tree
+    texts: str | None = None  # file with the texts of classes
 
 
 class FailingClass(NamedTuple):
@@ -108,6 +121,8 @@ def collect(learner: Learner, request: Request) -> Contents:
     ------
     ModelError
         if the model does not predict classes.
+    UsageError
+        if there are texts for classes that have names.
     DataError
         if a file cannot be read or has no labels.
     """
@@ -116,6 +131,9 @@ def collect(learner: Learner, request: Request) -> Contents:
             f"{request.model}: the model predicts numbers, and a report is about classes; give a model of another "
             "reduction"
         )
+    texts = {} if request.texts is None else class_texts.read(request.texts)
+    if texts and learner.names.class_list is not None:
+        raise UsageError("--class_names has no effect: the classes of the model have names; leave it out")
     read_curve = None if request.curve is None else curve.read(request.curve)
     tested, notes = None, list[str]()
     training = frequencies.of_training(learner, request.training, request.format, request.label_column)
@@ -128,7 +146,8 @@ def collect(learner: Learner, request: Request) -> Contents:
             known = frequencies.of_test(tested)
 
     def name(label: int) -> str:
-        return outcomes.name_of(learner, label)
+        text = outcomes.name_of(learner, label)
+        return f"{text} {texts[label]}" if label in texts else text
 
     found_errors = None
     if tested is not None and known is not None:
@@ -226,4 +245,5 @@ def versions() -> dict[str, str]:
 
 def files(request: Request) -> Sequence[str]:
     """Return all files that are read."""
-    return [request.model, *request.data, *request.training, *([request.curve] if request.curve else [])]
+    others = [path for path in (request.curve, request.texts) if path]
+    return [request.model, *request.data, *request.training, *others]

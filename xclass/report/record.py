@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
+from ..run.results import summary
 from .advice import Finding
 from .contents import Contents, Errors, FailingClass
 
@@ -23,10 +23,10 @@ def written(contents: Contents) -> bytes:
         "learned": contents.learned,
         "classes": contents.classes,
         "model_bytes": contents.model_bytes,
-        "training_error": _known(contents.training_error),
+        "training_error": contents.training_error,
         "test": None if contents.errors is None else _test(contents, contents.errors),
     }
-    return (json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(
+    return (json.dumps(summary.finite(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(
         "utf-8", "backslashreplace"
     )
 
@@ -40,9 +40,9 @@ def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
         "weight": errors.weight,
         "classes": errors.classes,
         "error": errors.error,
-        "list_error": _known(errors.list_error),
-        "log_loss": _known(errors.log_loss),
-        "calibration_error": None if errors.calibration is None else _known(errors.calibration.error),
+        "list_error": errors.list_error,
+        "log_loss": errors.log_loss,
+        "calibration_error": None if errors.calibration is None else errors.calibration.error,
         "causes": [
             {
                 "cause": remedy.cause.name, "errors": remedy.cause.errors, "of": total, "text": remedy.cause.meaning,
@@ -65,7 +65,7 @@ def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
         "bins": [
             {
                 "low": one.low, "high": one.high, "classes": one.classes, "examples": one.examples,
-                "errors": one.errors, "in_list": _known(one.in_list),
+                "errors": one.errors, "in_list": one.in_list,
             }
             for one in errors.bins
         ],
@@ -94,8 +94,3 @@ def _reason(finding: Finding, errors: float) -> dict[str, Any]:
     return {
         "key": finding.key, "errors": finding.errors, "of": errors, "text": finding.reason, "advice": finding.advice,
     }  # fmt: skip
-
-
-def _known(value: float | None) -> float | None:
-    """Return a number, None if it is not known."""
-    return None if value is None or not math.isfinite(value) else value

@@ -27,8 +27,8 @@ ADVICE = {  # name of a cause -> what would help
     "data).",
 }
 SETTINGS = (
-    "Settings to try, each alone: pairs of words (--ngram 2), further passes (--passes 3 --holdout_off), larger tables "
-    "(-b {bits}){index}. They change the choice among all classes. One that lowers the error over all may raise that "
+    "Settings to try, each alone: pairs of words (--ngram 2), further passes (--passes 3 --holdout_off){tables}"
+    "{index}. They change the choice among all classes. One that lowers the error over all may raise that "
     "of a frequent class, so compare the classes before and after."
 )
 
@@ -54,9 +54,10 @@ def overall(causes: Sequence[Cause], tables: Sequence[Table], options: dict[str,
         return []
     slots = options.get("index_slots")
     index = f", a longer index (--index_slots {2 * slots})" if slots else ""
-    bits = occupancy.larger_bits(options["bits"], tables) if tables else options["bits"] + 1
-    result.append(Remedy(None, SETTINGS.format(bits=bits, index=index)))
     full = [table for table in tables if (table.lost or 0) > MOST_LOST * table.used]
+    bits = occupancy.larger_bits(options["bits"], tables) if tables else options["bits"] + 1
+    larger_tables = "" if full else f", larger tables (-b {bits})"  # else there is more to say about them
+    result.append(Remedy(None, SETTINGS.format(tables=larger_tables, index=index)))
     if full:
         lost = "; ".join(
             f"{table.name}: {number(table.lost or 0)} weights found no place, {number(table.used)} are stored"

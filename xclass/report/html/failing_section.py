@@ -121,8 +121,11 @@ def _class(one: FailingClass, at: int, name: Name) -> Html:
 def _surest(shown: Shown, facts: Failing, name: Name) -> Html:
     """Return the list item about what has decided in the first wrong line."""
     answer = shown.reasons[0]
-    other = "" if len(shown.reasons) < 2 or shown.reasons[1].score is None else f" rather than {name(facts.label)}"
+    right = shown.reasons[1].score if len(shown.reasons) > 1 else None
+    other = "" if right is None else f" rather than {name(facts.label)}"
     shares = ", ".join(f"{feature} {share:+.2f}" for feature, share in answer.instead)
+    if right is not None and answer.score is not None:
+        shares += f"; in all {answer.score - right:+.2f}" if shares else ""
     sure = (
         ""
         if math.isnan(shown.answer_probability)
