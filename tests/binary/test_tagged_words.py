@@ -17,7 +17,7 @@ from xclass import ModelError
 from xclass.binary import adagrad, loss, tagged_words
 from xclass.kernels import jit, tagged_format, tagged_lines
 from xclass.kernels.constants import GOLDEN
-from xclass.system import sparse_memory
+from xclass.system import memory, sparse_memory
 
 # without compiling, numpy warns where kernels wrap around; the oracle overflows where they do
 pytestmark = pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:divide by zero")
@@ -596,6 +596,16 @@ def test_a_table_is_full_at_half_of_its_words_and_later_if_it_has_lost_twice_its
         assert words.state[tagged_words.LOST] == 0
     words.state[[tagged_words.USED, tagged_words.LOST]] = 2**50
     assert not tagged_words.is_full(words)  # it was doubled as often as is allowed
+
+
+def test_a_packed_table_too_large_for_memory_is_refused(monkeypatch):
+    stored = tagged_words.arrays("t", filled(4, 2, examples=3))
+    packed = tagged_words.new_words(4, 40, weights_only=True)
+    assert len(tagged_words.restored("t", packed, stored).lines.bitmap)
+    stored["t.doublings"] = np.array([40])
+    monkeypatch.setattr(memory, "available", lambda: 2**30)
+    with pytest.raises(ModelError, match=r"t.doublings.* the table takes 4,194,304 MB, but only 1,024 MB of memory"):
+        tagged_words.restored("t", tagged_words.new_words(4, 40, weights_only=True), stored)
 
 
 @pytest.mark.plain

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..array_types import Float32s, Int, Int64s, UInt32s, UInt64s
-from ..kernels import intrinsics, packed_words, tagged_format, tagged_lines
+from ..kernels import intrinsics, packed_words, tagged_format, tagged_lines, used_items
 from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
 from ..model import sparse_tables, stored_arrays
@@ -180,6 +180,7 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     packed = len(words.lines.bitmap) > 0
     few = sparse_tables.rows_in_use(name, stored, lanes, {"word": np.uint32}) if packed else None
     if few is not None:
+        sparse_tables.check_memory(f"{name}.doublings", used_items.bitmap_bytes(lanes // LINE_WORDS))
         used = np.count_nonzero(few[1]["word"])
         words = words._replace(word=packed_words.padded(few[1]["word"]))
         words = words._replace(lines=packed_words.lines_of(few[0], lanes // LINE_WORDS))

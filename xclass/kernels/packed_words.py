@@ -5,8 +5,8 @@ Idea      Words are spread over all pages of a table, so that even a nearly empt
           lines without words need nothing else. Four lines with words share a mask of the lanes in use and the position
           of the first of their words. To score a block, a line is expanded to all of its lanes in registers, and then
           used as in a table with all lanes, so that scores are equal to the last bit.
-Cost      16 bytes for every 64 lines (4 kB of the table), and 3 bytes for each line with words. A line needs three
-          accesses to memory instead of one, but the memory is smaller.
+Cost      16 bytes for every 64 lines (4 kB of the table), 3 bytes for each line with words, and 4 for each word. A line
+          needs three accesses to memory instead of one, but the memory is smaller.
 Names     line, lane, word, tag: see `binary.tagged_words` | in use: a line is in use if it has a word.
 
 `words` are `binary.tagged_words.Words` whose `lines` are those of a packed table. After the last word, `words.word` has
@@ -152,7 +152,7 @@ def score(words: Any, x: Float32s, count: Int, at: Int64s, first: Int, scores: F
 
 @jit
 def read(words: Any, pairs: Any, begin: Int, end: Int) -> None:
-    """Do what `tagged_words.read_words` does, but for the positions, which only learning needs."""
+    """Do what `tagged_words.read_words` does, but leave in `pairs.at` no positions, which only learning needs."""
     at, tag, w, g, _, before = pairs
     find(words, at, begin, end, np.int64(0))
     for i in range(begin, end):

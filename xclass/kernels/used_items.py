@@ -24,6 +24,11 @@ def are_few(used: int, items: int) -> bool:
     return FEW * used < items
 
 
+def bitmap_bytes(items: int) -> int:
+    """Return the memory of the bitmap of some items."""
+    return 16 * -(-items // 64)
+
+
 def new_bitmap(items: int) -> UInt64s:
     """Return the bitmap of items of which none is in use."""
     return np.zeros(2 * -(-items // 64), np.uint64)
@@ -54,7 +59,8 @@ def fill(bitmap: UInt64s, part: UInt32s, parts: Int) -> int:
     total: Any = np.int64(0)
     for i in range(0, len(bitmap), 2):
         bits: Any = bitmap[i]
-        bitmap[i + 1] = total
+        if total:  # so that the memory before the first item, or of an empty bitmap, is never touched
+            bitmap[i + 1] = total
         total += intrinsics.count_ones(bits)
     return int(total)
 

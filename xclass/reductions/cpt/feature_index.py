@@ -282,7 +282,7 @@ def check_sizes(arrays: Mapping[str, Stored], slots: int, bits: int) -> None:
 
 @jit
 def enter_labels(index: Index) -> None:
-    """Enter the labels of all classes in an empty hash table."""
+    """Enter the labels of all classes in the hash table of the index, which is empty before."""
     for number in range(index.size[0]):
         cell = hash_table.probe(index.key, index.label[number], 0, index.secret)
         index.key[cell] = index.label[number]

@@ -29,12 +29,11 @@ class Rows(NamedTuple):
     # uint32[rows * slots * 2], fewer if the index is packed: number of the class plus 1 (0: empty slot), and its count
     # as float32
     pair: UInt32s
-    # float32[len(pair)], the same memory; without packing, the count of slot j of row r is at 2 * (r * slots + j) + 1
-    times: Float32s
+    times: Float32s  # float32[len(pair)], the same memory; without packing, slot j of row r has 2 * (r * slots + j) + 1
     wear: Float32s  # float32[rows], empty if the index is packed
     bitmap: UInt64s  # rows in use of a packed index, see `used_items`; empty if the index is not packed
-    # uint32[rows in use + 2], the first slot of each row in a packed index, and twice the end of the last one, for all
-    # rows that are not in use
+    # uint32[rows in use + 2]: slots before each row of a packed index, then twice the number of all slots, so that a
+    # row that is not in use reads an empty range
     first: UInt32s
 
 
