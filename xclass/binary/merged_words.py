@@ -57,7 +57,7 @@ def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | Non
     Parameters
     ----------
     models : tables of the models, read only
-    base : table of the base, empty without one. It becomes the result unless it has to be doubled
+    base : table of the base, empty without one. The result is written into its words, unless tables are doubled first
     changes : for each model, the words that differ from those of the base, which has the same size then; the words of
         the model itself are not read. None for models whose words are compared with those of the base
     """
@@ -137,7 +137,9 @@ def _filled(words: Words, changes: Changes | None, base: Words) -> Words:
 
 def _changes(words: Words, base: Words) -> Changes:
     """Return the words in which a table differs from that of the base, which has the same size."""
-    rows = np.empty(count_changes(words.word, base.word), np.uint32)
+    count = count_changes(words.word, base.word)
+    # row numbers of more than 16 GB need 64 bits
+    rows: UInt32s | Int64s = np.empty(count, np.uint32) if len(base.word) <= 1 << 32 else np.empty(count, np.int64)
     word = np.empty(len(rows), np.uint32)
     list_changes(words.word, base.word, rows, word)
     return Changes(rows, {WORD: word})
@@ -156,12 +158,12 @@ def count_changes(word: UInt32s, base: UInt32s) -> int:
 
 
 @jit
-def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s, changed: UInt32s) -> None:
+def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s | Int64s, changed: UInt32s) -> None:
     """List the places in which a table differs from another one of its size, and what it has there.
 
     Parameters
     ----------
-    rows, changed : uint32[count_changes(word, base)], written
+    rows, changed : uint32[count_changes(word, base)], written; rows may be int64, too
     """
     n = 0
     for begin in range(0, len(word), LINE_WORDS):
