@@ -75,6 +75,7 @@ def run(words: Sequence[str]) -> int:
 
     from ..comparison import report, runs
     from ..kernels import jit
+    from ..run.results import summary
     from ..system import output_file, thread_limit
 
     confidence = 1 - options.alpha
@@ -95,5 +96,6 @@ def run(words: Sequence[str]) -> int:
         print(line)
     if options.json is not None:
         record = report.record(compared, comparisons, options.alpha, options.tolerance)
-        output_file.replace(options.json, DESCRIPTION, [json.dumps(record, indent=1).encode(), b"\n"])
+        text = json.dumps(summary.finite(record), indent=1, allow_nan=False)
+        output_file.replace(options.json, DESCRIPTION, [text.encode(), b"\n"])
     return WORSE if any(report.is_worse(one, options.alpha, options.tolerance) for one in comparisons) else 0
