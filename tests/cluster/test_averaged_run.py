@@ -15,6 +15,7 @@ from command import learn, xclass
 from mortal_part import MortalPartLearner, MortalPredictor
 from streams import multiclass
 
+from xclass import load
 from xclass.cluster import averaged_run, predicting_run
 
 WORDS = ["--oaa", 30, "-b", 12, "--learn_names", "--sync_every", 60]
@@ -144,6 +145,19 @@ def test_errors_name_the_place_and_the_worker(place):
     result = xclass("-t", "-i", "many.bin", "-d", "part-0.vw", "-d", "nothing.vw", "--workers", 2)
     assert (result.status, bool(re.search(r"nothing\.vw: there is no such file.*\(worker 2,", result.err))) == (1, True)
     assert Path("many.bin").read_bytes() == old
+
+
+def test_what_was_merged_is_saved_if_a_class_is_one_too_many(place):
+    Path("first.vw").write_text("".join(f"c{i % 5} | w{i % 5}\n" for i in range(120)))
+    Path("second.vw").write_text("".join(f"c{4 + i % 5} | w{4 + i % 5}\n" for i in range(60)))
+    words = ["--oaa", 7, "-b", 12, "--learn_names", "--sync_every", 60, "--workers", 2]
+    result = xclass(*words, "-d", "first.vw", "-d", "second.vw", "-f", "m.bin")
+    assert result.status == 1
+    assert "second.vw: 'c7' is class number 8 of the data, and --oaa 7 allows 7" in result.err
+    with load("m.bin.interrupted") as model:
+        assert list(model.classes) == [f"c{i}" for i in range(7)]
+        assert model.examples > 100
+        assert model.predict_many([f"| w{i}" for i in range(5)]).tolist() == [f"c{i}" for i in range(5)]
 
 
 @pytest.mark.parametrize(

@@ -51,11 +51,11 @@ class AveragedLearner(Learner):
     _counters: dict[str, Any] | None = None
 
     def join(self) -> None:
-        """Get what was learned, unless merging has failed."""
-        if self._rounds == self.averaging.rounds or self.averaging.model is None:
-            return
+        """Get what was learned, unless the model is damaged."""
         contents = self.averaging.model
-        self._counters = contents.counters
+        if self._rounds == self.averaging.rounds or contents is None or self.averaging.damaged:
+            return
+        self.note_round()
         tallies = self.reduction.tallies()
         self.replace_contents(contents._replace(arrays=dict(contents.arrays)))
         self.reduction.add_tallies(tallies)
@@ -71,7 +71,7 @@ class AveragedLearner(Learner):
         self.names.highest_seen = max(self.names.highest_seen, len(names))
 
     def contents(self) -> Contents:
-        """Return the contents of a model file; raise ModelError if merging has failed and left no model."""
+        """Return the contents of a model file; raise ModelError if the model is damaged."""
         if self.averaging.damaged:
             raise ModelError(
                 "the models of the workers were not merged completely; if there is a checkpoint, --resume_run goes on "

@@ -25,7 +25,7 @@ from ..api.configuration import Config, LearnerUse
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..array_types import UInt8s
-from ..errors import DataError
+from ..errors import DataError, XclassError
 from ..merging import models as merging
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.merging import Mergeable
@@ -61,7 +61,7 @@ class Averaging:
     ----------
     model : contents of the model after the last round, None before the first one. The next round may change the arrays
         in these contents, so copy what is needed longer
-    damaged : whether merging has failed; `model` is None then, because some of its arrays may have been changed
+    damaged : whether a round has ended early while the arrays of `model` were changed, so that it is of no use
     cursors : for each part, what is still to be learned in this pass
     passes_ended : number of passes that have ended
     rounds : number of rounds that have ended
@@ -102,25 +102,23 @@ class Averaging:
         read = [(one.contents, one.arrays) for one in learned if one.contents is not None and one.arrays is not None]
         added: list[BatchTask] = []
         notes: list[str] = []
-        try:
-            if len(read) == 1 and not fresh:
-                ((contents, arrays),) = read
-                base = {} if self.model is None else self.model.arrays
-                self.close()
-                self.model = contents._replace(arrays=delta.decode(arrays, base))
-            elif read or fresh:
-                notes = self._merge(read)
-        except BaseException:
-            self.model, self.damaged = None, True
-            raise
+        if len(read) == 1 and not fresh:
+            ((contents, arrays),) = read
+            self.model = contents._replace(arrays=delta.decode(arrays, {} if self.model is None else self.model.arrays))
+            self.close()
+        elif read or fresh:
+            assert self.model is not None  # else one part is learned, which adds its classes itself
+            notes = self._merge(read, self.model)
         for work, one in zip(works, learned, strict=True):
             self.cursors[work.part.number - 1] = one.cursor
         self.rounds += 1
-        if self._learner is not None:
+        if self._learner is not None and (read or fresh):
             try:
                 added = self._add_classes(self._learner, fresh)
-            finally:  # if a class cannot be added, what was merged is kept
-                self.model = _with_arrays(self._learner.contents())
+            except XclassError:  # what was merged is kept
+                self._keep(self._learner)
+                raise
+            self._keep(self._learner)
         return Round(works, learned, added, notes)
 
     def close(self) -> None:
@@ -129,30 +127,32 @@ class Averaging:
             self._learner.close()
         self._learner = None
 
-    def _merge(self, read: Sequence[tuple[Contents, Delta]]) -> list[str]:
+    def _keep(self, learner: Learner) -> None:
+        """Make what a learner contains the model."""
+        self.model = _with_arrays(learner.contents())
+        self.damaged = False
+
+    def _merge(self, read: Sequence[tuple[Contents, Delta]], base: Contents) -> list[str]:
         """Replace the learner by one merged from what was learned from some parts; return notes for the user."""
         notes: list[str] = []
-        assert self.model is not None  # else one part is learned, which adds its classes itself
         if read:
-            self._learner, notes = self._merged(read, self.model)
+            start = self._learner or merging.restored(base)
+            self._learner = None  # it is closed by merging
+            assert isinstance(start.reduction, Mergeable)  # others are refused before the run
+            parts = []
+            for contents, arrays in read:
+                rest, changes = delta.listed(arrays, base.arrays, start.reduction.listed_tables)
+                parts.append(merging.Part(contents._replace(arrays=delta.decode(rest, base.arrays)), changes))
+            self.damaged = True
+            self._learner, notes = merging.merged_parts(parts, base, start)
         else:
             self.close()
-            self._learner = merging.restored(self.model)
+            self._learner = merging.restored(base)
+            self.damaged = True
         self._learner.reduction.workers = None
         for _ in range(self.passes_ended):
             self._learner.reduction.end_pass()
         return notes
-
-    def _merged(self, read: Sequence[tuple[Contents, Delta]], base: Contents) -> tuple[Learner, list[str]]:
-        """Return the learner merged from what was learned from some parts, and notes for the user."""
-        start = self._learner or merging.restored(base)
-        self._learner = None  # it is closed by merging
-        assert isinstance(start.reduction, Mergeable)  # others are refused before the run
-        parts = []
-        for contents, arrays in read:
-            rest, changes = delta.listed(arrays, base.arrays, start.reduction.listed_tables)
-            parts.append(merging.Part(contents._replace(arrays=delta.decode(rest, base.arrays)), changes))
-        return merging.merged_parts(parts, base, start)
 
     def _add_classes(self, learner: Learner, fresh: Sequence[tuple[Part, Fresh]]) -> list[BatchTask]:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""

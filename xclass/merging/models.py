@@ -135,7 +135,8 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: Learner) -> tuple
     parts : models with the options of the base, each of which has learned something; at least one. Two may be equal,
         and then count twice. Those with changes have the classes of the base
     base : contents of the model from which all have continued; its arrays are not used
-    start : learner of the base. Its tables become those of the result, and it is closed
+    start : learner of the base, which is closed. Its tables are written, and become those of the result unless they
+        are doubled; after an error they may be merged in part
     """
 
     def model(number: int, contents: Contents) -> _Model:
@@ -257,6 +258,8 @@ def _merged(
     start : learner of the base, which is closed; it is restored from the contents of the base by default
     """
     with contextlib.ExitStack() as stack:
+        if start is not None:
+            stack.enter_context(start)
         learners = [stack.enter_context(_restored(model, chosen, identity)) for model in models]
         order = sorted(
             range(len(models)),
@@ -279,7 +282,7 @@ def _merged(
         try:
             if start is None:
                 start = _new(chosen, names, identity) if base is None else _restored(base, chosen, identity)
-            stack.enter_context(start)
+                stack.enter_context(start)
             sources = Sources(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
                 [model.path for model in models], base.path if base is not None else "",
