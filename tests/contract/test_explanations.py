@@ -184,14 +184,14 @@ def test_a_learner_without_classes_explains_nothing():
             )  # fmt: skip
 
 
-def test_an_example_of_unknown_features_is_noted():
+def test_an_example_whose_features_do_not_count_is_noted():
     with learner("multiclass") as model:
         model.learn_many(multiclass(1, K, 300))
-        with pytest.warns(XclassWarning, match="^no feature of the example is known to the model; features have to"):
+        with pytest.warns(XclassWarning, match="^no feature adds to the scores of the classes explained; check that"):
             explanation = model.explain("|unseen p1_1 p1_2")
-        assert not explanation.features_known and explanation.classes
-        with pytest.warns(XclassWarning, match="^1 of 2 examples have no feature that is known"):
+        assert not explanation.uses_features and explanation.classes
+        with pytest.warns(XclassWarning, match="^no feature adds .* in 1 of 2 examples; check"):
             model.explain_many(["|w p1_1", "| unheard_of"])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert model.explain("|w p1_1").features_known
+            assert model.explain("|w p1_1").uses_features

@@ -25,8 +25,8 @@ def as_text(explanation: Explanation, line: int, tag: str) -> Iterator[str]:
     if explanation.label is not None:
         head += f", label {_shown(explanation.label)}"
     compared = explanation.considered
-    unknown = "" if explanation.features_known else ", no feature is known"
-    yield f"{head}, {compared} {'class' if compared == 1 else 'classes'} compared{unknown}"
+    unused = "" if explanation.uses_features else ", no feature adds to the scores"
+    yield f"{head}, {compared} {'class' if compared == 1 else 'classes'} compared{unused}"
     for explained in explanation.classes:
         yield from _of_class(explained)
     if explanation.others:

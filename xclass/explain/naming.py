@@ -71,7 +71,7 @@ def explanation(reasons: Reasons, batch: Batch, features: Iterable[NamedFeature]
         others=tuple(map(explained, reasons.others)),
         considered=reasons.considered,
         formula=reasons.formula,
-        features_known=not reasons.candidates or _any_share(reasons.candidates, batch),
+        uses_features=not reasons.candidates or _any_share(reasons.candidates, batch),
     )
 
 

@@ -129,9 +129,9 @@ class Explanation:
     formula : str
         Python expression that gives the probability of a class from `score` and the sums of its parts; empty if the
         reduction does not estimate probabilities.
-    features_known : bool
-        False if no feature of the example has a share; then their names are not those of training. The constant does
-        not count, and an example without other features has True.
+    uses_features : bool
+        False if no feature of the example but the constant has a share in the score or the path of a class that is
+        explained, although it has others.
     """
 
     prediction: Label
@@ -140,7 +140,7 @@ class Explanation:
     others: tuple[ExplainedClass, ...]
     considered: int
     formula: str
-    features_known: bool = True
+    uses_features: bool = True
 
     def limited(self, most: int, most_of_turn: int) -> Explanation:
         """Return the same with the largest shares only; a last share has the sum of the others.
@@ -172,20 +172,22 @@ class Explanation:
             "label": self.label,
             "considered": self.considered,
             "formula": self.formula,
-            "features_known": self.features_known,
+            "uses_features": self.uses_features,
             "classes": [explained.as_dict() for explained in self.classes],
             "others": [{"class": c.label, **_numbers(c.score, c.probability)} for c in self.others],
         }
 
 
 def notes(explanations: Sequence[Explanation]) -> list[str]:
-    """Return a note if there are examples without a known feature."""
-    count = sum(not one.features_known for one in explanations)
+    """Return a note if there are examples whose features have no share."""
+    count = sum(not one.uses_features for one in explanations)
     if not count:
         return []
-    of_several = f"{count} of {len(explanations)} examples have no feature that is"
-    which = "no feature of the example is" if len(explanations) == 1 else of_several
-    return [f"{which} known to the model; features have to have the names and namespaces of training"]
+    of = "" if len(explanations) == 1 else f" in {count} of {len(explanations)} examples"
+    return [
+        f"no feature adds to the scores of the classes explained{of}; check that names and namespaces of features are "
+        "those of training"
+    ]
 
 
 def by_size(shares: Mapping[tuple[str, str], float]) -> tuple[Share, ...]:
