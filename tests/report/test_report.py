@@ -201,7 +201,7 @@ def test_reasons_sum_to_what_speaks_for_the_answer(collected, learner, files):
     explained = [one.lines[0] for one in collected.errors.by_errors if one.lines[0].reasons]
     assert len(explained) == len(collected.errors.by_errors)
     for one in explained:
-        assert one.reasons[0].name == collected.name(one.answer)
+        assert one.reasons[0].label == one.answer
         assert one.reasons[0].instead and all(share > 0 for _, share in one.reasons[0].instead)
 
 

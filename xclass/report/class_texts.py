@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import DataError
 from ..system.printable import short_repr
 
-MOST_BYTES = 1 << 28  # of the file
+LABEL = re.compile(r"\s*[0-9]{1,18}\s*")
 
 
 def read(path: str) -> dict[int, str]:
@@ -18,7 +20,7 @@ def read(path: str) -> dict[int, str]:
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
-            lines = file.read(MOST_BYTES).splitlines()
+            lines = file.read().split("\n")
     except OSError as error:
         raise DataError(f"{path}: the file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -28,7 +30,7 @@ def read(path: str) -> dict[int, str]:
         if not line.strip():
             continue
         label, tab, text = line.partition("\t")
-        if not tab or not label.strip().isdecimal() or not text.strip():
+        if not tab or not LABEL.fullmatch(label) or not text.strip():
             raise DataError(
                 f"{path}:{number}: the line is {short_repr(line)}; it has to be the label of a class, a tab and a text"
             )

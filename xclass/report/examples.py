@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Listed(NamedTuple):
 class Reason(NamedTuple):
     """Hold what a score is the sum of, for one class of an example."""
 
-    name: str
+    label: int
     score: float | None  # None if the class was not compared
     shares: list[tuple[str, float]]  # the largest ones: features, and what each adds to the score
     instead: list[tuple[str, float]]  # of the answer: what speaks for it most, rather than for the label
@@ -144,6 +144,11 @@ def _shown(
     )
 
 
+def _number(learner: Learner, label: Any) -> int:
+    """Return the number of a class of an explanation."""
+    return int(label) if learner.names.class_list is None else learner.names.names.index(label) + 1
+
+
 def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
     """Return what the scores of the answer and of the label of the only example of a batch are sums of."""
     if not isinstance(learner.reduction, Explains):
@@ -163,6 +168,11 @@ def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
         rather[name] = rather.get(name, 0.0) - share
     instead = sorted(((name, share) for name, share in rather.items() if share > 0), key=lambda pair: -pair[1])
     return [
-        Reason(str(one.label), one.score, list(shares.items())[:SHARES], instead[:SHARES] if number == 0 else [])
+        Reason(
+            _number(learner, one.label),
+            one.score,
+            list(shares.items())[:SHARES],
+            instead[:SHARES] if number == 0 else [],
+        )
         for number, (one, shares) in enumerate(zip(explanation.classes, of_class, strict=True))
     ]

@@ -56,7 +56,7 @@ def overall(causes: Sequence[Cause], tables: Sequence[Table], options: dict[str,
     index = f", a longer index (--index_slots {2 * slots})" if slots else ""
     full = [table for table in tables if (table.lost or 0) > MOST_LOST * table.used]
     bits = occupancy.larger_bits(options["bits"], tables) if tables else options["bits"] + 1
-    larger_tables = "" if full else f", larger tables (-b {bits})"  # else there is more to say about them
+    larger_tables = "" if full else f", larger tables (-b {bits})"  # a remedy of their own follows if they are full
     result.append(Remedy(None, SETTINGS.format(tables=larger_tables, index=index)))
     if full:
         lost = "; ".join(

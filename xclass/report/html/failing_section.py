@@ -125,7 +125,7 @@ def _surest(shown: Shown, facts: Failing, name: Name) -> Html:
     other = "" if right is None else f" rather than {name(facts.label)}"
     shares = ", ".join(f"{feature} {share:+.2f}" for feature, share in answer.instead)
     if right is not None and answer.score is not None:
-        shares += f"; in all {answer.score - right:+.2f}" if shares else ""
+        shares += f"; the scores differ by {answer.score - right:.2f} over all features" if shares else ""
     sure = (
         ""
         if math.isnan(shown.answer_probability)
@@ -143,7 +143,7 @@ def _line(shown: Shown, name: Name) -> Html:
             "p", f"{shown.place}, answer {name(shown.answer)}" + (f"; most probable: {classes}" if classes else "")
         ),
         element("code", shown.text, class_="line"),
-        *(element("p", reason) for reason in map(_reason, shown.reasons)),
+        *(element("p", _reason(reason, name)) for reason in shown.reasons),
     )
 
 
@@ -152,10 +152,10 @@ def listed(classes: Sequence[Listed], name: Name) -> str:
     return ", ".join(f"{name(one.label)} ({markup.probability(one.probability)})" for one in classes)
 
 
-def _reason(reason: Reason) -> Html:
+def _reason(reason: Reason, name: Name) -> Html:
     """Return what the score of a class is the sum of."""
     if reason.score is None and not reason.shares:
-        return escaped(f"Class {reason.name} was not compared.")
+        return escaped(f"Class {name(reason.label)} was not compared.")
     score = "" if reason.score is None else f" has the score {reason.score:.3g}"
     shares = ", ".join(f"{feature} {share:+.2f}" for feature, share in reason.shares)
-    return escaped(f"Class {reason.name}{score}: {shares}" if shares else f"Class {reason.name}{score}.")
+    return escaped(f"Class {name(reason.label)}{score}: {shares}" if shares else f"Class {name(reason.label)}{score}.")
