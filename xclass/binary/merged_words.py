@@ -106,7 +106,7 @@ def _is_too_small(base: Words, changes: Sequence[Changes], lost: int) -> bool:
     return bool(tagged_words.is_full(base._replace(state=state)) or dropped > MOST_DROPPED * state[USED])
 
 
-def _joined(changes: Sequence[Changes]) -> tuple[UInt32s, UInt32s, Int64s]:
+def _joined(changes: Sequence[Changes]) -> tuple[UInt32s | Int64s, UInt32s, Int64s]:
     """Return the rows and the words of the changes of all models, and where those of each begin, and the last end."""
     rows = np.concatenate([own.rows for own in changes])
     return rows, joined(changes, WORD), np.cumsum([0, *(len(own.rows) for own in changes)])
@@ -138,7 +138,7 @@ def _filled(words: Words, changes: Changes | None, base: Words) -> Words:
 def _changes(words: Words, base: Words) -> Changes:
     """Return the words in which a table differs from that of the base, which has the same size."""
     count = count_changes(words.word, base.word)
-    # row numbers of more than 16 GB need 64 bits
+    # row numbers of a table of more than 16 GB need 64 bits
     rows: UInt32s | Int64s = np.empty(count, np.uint32) if len(base.word) <= 1 << 32 else np.empty(count, np.int64)
     word = np.empty(len(rows), np.uint32)
     list_changes(words.word, base.word, rows, word)
@@ -163,7 +163,8 @@ def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s | Int64s, changed: 
 
     Parameters
     ----------
-    rows, changed : uint32[count_changes(word, base)], written; rows may be int64, too
+    rows : uint32[count_changes(word, base)], or int64 for tables of more than 16 GB, written
+    changed : uint32[count_changes(word, base)], written
     """
     n = 0
     for begin in range(0, len(word), LINE_WORDS):
@@ -179,13 +180,15 @@ def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s | Int64s, changed: 
 
 
 @jit
-def merge_lines(base: UInt32s, rows: UInt32s, word: UInt32s, start: Int64s, write: bool) -> tuple[int, int]:
+def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int64s, write: bool) -> tuple[int, int]:
     """Merge the lines in which a model differs from the base.
 
     Parameters
     ----------
     base : uint32[16 * lines], words of the base; replaced by the merged ones if `write` is set
-    rows, word : uint32[changes], places in which models differ from the base, rising for each model, and what is there
+    rows : uint32[changes], or int64 for tables of more than 16 GB, places in which models differ from the base, rising
+        for each model
+    word : uint32[changes], what is there
     start : int64[models + 1], where the changes of each model begin
     write : if not, words are only counted
 
@@ -258,7 +261,7 @@ def _new_averages() -> Averages:
 
 @jit
 def _average_in_place(
-    base: UInt32s, begin: Int, rows: UInt32s, word: UInt32s, at: Int64s, end: Int64s, averages: Averages
+    base: UInt32s, begin: Int, rows: UInt32s | Int64s, word: UInt32s, at: Int64s, end: Int64s, averages: Averages
 ) -> bool:
     """Add up the changes of a line if each lane has words of one tag only, and each tag has one lane, as is usual.
 

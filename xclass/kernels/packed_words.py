@@ -152,7 +152,10 @@ def score(words: Any, x: Float32s, count: Int, at: Int64s, first: Int, scores: F
 
 @jit
 def read(words: Any, pairs: Any, begin: Int, end: Int) -> None:
-    """Do what `tagged_words.read_words` does, but leave in `pairs.at` no positions, which only learning needs."""
+    """Do what `tagged_words.read_words` does, except that `pairs.at` holds no positions afterwards.
+
+    Only learning needs these.
+    """
     at, tag, w, g, _, before = pairs
     find(words, at, begin, end, np.int64(0))
     for i in range(begin, end):

@@ -59,7 +59,7 @@ def fill(bitmap: UInt64s, part: UInt32s, parts: Int) -> int:
     total: Any = np.int64(0)
     for i in range(0, len(bitmap), 2):
         bits: Any = bitmap[i]
-        if total:  # so that the memory before the first item, or of an empty bitmap, is never touched
+        if total:  # pages before the first item are only read, so that they take no memory
             bitmap[i + 1] = total
         total += intrinsics.count_ones(bits)
     return int(total)

@@ -32,8 +32,8 @@ class Rows(NamedTuple):
     times: Float32s  # float32[len(pair)], the same memory; without packing, slot j of row r has 2 * (r * slots + j) + 1
     wear: Float32s  # float32[rows], empty if the index is packed
     bitmap: UInt64s  # rows in use of a packed index, see `used_items`; empty if the index is not packed
-    # uint32[rows in use + 2]: slots before each row of a packed index, then twice the number of all slots, so that a
-    # row that is not in use reads an empty range
+    # uint32[rows in use + 2], number of slots in use before each row in use of a packed index. The last two items are
+    # the number of all slots in use, so that a row that is not in use has an empty range
     first: UInt32s
 
 
