@@ -5,8 +5,8 @@
 DATA_DIR has panlex and ptb. The unit costs are measured in one process on the first eighth of --lines lines of a
 set, and the start of a worker by a run over a few lines. `exact_cost` and `average_cost` predict from them the CPU
 seconds and bytes of runs over all of these lines, which are compared with 1, 2 and 4 workers. The last table is for
-10^10 examples, 10^6 classes and 100 machines; `Assumptions` holds what it assumes. A run of more than a minute also
-sends snapshots, each as large as the model, which the prediction of exact mode lacks.
+10^10 examples, 10^6 classes and 100 machines; `Assumptions` holds what it assumes. A run of more than a minute in exact
+mode also sends snapshots, each as large as the model, which the prediction lacks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from scripts.cluster.unit_costs import AverageUnits, ExactUnits, average_units, 
 from scripts.lib.command_line import names, run, work_folder
 
 EXACT = "panlex", ["--oaa", "2111"], 2111
+EXACT_TABLE = 12.0 * 2**24  # bytes of its weights, which a long run fills
 AVERAGED = "ptb", ["--cpt", "10000"], 10000
 FEW = 200  # lines of the shortest run
 DAY = 86400.0
@@ -51,7 +52,7 @@ class Assumptions(NamedTuple):
 def exact_cost(units: ExactUnits, start: float, examples: float, workers: int) -> Prediction:
     """Predict a run in exact mode: every worker reads all examples and learns its share of the model."""
     cpu = start + examples * (units.read + units.learn / workers)
-    sent = examples * (units.message + units.first / workers) + units.model / workers
+    sent = examples * (units.message + units.first / workers) + units.model_after(examples) / workers
     return Prediction(cpu, math.nan, sent, 0.0)
 
 
@@ -161,7 +162,8 @@ def report_exact(options: argparse.Namespace, folder: Path) -> ExactUnits:
         f"{units.read * 1e6:.2f} us to read and {units.learn * 1e6:.1f} us to learn an example; {start:.1f} s to start"
     )
     print(
-        f"{units.message:.0f} bytes per example and worker and {units.first:.0f} once; {units.model / 1e6:.0f} MB model"
+        f"{units.message:.0f} bytes per example and worker and {units.first:.0f} once; "
+        f"{units.model / 1e6:.0f} MB model after {units.seen:.0f} examples, growing as their power {units.growth:.2f}"
     )
     table(*HEADS)
     for workers in options.workers:
@@ -209,7 +211,7 @@ def report_large(exact: ExactUnits | None, averaged: AverageUnits | None, given:
         row("us per example to read", exact.read * 1e6)
         row("us per example to learn", learning * 1e6)
         row("days", given.examples * (exact.read + learning) / given.speed / DAY)
-        row("MB of model per worker", exact.model * given.classes / EXACT[2] / workers / 1e6)
+        row("MB of model per worker", EXACT_TABLE * given.classes / EXACT[2] / workers / 1e6)
         row("MB/s to the driver", exact.message * workers / (exact.read + learning) / 1e6)
     if averaged is not None:
         units = scaled(averaged, given)

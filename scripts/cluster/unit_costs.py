@@ -38,7 +38,13 @@ class ExactUnits(NamedTuple):
     learn: float  # CPU seconds per example for all parts together
     message: float  # bytes per example that each worker sends to the driver
     first: float  # bytes per example that the first worker sends in addition
-    model: float  # bytes of the states of all parts
+    model: float  # bytes of the states of all parts after `seen` examples
+    seen: float
+    growth: float  # these bytes grow with this power of the examples
+
+    def model_after(self, examples: float) -> float:
+        """Return the bytes of the model after so many examples."""
+        return grown(self.model, self.seen, self.growth, examples)
 
 
 class AverageUnits(NamedTuple):
@@ -57,7 +63,12 @@ class AverageUnits(NamedTuple):
 
     def model_after(self, examples: float) -> float:
         """Return the bytes of the model after so many examples."""
-        return self.model * math.pow(examples / self.seen, self.growth)
+        return grown(self.model, self.seen, self.growth, examples)
+
+
+def grown(model: float, seen: float, growth: float, examples: float) -> float:
+    """Return the bytes of a model that has `model` bytes after `seen` examples and grows with a power of them."""
+    return model * math.pow(examples / seen, growth)
 
 
 def config_of(words: Sequence[str], data: Path) -> Config:
@@ -92,7 +103,8 @@ def exact_units(words: Sequence[str], few: Path, many: Path, parts: int) -> Exac
     learn = (long.cpu - short.cpu) / lines - read
     message = (other_long.sent - other_short.sent) / lines
     first = (first_long.sent - first_short.sent) / lines - message
-    return ExactUnits(max(read, 0.0), max(learn, 0.0), message, first, long.state)
+    growth = math.log(long.state / short.state) / math.log(long.examples / short.examples)
+    return ExactUnits(max(read, 0.0), max(learn, 0.0), message, first, long.state, long.examples, growth)
 
 
 class _ExactPart:

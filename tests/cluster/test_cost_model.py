@@ -15,7 +15,7 @@ UNITS = unit_costs.AverageUnits(
 
 
 def test_exact_mode_divides_learning_but_not_reading():
-    units = unit_costs.ExactUnits(read=1.0, learn=8.0, message=2.0, first=4.0, model=100.0)
+    units = unit_costs.ExactUnits(read=1.0, learn=8.0, message=2.0, first=4.0, model=50.0, seen=5.0, growth=1.0)
     one, four = (cost_model.exact_cost(units, 5.0, 10, workers) for workers in (1, 4))
     assert (one.worker_cpu, four.worker_cpu) == (95.0, 35.0)
     assert (one.sent, four.sent) == (160.0, 55.0)
@@ -56,7 +56,7 @@ def test_a_large_round_adds_up():
 
 
 def test_extrapolation_is_shown(capsys):
-    exact = unit_costs.ExactUnits(1e-6, 1e-4, 13.0, 77.0, 1e8)
+    exact = unit_costs.ExactUnits(1e-6, 1e-4, 13.0, 77.0, 1e8, 1e4, 0.5)
     cost_model.report_large(exact, UNITS, cost_model.Assumptions())
     text = capsys.readouterr().out
     assert "1e+10 examples, 1e+06 classes, 100 machines" in text
