@@ -90,6 +90,7 @@ def test_a_driver_that_dies_is_continued_with_fewer_workers(place, monkeypatch):
     assert again == model
     losses = [re.search("average loss = .*", text)[0] for text in (messages, others)]
     assert losses[0] == losses[1]
+    assert re.search(r"^continues from many\.bin\.parts, after [1-9]\d+ examples$", others, re.MULTILINE)
     assert not Path("many.bin.parts").exists()
 
 

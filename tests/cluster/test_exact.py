@@ -109,6 +109,11 @@ def test_a_run_goes_on_after_its_death_with_fewer_workers(small_steps, data, mon
     assert (small_steps / "one.bin").read_bytes() == (small_steps / "many.bin").read_bytes()
     loss = [re.search("average loss = .*", result.err)[0] for result in (one, resumed)]
     assert loss[0] == loss[1]
+    before = int(re.search(r"^continues from many\.bin\.parts, after (\d+) examples$", resumed.err, re.MULTILINE)[1])
+    of_pass, passes = re.search(r"examples per pass = (\d+)\npasses used = (\d+)", resumed.err).groups()
+    counted = int(of_pass) * int(passes) - before
+    seconds, rate = map(float, re.search(r"seconds = (.*), examples per second = (\d+)", resumed.err).groups())
+    assert before >= 400 and rate == pytest.approx(counted / seconds, rel=0.05)
     assert not (small_steps / "many.bin.parts").exists()
 
 

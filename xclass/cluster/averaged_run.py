@@ -151,6 +151,7 @@ class AveragedRun(Run):
         self.notes = [
             *self.notes,
             f"averaging mode: {count} worker{'s' * (count > 1)}, averaged after every {every} examples of each",
+            *run_state.notes(self.config, self.progress.examples),
         ]
         super()._banner()
         self._shown.clear()

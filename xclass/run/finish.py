@@ -47,6 +47,7 @@ class RunParts(NamedTuple):
     inspector: RunInspector | None
     tree_dump: TreeDump
     recorder: Recorder
+    counted_before: int = 0  # examples that `progress` had counted before this run
     costs: Sequence[str] = ()  # lines about what the workers of a cluster have spent
 
 
@@ -164,5 +165,5 @@ def _summary(run: RunParts, seconds: float) -> list[str]:
         *([] if run.config.run.vw_exact else run.labels.summary()),
         *([run.stopwatch.line(run.reader.parsing_seconds)] if run.config.timing.timing else []),
         *run.costs,
-        console.cost(seconds, run.progress.examples),
+        console.cost(seconds, run.progress.examples - run.counted_before),
     ]

@@ -143,6 +143,7 @@ class Run:
         self.signals = SignalHandler(self._stop)
         self.stopwatch = Stopwatch()
         self.pipeline: Pipeline[BatchTask] | None = None
+        self._counted_before = 0  # examples that the progress had counted before this run
 
     # start
 
@@ -157,6 +158,7 @@ class Run:
         with contextlib.ExitStack() as closing:
             closing.callback(self.console.end_bar)
             self._prepare(contents, closing)
+            self._counted_before = self.progress.examples
             del contents
             self._banner()
             self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
@@ -248,6 +250,7 @@ class Run:
         return ending.RunParts(
             self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals,
             self.skipped_steps, self.labels, self.stopwatch, self.inspector, self.tree_dump, self.recorder,
+            self._counted_before,
         )  # fmt: skip
 
     def _source(self) -> Source:

@@ -150,6 +150,7 @@ class SpreadRun(Run):
         """Show the banner, with a line about the cluster."""
         workers = "worker" if self._number_of_workers == 1 else "workers"
         self.notes = [*self.notes, f"exact mode: the model is spread over {self._number_of_workers} {workers}"]
+        self.notes += run_state.notes(self.config, self.progress.examples)
         super()._banner()
 
     # steps

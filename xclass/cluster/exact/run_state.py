@@ -121,6 +121,13 @@ def of_progress(progress: Progress) -> dict[str, Any]:
     return counts
 
 
+def notes(config: Config, examples: int) -> list[str]:
+    """Return a line for the banner if a run is continued; `examples` are those learned before."""
+    if not config.cluster.resume_run:
+        return []
+    return [f"continues from {path_of(config.run.final_regressor)}, after {examples} examples"]
+
+
 def restore_progress(progress: Progress, counts: Mapping[str, Any]) -> None:
     """Continue the counts of a run."""
     for name, value in counts.items():
