@@ -359,6 +359,9 @@ def test_every_option_that_differs_is_named(tmp_path):
 def test_another_reduction_is_named_and_no_more():
     with pytest.raises(ModelError, match=r"same:\n  model 1 is a model of --oaa, model 2 is one of --cpt\ntrain"):
         library.merge([new("oaa", 1), new("cpt", 1)])
+    named = r"model 1 is a model of --oaa, the base is one of --multiclass\n"
+    with pytest.raises(ModelError, match=named):
+        library.merge([new("oaa", 1)], base=new("multiclass", 1))
 
 
 def test_a_model_that_is_named_twice_is_refused():

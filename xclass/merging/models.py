@@ -104,7 +104,7 @@ def merged(
         raise UsageError("merge() takes a list of at least one model, such as ['a.bin', 'b.bin']")
     jit.activate(hide_scipy=False)
     every = [_read(model, f"model {number}") for number, model in enumerate(models, 1)]
-    start = None if base is None else _read(base, "the base")
+    start = None if base is None else _read(base, options.BASE)
     _check_different(every, start)
     chosen = options.merged_options(
         [model.contents.options for model in every],

@@ -11,6 +11,7 @@ from ..options.declare import Option, long_flag, options_of
 from ..options.resolve import as_typed
 from ..reductions import registry
 
+BASE = "the base"  # its name in messages, before that of its file if it has one
 NAMES = "named_labels"  # compared by `classes`
 GROWTH = "max_doublings"  # its default depends on the memory of the machine; the merged model has the largest
 SIZE = "bits"  # its default may depend on it, too
@@ -40,6 +41,7 @@ def merged_options(
     for options, path in zip(models[1:], paths[1:], strict=True):
         lines += _differences(models[0], paths[0], options, path, declared, strict=True)
     if base is not None:
+        base_path = base_path if base_path == BASE else f"{BASE} {base_path}"
         lines += _differences(models[0], paths[0], base, base_path, declared, strict=False)
     if lines:
         advice = "train them with the same options, or merge those that have the same"
@@ -75,7 +77,7 @@ def _differences(
 ) -> list[str]:
     """Return a line for each option that differs between two models; unless `strict`, adjustable options may."""
     lines = []
-    reductions = _reduction(first), _reduction(second)
+    reductions = _reduction(first, first_path), _reduction(second, second_path)
     if reductions[0] != reductions[1]:  # options of different reductions are not compared
         return [f"  {first_path} is a model of {reductions[0]}, {second_path} is one of {reductions[1]}"]
     for name in sorted({*first, *second} - {NAMES}):
@@ -90,10 +92,10 @@ def _differences(
     return lines
 
 
-def _reduction(options: Mapping[str, Any]) -> str:
-    """Return the option of the reduction of a model."""
-    chosen = [record.name for record in registry.REDUCTIONS if options.get(record.name) is not None]
-    return f"--{chosen[0]}" if chosen else "no reduction"
+def _reduction(options: Mapping[str, Any], path: str) -> str:
+    """Return the option by which a user chooses the reduction of a model."""
+    chosen = any(options.get(record.name) is not None for record in registry.REDUCTIONS)
+    return f"--{configuration.chosen_name(configuration.of_model(path, options))}" if chosen else "no reduction"
 
 
 def _given(name: str, value: Any) -> Any:
