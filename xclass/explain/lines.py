@@ -25,7 +25,7 @@ def as_text(explanation: Explanation, line: int, tag: str) -> Iterator[str]:
     if explanation.label is not None:
         head += f", label {_shown(explanation.label)}"
     compared = explanation.considered
-    unused = "" if explanation.uses_features else ", no feature adds to the scores"
+    unused = "" if explanation.uses_features else ", no feature adds to the scores (check names and namespaces)"
     yield f"{head}, {compared} {'class' if compared == 1 else 'classes'} compared{unused}"
     for explained in explanation.classes:
         yield from _of_class(explained)

@@ -76,7 +76,8 @@ class Ranking:
         factored = self.sharpness * self._scratch.score[: self.size]
         highest = factored.max()
         log_total = float(highest + math.log(np.exp(factored - highest).sum()))
-        return f"{sum(self.p):.9g} * exp({self.sharpness:.9g} * score - {log_total:.9g})"
+        sign = "-" if log_total >= 0 else "+"
+        return f"{sum(self.p):.9g} * exp({self.sharpness:.9g} * score {sign} {abs(log_total):.9g})"
 
     def features(self, label: int) -> Float64s:
         """Return the share of each feature in w . x of a candidate, float64[s]; see `reranking`."""
