@@ -33,7 +33,7 @@ def written(contents: Contents) -> bytes:
 
 def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
     """Return what the test data have shown."""
-    name, total = contents.name, errors.error * errors.weight
+    name, total = contents.name, sum(cause.errors for cause in errors.causes)
     advice = [remedy for remedy in contents.remedies if remedy.cause is not None]
     return {
         "examples": errors.examples,
