@@ -466,7 +466,7 @@ def test_columns_and_texts_are_refused():
     [
         ((), "no models to merge"),
         (("a",), "give -f FILE"),
-        (("a", "-f", "a"), "-f a would write over a model that is merged"),
+        (("a", "-f", "a"), "-f a would write over a, which is read"),
         (("a", "-f", "c", "--base", "nowhere"), "nowhere: "),
         (("a", "nowhere", "-f", "c"), "nowhere: "),
         (("a", "text", "-f", "c"), "text: not an xclass model"),

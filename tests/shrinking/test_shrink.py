@@ -178,7 +178,7 @@ def test_what_is_refused(place):
         ((), 2, "give one model to shrink, not 0"),
         (("m", "m", "-f", "s"), 2, "give one model to shrink, not 2"),
         (("m",), 2, "there is no file for the shrunk model; give -f FILE"),
-        (("m", "-f", "m"), 2, "-f m would write over the model that is shrunk"),
+        (("m", "-f", "m"), 2, "-f m would write over m, which is read"),
         (("m", "-f", "s", "--size", "much"), 2, "--size much: it is not a size"),
         (("m", "-f", "s", "--size", "1K"), 2, "the model does not fit into 1,000 bytes: it takes up to"),
         (("m", "-f", "s", "--size", "1K", "--keep", "0.5"), 2, "give a larger --size or a smaller --keep"),

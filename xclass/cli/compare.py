@@ -80,6 +80,7 @@ def run(words: Sequence[str]) -> int:
 
     confidence = 1 - options.alpha
     if options.json is not None:
+        output_file.check_not_read("--json", options.json, [*paths, *([options.data] if options.data else [])])
         output_file.check_writable(options.json, DESCRIPTION)
     if runs.check_same_kind(paths, options.data):
         compared = [runs.read_summary(path) for path in paths]

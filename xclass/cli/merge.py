@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
+from ..system import output_file
 from . import option_text
 
 USAGE = "xclass merge [--base FILE] -f FILE MODEL..."
@@ -73,7 +73,5 @@ def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
     path: str = given["final_regressor"]
     if not path:
         raise UsageError("-f: the name of the file is empty; give the file for the merged model")
-    for other in (*models, *([given["base"]] if "base" in given else ())):
-        if os.path.realpath(other) == os.path.realpath(path) and os.path.isfile(path):
-            raise UsageError(f"-f {path} would write over a model that is merged; give another file")
+    output_file.check_not_read("-f", path, [*models, *([given["base"]] if "base" in given else [])])
     return path

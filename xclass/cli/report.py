@@ -117,9 +117,7 @@ def run(words: Sequence[str]) -> int:
     )  # fmt: skip
     outputs = [(flag, file) for flag, file in (("-o", path), ("--json", options.json)) if file]
     for flag, file in outputs:
-        for other in contents.files(request):
-            if os.path.realpath(other) == os.path.realpath(file):
-                raise UsageError(f"{flag} {file} would write over {other}, which is read; give another file")
+        output_file.check_not_read(flag, file, contents.files(request))
         output_file.check_writable(file, "the report")
     if path and options.json and os.path.realpath(path) == os.path.realpath(options.json):
         raise UsageError(f"-o and --json would both write {path}; give two files")

@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
 from ..options.threads import threads_option
+from ..system import output_file
 from . import option_text
 
 USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
@@ -128,6 +129,5 @@ def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
     if not given.get("final_regressor"):
         raise UsageError(f"there is no file for the shrunk model; give -f FILE; usage: {USAGE}")
     path: str = given["final_regressor"]
-    if os.path.realpath(models[0]) == os.path.realpath(path) and os.path.isfile(path):
-        raise UsageError(f"-f {path} would write over the model that is shrunk; give another file")
+    output_file.check_not_read("-f", path, models)
     return path

@@ -111,7 +111,7 @@ def _log_loss_sentence(comparison: Comparison, first: Run) -> list[str]:
     if known is None or name not in first.figures or name not in comparison.run.figures:
         return []
     before, after = first.figures[name], comparison.run.figures[name]
-    if known.difference * (after - before) >= 0:
+    if not known.difference * (after - before) < 0:  # also if one is not a number
         return []
     return [
         f"{comparison.run.path}: the log loss moves the other way, from {before:.4f} to {after:.4f}: the probabilities "

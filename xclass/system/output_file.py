@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from ..errors import DataError
+from ..errors import DataError, UsageError
 from . import leftovers
 
 
@@ -50,6 +50,13 @@ def replace(path: str, description: str, pieces: Iterable[bytes]) -> None:
             unfinished.take_place()
     except OSError as error:
         raise DataError(f"{path}: {description} cannot be written there: {write_failure(path, error)}") from None
+
+
+def check_not_read(flag: str, path: str, read: Iterable[str]) -> None:
+    """Raise UsageError if the file that an option names for output is one of those that are read."""
+    for other in read:
+        if os.path.isfile(path) and os.path.realpath(other) == os.path.realpath(path):
+            raise UsageError(f"{flag} {path} would write over {other}, which is read; give another file")
 
 
 def check_writable(path: str, description: str) -> None:
