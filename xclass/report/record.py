@@ -34,7 +34,6 @@ def written(contents: Contents) -> bytes:
 def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
     """Return what the test data have shown."""
     name, total = contents.name, sum(cause.errors for cause in errors.causes)
-    advice = [remedy for remedy in contents.remedies if remedy.cause is not None]
     return {
         "examples": errors.examples,
         "weight": errors.weight,
@@ -48,7 +47,7 @@ def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
                 "cause": remedy.cause.name, "errors": remedy.cause.errors, "of": total, "text": remedy.cause.meaning,
                 "advice": remedy.text,
             }
-            for remedy in advice
+            for remedy in contents.remedies
             if remedy.cause is not None
         ],
         "advice": [remedy.text for remedy in contents.remedies if remedy.cause is None],
