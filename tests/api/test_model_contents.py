@@ -12,6 +12,7 @@ from command import learn, script, xclass
 from xclass.api import model_contents
 from xclass.api.learner import Learner, load
 from xclass.api.progress import VW_COUNTS, VW_SUMS
+from xclass.data.schema import Column, Schema
 from xclass.errors import ModelError
 from xclass.model import model_file
 
@@ -271,3 +272,33 @@ def test_resuming_with_and_without_regularisation(tmp_path, reduction):
         learn("-i", "shrunk", *words, "-p", "p", "-r", "r", stdin=first, cwd=tmp_path)
         outputs.append((tmp_path / "p").read_text() + (tmp_path / "r").read_text())
     assert outputs[0] == outputs[1] != ""
+
+
+# -- the schema of columns
+
+
+def test_a_model_keeps_the_schema_of_its_columns_and_checks_that_of_a_stranger(tmp_path, named):
+    with load(named) as model:
+        model.schema.adopt([Column("a", "number"), Column("b", "text")], "y", "the table")
+        model.save(str(tmp_path / "m"))
+        expected = model.schema.copy()
+    with load(str(tmp_path / "m")) as model:
+        assert model.schema == expected
+    assert xclass("shrink", "m", "-f", "s", cwd=tmp_path).status == 0
+    assert model_contents.load(str(tmp_path / "s")).schema == expected
+    for content in (np.zeros(3, np.int64), np.zeros((1, 2), np.uint8), np.zeros(0, np.uint8), np.zeros(5, np.uint8)):
+        with pytest.raises(ModelError, match="schema"):
+            load(edited(tmp_path / "evil", tmp_path / "m", arrays={"schema": content}))
+
+
+def test_models_of_other_columns_are_not_merged(tmp_path, named):
+    for name, kind in (("m1", "number"), ("m2", "number"), ("m3", "text")):
+        with load(named) as model:
+            model.schema.adopt([Column("a", kind)], "y", "the table")
+            model.learn_many(f"c1 | {name}")
+            model.save(str(tmp_path / name))
+    assert xclass("merge", "m1", "m2", "-f", "m", cwd=tmp_path).status == 0
+    assert model_contents.load(str(tmp_path / "m")).schema == Schema([Column("a", "number")], "y")
+    refused = xclass("merge", "m1", "m3", "-f", "m", cwd=tmp_path)
+    assert refused.status == 1
+    assert "'a' is a column of kind number in m1 and a column of kind text in m3" in refused.err

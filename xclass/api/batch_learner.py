@@ -103,7 +103,7 @@ class BatchLearner(LearnerCore):
     def _start(self, config: Config, use: LearnerUse, contents: Contents | None) -> None:
         """Initialise the learner with resolved options."""
         super().__init__(config, use, contents)
-        self._inputs = Inputs(config, self.names, self.label_range, self._identity)
+        self._inputs = Inputs(config, self.names, self.label_range, self.schema, self._identity)
         self._pending: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
         self._previewed = False  # whether `preview` was called
         self._wants_more = True  # whether the reduction wants to see more examples in `preview`

@@ -11,6 +11,7 @@ import numpy as np
 from ..data import dicts, feature_names, tables
 from ..data.batch import Batch
 from ..data.class_names import Names
+from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..system.printable import short_repr
@@ -52,6 +53,7 @@ class Inputs:
     config : options of the learner
     names : names of its classes, to which new names are added
     label_range : labels that the learner accepts
+    schema : columns of the tables that the learner has learned from, to which those of the first one are added
     identity : whether the number of a matrix's column is the index of the feature, instead of the name to hash
 
     Attributes
@@ -59,7 +61,10 @@ class Inputs:
     notes : messages about the text that are not yet shown to the user; the caller empties the list
     """
 
-    def __init__(self, config: Config, names: Names, label_range: LabelRange, identity: bool = False) -> None:
+    def __init__(
+        self, config: Config, names: Names, label_range: LabelRange, schema: Schema, identity: bool = False
+    ) -> None:
+        self._schema = schema
         self._config, self._names, self._label_range = config, names, label_range
         self._labels = LabelConverter(names, label_range)
         self._constant = not config.parser.noconstant

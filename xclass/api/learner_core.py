@@ -15,6 +15,7 @@ import numpy as np
 from ..binary import gd
 from ..data import class_names
 from ..data.batch import Batch
+from ..data.schema import Schema
 from ..errors import UsageError
 from ..reductions.core import base
 from ..reductions.core.base import PATH_GROUP, CrossesPath, LearnsAtEnd, Previews
@@ -42,6 +43,7 @@ class LearnerCore:
         protocols of `reductions.core.base`
     preparation : converts batches into tasks: n-grams, interactions, checks of values
     names : names of the classes
+    schema : columns of the tables learned from
     label_range : labels that the learner accepts
     examples : number of examples learned from, earlier runs included
     clock : sum of the weights of the labelled examples, earlier runs included
@@ -61,6 +63,7 @@ class LearnerCore:
         self._spec = spec = configuration.spec_of(config, use)
         self.label_range = configuration.label_range(config, spec)
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
+        self.schema = Schema()
         self.examples, self.clock = 0, 0.0
         self.progress = Progress(config.reduction.labels, None)
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
@@ -85,6 +88,7 @@ class LearnerCore:
         self.reduction.names = self.names.names
         try:
             if contents is not None:
+                self.schema.replace(contents.schema)
                 weights_only = self._spec.wanted.weights_only
                 arrays = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
                 self.reduction.restore(arrays, contents.learner)
@@ -184,6 +188,7 @@ class LearnerCore:
             clock=self.clock if resumable else 0.0,
             counters=self.progress.counters() if resumable else None,
             arrays=self.reduction.arrays(),
+            schema=self.schema.copy(),
         )
 
     def replace_contents(self, contents: Contents) -> None:

@@ -6,6 +6,7 @@ bytes of the file and knows nothing of their meaning.
 
 Names     The names of classes are stored as an array, because a million names do not fit into the header: uint8[...],
           see `class_names.joined`. Older models have them in the option `named_labels`.
+Schema    So is the schema of the columns of tables, see `schema.Schema`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data.schema import Schema
 from ..errors import ModelError, UsageError
 from ..model import compact_columns, model_file
 from ..model.stored_arrays import Stored
@@ -24,7 +26,7 @@ from ..system import leftovers
 from ..system.printable import short_repr
 from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
-CLASS_NAMES = "class_names"  # name of the array
+CLASS_NAMES, SCHEMA = "class_names", "schema"  # names of the arrays
 FACTS = ("learner", "examples", "clock", "counters")
 REMEDY = "train the model again, or take another copy of the file"
 LARGEST_COUNT = 2**62
@@ -43,6 +45,7 @@ class Contents(NamedTuple):
     clock: float  # sum of the weights of the labelled examples, in all runs
     counters: dict[str, Any] | None  # see `progress.Progress.counters`; None with --predict_only_model
     arrays: Mapping[str, Stored]  # arrays of the learner, which checks them
+    schema: Schema  # of the tables learned from; empty if there were none
 
 
 def save(
@@ -81,6 +84,8 @@ def _stored(model: Contents) -> tuple[dict[str, Any], dict[str, Any], dict[str, 
     names = model.options.get("named_labels")
     if names:
         arrays[CLASS_NAMES] = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
+    if model.schema:
+        arrays[SCHEMA] = np.frombuffer(model.schema.to_bytes(), np.uint8)
     facts = {
         "learner": model.learner,
         "examples": model.examples,
@@ -127,12 +132,14 @@ def _checked(path: str, model: model_file.Model) -> Contents:
         if options.get("named_labels") is not None:
             raise ModelError(f"{path}: it holds the names of its classes twice; {REMEDY}")
         options["named_labels"] = _names(path, arrays.pop(CLASS_NAMES))
+    with naming(path):
+        schema = Schema.from_bytes(_bytes_of(arrays.pop(SCHEMA), SCHEMA)) if SCHEMA in arrays else Schema()
     compact = compact_columns.is_compact(arrays)
     if compact and counters is not None:
         raise _damaged(path, "counters", counters, "null, because the weights are stored for predictions only")
     with naming(path):
         expanded = compact_columns.expanded(arrays) if compact else arrays
-    return Contents(options, facts["learner"], examples, clock, counters, expanded)
+    return Contents(options, facts["learner"], examples, clock, counters, expanded, schema)
 
 
 @contextlib.contextmanager
@@ -174,15 +181,21 @@ def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
 
 def _names(path: str, name_bytes: np.ndarray) -> str:
     """Check the array of class names, uint8[...], and return the names as text, separated by commas."""
-    if name_bytes.dtype != np.uint8 or name_bytes.ndim != 1 or not len(name_bytes):
-        shape = f"{name_bytes.dtype}{list(name_bytes.shape)}"
-        raise ModelError(f"{path}: the array {CLASS_NAMES!r} is {shape}, and has to be uint8[any]; {REMEDY}")
+    with naming(path):
+        text = _bytes_of(name_bytes, CLASS_NAMES)
     control = name_bytes < 32
     if name_bytes[-1] == NEWLINE:  # see `class_names.joined`
         control &= name_bytes != NEWLINE
     if control.any():
         raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {REMEDY}")
-    return name_bytes.tobytes().decode("utf-8", "surrogateescape")
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _bytes_of(array: Stored, name: str) -> bytes:
+    """Return the bytes of the array `name`, uint8[...]; raise ModelError if it is another array."""
+    if array.dtype != np.uint8 or len(array.shape) != 1 or not array.shape[0]:
+        raise ModelError(f"the array {name!r} is {array.dtype}{list(array.shape)}, and has to be uint8[any]; {REMEDY}")
+    return np.asarray(array).tobytes()
 
 
 def _counters(path: str, counters: object) -> dict[str, Any]:

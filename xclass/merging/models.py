@@ -115,6 +115,7 @@ def merged(
     models_and_base = [*every, *([start] if start is not None else [])]
     _check_complete(models_and_base)
     _check_names(models_and_base)
+    _check_schemas(models_and_base)
     if start is not None:
         _check_continued(every, start)
     return _merged(_changed(every, start), start, chosen, _is_identity(models if base is None else [*models, base]))
@@ -234,6 +235,16 @@ def _check_names(models: Sequence[_Model]) -> None:
         )
 
 
+def _check_schemas(models: Sequence[_Model]) -> None:
+    """Raise ModelError if models have learned from tables with different columns."""
+    with_tables = [model for model in models if model.contents.schema]
+    for model in with_tables[1:]:
+        difference = with_tables[0].contents.schema.difference(model.contents.schema)
+        if difference:
+            paths = with_tables[0].path, model.path
+            raise ModelError(f"{difference.format(*paths)}; train both from the same columns")
+
+
 def _check_continued(models: Sequence[_Model], base: _Model) -> None:
     """Raise ModelError if a model has learned less than the base, from which it has to have continued."""
     for model in models:
@@ -294,6 +305,8 @@ def _merged(
             assert isinstance(target.reduction, Mergeable)  # as the others are
             notes = target.reduction.merge(sources)
             _merge_totals(target, models, base)
+            known = [model.contents.schema for model in (*models, *([base] if base is not None else []))]
+            target.schema.replace(next(filter(None, known), target.schema))
         except BaseException:
             target.close()
             raise

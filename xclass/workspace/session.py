@@ -57,7 +57,7 @@ class Session(Run):
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
             self._closing = closing.pop_all()
         self.prediction_type = self._prediction_type()
-        self._inputs = Inputs(config, self.model.names, self.model.label_range)
+        self._inputs = Inputs(config, self.model.names, self.model.label_range, self.model.schema)
         rule = feature_names.new_hashing(config.parser.hash_seed, config.parser.hash == "all", feature_bits(config))
         self.hasher = feature_names.NameHasher(rule)
         if config.reader.data:

@@ -234,7 +234,8 @@ def test_features_are_found_by_the_words_of_the_root(arity):
     model = xclass.Learner("cpt", 6, bits=16, cpt_arity=arity, max_doublings=0)
     model.learn_many([f"{1 + i % 6} | w{i} u{i % 40}" for i in range(400)])
     names = np.array([f"w{i}" for i in range(400)] + [f"u{i}" for i in range(40)])
-    (batch,) = Inputs(model.config, model.names, model.label_range).batches("| " + " ".join(names), learn=False)
+    inputs = Inputs(model.config, model.names, model.label_range, model.schema)
+    (batch,) = inputs.batches("| " + " ".join(names), learn=False)
     words = model.reduction.members[0].weights.words
     found = moved_words.features_of(words, moved_words.root_of(arity), 16, CONSTANT)
     expected = {int(i) for i in batch.index}

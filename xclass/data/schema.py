@@ -1,0 +1,188 @@
+"""Keep what the columns of a learner's tables mean: their names, their kinds, and the name of the label's column.
+
+A table is a CSV file, a file of JSON lines whose keys are columns, or a DataFrame. The first table that a learner
+learns from decides; later tables are read by the same schema, so that a column means the same whatever its type is
+there.
+
+    number      a feature of the default namespace, named as the column
+    text        a namespace, named as the column, whose features are the words
+    category    a namespace, named as the column; the whole cell is one feature, with `_` in place of white space
+
+A model file contains the schema as JSON, in an array of bytes, because the names of many columns do not fit into the
+header. It may come from a stranger, so `from_bytes` limits its size and checks each entry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import DataError, ModelError
+from ..system.printable import short_repr
+
+NUMBER, TEXT, CATEGORY = KINDS = ("number", "text", "category")
+LARGEST = 1 << 24  # bytes of a schema in a model file
+MOST_SHOWN = 8  # columns that a message names
+# texts that stand for a missing number, as in pandas
+MISSING_WORDS = frozenset(
+    [b"#N/A", b"#N/A N/A", b"#NA", b"-1.#IND", b"-1.#QNAN", b"-NaN", b"-nan", b"1.#IND", b"1.#QNAN", b"<NA>", b"N/A",
+     b"NA", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null"]
+)  # fmt: skip
+LARGEST_WHOLE = 2.0**53
+WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
+
+
+class Column(NamedTuple):
+    """Describe a column whose cells are features."""
+
+    name: str
+    kind: str  # NUMBER, TEXT or CATEGORY
+
+
+class Schema:
+    """Hold the columns of the tables from which a learner has learned.
+
+    Attributes
+    ----------
+    columns : name -> kind, in the order of the first table; empty until the learner has learned from a table
+    label : name of the column of the label; None if labels were given beside the table
+    """
+
+    def __init__(self, columns: Iterable[tuple[str, str]] = (), label: str | None = None) -> None:
+        self.columns: dict[str, str] = dict(columns)
+        self.label = label
+
+    def __bool__(self) -> bool:
+        """Return whether the learner has learned from a table."""
+        return bool(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]  # a schema changes
+
+    def copy(self) -> Schema:
+        """Return a copy, which does not change when the learner goes on."""
+        return Schema(self.columns.items(), self.label)
+
+    def replace(self, other: Schema) -> None:
+        """Take over the columns of another schema."""
+        self.columns, self.label = dict(other.columns), other.label
+
+    def adopt(self, columns: Iterable[tuple[str, str]], label: str | None, place: str) -> None:
+        """Take the columns of the first table; `place` names it in messages.
+
+        Raises
+        ------
+        DataError
+            if a model file cannot contain the names of so many columns.
+        """
+        new = Schema(columns, label)
+        size = len(new.to_bytes())
+        if size > LARGEST:
+            raise DataError(
+                f"{place}: the names of its {len(new.columns)} columns take {size:,} bytes in a model; at most "
+                f"{LARGEST:,} are allowed: shorten the names, or leave out columns"
+            )
+        self.replace(new)
+
+    def positions(self, names: Sequence[str], place: str) -> list[int]:
+        """Return the position of each column among the names of another table's columns.
+
+        Raises
+        ------
+        DataError
+            if a column is missing; `place` names the table.
+        """
+        position = {name: i for i, name in enumerate(names)}
+        missing = [name for name in self.columns if name not in position]
+        if missing:
+            raise DataError(
+                f"{place} has no column {listed(missing)}, from which the model has learned; its columns are "
+                f"{listed(names)}: give all columns of the model, by their names and in any order"
+            )
+        return [position[name] for name in self.columns]
+
+    def additional(self, names: Iterable[str]) -> list[str]:
+        """Return those of the names that are neither columns of the schema nor that of the label."""
+        return [name for name in names if name not in self.columns and name != self.label]
+
+    def difference(self, other: Schema) -> str:
+        """Return how another schema differs, as `the column 'store' is text in {0} and number in {1}`, or nothing."""
+        for name in (*self.columns, *(name for name in other.columns if name not in self.columns)):
+            kinds = self.columns.get(name), other.columns.get(name)
+            if kinds[0] != kinds[1]:
+                first, second = (f"a column of kind {kind}" if kind else "missing" for kind in kinds)
+                return f"{short_repr(name)} is {first} in {{0}} and {second} in {{1}}"
+        return ""
+
+    def to_bytes(self) -> bytes:
+        """Return the schema as JSON, for a model file or a cache."""
+        return json.dumps({"columns": self.columns, "label": self.label}, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Schema:
+        """Return a schema from untrusted bytes; raise ModelError if they are none."""
+        if len(data) > LARGEST:
+            raise ModelError(f"the schema of its columns takes {len(data)} bytes; at most {LARGEST} are allowed")
+        try:
+            record = json.loads(data, object_pairs_hook=_record)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"the schema of its columns is not well-formed JSON ({error})") from None
+        if not isinstance(record, dict) or set(record) != {"columns", "label"}:
+            raise ModelError("the schema of its columns is not an object of 'columns' and 'label'")
+        columns, label = record["columns"], record["label"]
+        if not isinstance(columns, dict) or not columns:
+            raise ModelError(f"the columns of its schema are {short_repr(columns)}, and have to be an object of kinds")
+        for name, kind in columns.items():
+            if not _is_name(name) or kind not in KINDS:
+                raise ModelError(
+                    f"the column {short_repr(name)} of its schema is {short_repr(kind)}, and has to be one of "
+                    f"{', '.join(KINDS)}"
+                )
+        if label is not None and (not _is_name(label) or label in columns):
+            raise ModelError(f"the label of its schema is {short_repr(label)}, and has to be another name, or null")
+        return cls(columns.items(), label)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of some names as a list."""
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return (", ".join(map(short_repr, names[:MOST_SHOWN])) or "none") + more
+
+
+def written(value: Any) -> str:
+    """Return a value as it is written in a column of text or of categories: 3 and 3.0 are `3`, True is `True`."""
+    if hasattr(value, "item"):
+        value = value.item()  # of NumPy
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
+        value = int(value)
+    return str(value)
+
+
+def category(cell: str) -> str:
+    """Return the name of the feature of a cell of categories; `3.0` is `3`, as a column with missing numbers has it."""
+    name = "_".join(cell.split())
+    whole = WHOLE.fullmatch(name)
+    return whole[1] if whole else name
+
+
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; raise ValueError if a name occurs twice."""
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return record
+
+
+def _is_name(name: object) -> bool:
+    """Return whether a value can be the name of a column."""
+    if not isinstance(name, str) or not name:
+        return False
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
