@@ -52,7 +52,7 @@ def test_what_is_made_does_not_depend_on_the_limit(place, monkeypatch, words, ma
     ("words", "message"),
     [
         (("compare", "a.json", "b.json"), "--threads has no effect: no data are read"),
-        (("shrink", "m", "-f", "s"), "--threads has no effect: there are no data"),
+        (("shrink", "m", "-f", "s"), "--threads has no effect: no data are read"),
         (("report", "-i", "m", "-o", "r.html"), "--threads has no effect: no data are read"),
         (("merge", "m", "n", "-f", "o"), "there is no option --threads"),
     ],

@@ -17,11 +17,13 @@ import pytest
 from command import learn, xclass
 
 import xclass as library
+from xclass.api import files as api_files
 from xclass.cli import command, report
 from xclass.data import class_names
 from xclass.options.declare import options_of
 from xclass.report import contents, failing, frequencies, occupancy, outcomes, tree
 from xclass.report.html import legend
+from xclass.text import reader
 
 pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed: nothing is drawn")
 
@@ -40,7 +42,7 @@ def files(tmp_path_factory):
 
 def request(files, **more):
     """A request for a report on the test data."""
-    asked = contents.Request(str(files.model), (str(files.test),), (), None, "auto", None, 10, 5, 5)
+    asked = contents.Request(str(files.model), reader.Options((str(files.test),)), (), None, 10, 5, 5)
     return asked._replace(**more)
 
 
@@ -57,7 +59,7 @@ def collected(files, learner):
 
 @pytest.fixture(scope="module")
 def tested(files, learner):
-    return outcomes.measure(learner, [str(files.test)], "auto", None)
+    return outcomes.measure(learner, reader.Options((str(files.test),)))
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +101,8 @@ def test_the_errors_are_those_of_the_run(files, collected, tmp_path):
 
 def test_the_counts_in_the_model_are_those_of_the_training_data(files, learner, tested):
     counted = Counter(line.split()[0] for line in files.train.read_text(encoding="utf-8").splitlines())
-    by_model = frequencies.of_training(learner, [], "auto", None).classes
-    by_data = frequencies.of_training(learner, [str(files.train)], "auto", None).classes
+    by_model = frequencies.of_training(learner, reader.Options()).classes
+    by_data = frequencies.of_training(learner, reader.Options((str(files.train),))).classes
     assert (by_model.source, by_data.source) == ("model", "training data")
     assert frequencies.of_test(tested).examples.sum() == tested.weight.sum()
     for known in (by_model, by_data):
@@ -148,10 +150,10 @@ def test_features_that_did_not_occur_in_training_are_counted(files, learner, tmp
     path = tmp_path / "new.vw"
     path.write_text("class3 | w3_1 never\nclass4 | never ever\nclass5 |\n", encoding="utf-8")
     for training in ([], [str(files.train)]):
-        is_seen = frequencies.of_training(learner, training, "auto", None).is_seen
-        seen = outcomes.measure(learner, [str(path)], "auto", None, None, is_seen).seen
+        is_seen = frequencies.of_training(learner, reader.Options(tuple(training))).is_seen
+        seen = outcomes.measure(learner, reader.Options((str(path),)), None, is_seen).seen
         assert seen.tolist() == [1, 0, 0]
-    found = contents.collect(learner, request(files, data=(str(path),), least=1)).errors
+    found = contents.collect(learner, request(files, source=reader.Options((str(path),)), least=1)).errors
     wrong = {collected.facts.label: collected.facts for collected in found.by_errors}
     assert sum(facts.nothing_seen for facts in wrong.values()) == next(
         cause.errors for cause in found.causes if cause.name == "nothing known"
@@ -225,7 +227,7 @@ def test_the_tree_has_every_class_once_and_its_errors(collected, learner, tested
 def test_the_curve_of_the_test_data_ends_at_the_test_error(collected, files, learner):
     along = collected.curve
     assert not along.is_training and along.average[-1] == pytest.approx(collected.errors.error)
-    read = contents.collect(learner, request(files, data=(), curve=str(files.curve))).curve
+    read = contents.collect(learner, request(files, source=reader.Options(), curve=str(files.curve))).curve
     with open(files.curve, encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert read.is_training
@@ -480,8 +482,8 @@ def test_unknown_names_do_not_become_classes(files, learner, tested):
 def test_steps_are_nodes_opened_and_classes_compared(files, learner):
     learner.reduction.want(outcomes.wanted(learner))
     opened = 0
-    for _, batch in outcomes.batches(learner, [str(files.test)], "auto", None):
-        for task in outcomes.predicted(learner, batch):
+    for _, batch in api_files.batches(learner, reader.Options((str(files.test),))):
+        for task in api_files.predicted(learner, batch):
             opened += int(task.opened.sum())
     counts = learner.reduction.report.opened_counts
     assert opened == int(counts @ np.arange(len(counts))) > 0

@@ -1,7 +1,8 @@
-"""Read files of examples batch by batch, write matrices as VW text, and look at the labels of files."""
+"""Read and predict files of examples batch by batch, write matrices as VW text, and look at the labels of files."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -11,12 +12,15 @@ from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..kernels import jit
+from ..reductions.core.contract import BatchTask
+from ..system import thread_limit
 from ..system.printable import short_repr
 from ..text import parser, reader, vw_writer
 from ..text.label_detection import LabelDetector
 from ..text.text_format import FORMATS
 from . import configuration
 from .labels import weights_of
+from .learner_core import LearnerCore
 
 HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
@@ -130,6 +134,50 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
         raise DataError(f"y has {len(labels)} labels for {n} rows; give one for each row")
     with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         file.writelines(vw_writer.lines(start, column, value, labels, weights))
+
+
+def batches(
+    learner: LearnerCore, source: reader.Options, notes: list[str] | None = None
+) -> Iterator[tuple[str, Batch]]:
+    """Yield the batches of files, each with the path of its file.
+
+    Parameters
+    ----------
+    learner : the model, whose options say how features are hashed
+    source : the files, and how they are read
+    notes : messages about the text are added to this list, if there is one
+
+    Raises
+    ------
+    DataError
+        if a file cannot be read or a line is malformed.
+    """
+    config, names = learner.config, learner.names
+    growing, names.growing = names.growing, False  # unknown names do not become classes
+    try:
+        for path in source.data:
+            options = dataclasses.replace(source, data=(path,))
+            of_file = reader.Reader(
+                options, config.parser, configuration.feature_bits(config), config.reduction.labels == "multiclass",
+                *learner.label_range, names=names, choose=detect.chooser(options),
+            )  # fmt: skip
+            found: list[str] = []
+            of_file.parser.notes = found
+            for batch in of_file:
+                yield path, batch
+            if notes is not None:
+                notes += [*found, *of_file.report()]
+    finally:
+        names.growing = growing
+
+
+def predicted(learner: LearnerCore, batch: Batch) -> Iterator[BatchTask]:
+    """Yield the tasks of a batch after predicting them; `learner.reduction.want` says what they hold."""
+    for task in learner.tasks(batch, False, learner.clock):
+        with thread_limit.working():
+            for stage in learner.stages:
+                stage(task)
+        yield task
 
 
 def options_of(

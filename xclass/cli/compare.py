@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
 from ..options.threads import threads_option
-from . import option_text
+from . import data_options, option_text
 
 USAGE = "xclass compare [OPTIONS] FIRST OTHER..."
 INTRO = (
@@ -27,10 +27,6 @@ WORSE = 3  # exit status if a run is worse than the first
 class Options:
     """Declare the options of the subcommand."""
 
-    data: str | None = option(
-        "the data that the predictions are about, with labels", flags=("-d", "--data"), metavar="FILE", read=True
-    )
-    format: str = option("format of the data", default="auto", metavar="FORMAT")
     json: str | None = option("write the comparison to this file, as JSON", metavar="FILE")
     threads: int | None = threads_option()
     alpha: float = option(
@@ -61,17 +57,16 @@ def run(words: Sequence[str]) -> int:
     DataError
         if a file cannot be read.
     """
-    declared = options_of(Options)
+    data = data_options.declared("the data that the predictions are about, with labels")
+    declared = {**options_of(Options), **data}
     if {"-h", "--help"} & set(words):
         print(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
     given, paths = option_words.read(declared, words)
+    source = data_options.taken(given)
     options = Options(**given)
     if len(paths) < 2:
         raise UsageError(f"give two files or more to compare; usage: {USAGE}")
-
-    if options.threads is not None and options.data is None:
-        raise UsageError("--threads has no effect: no data are read; leave it out, or compare predictions with -d FILE")
 
     from ..comparison import report, runs
     from ..kernels import jit
@@ -80,16 +75,15 @@ def run(words: Sequence[str]) -> int:
 
     confidence = 1 - options.alpha
     if options.json is not None:
-        output_file.check_not_read("--json", options.json, [*paths, *([options.data] if options.data else [])])
+        output_file.check_not_read("--json", options.json, [*paths, *source.data])
         output_file.check_writable(options.json, DESCRIPTION)
-    if runs.check_same_kind(paths, options.data):
+    if runs.check_same_kind(paths, source.data):
         compared = [runs.read_summary(path) for path in paths]
         by_class = []
     else:
         jit.activate()
-        assert options.data is not None  # checked above
         with thread_limit.limited(options.threads):
-            labels = runs.read_labels(options.data, options.format)
+            labels = runs.read_labels(source)
         compared = [runs.read_predictions(path, labels) for path in paths]
         by_class = report.class_lines(compared, labels)
     comparisons = report.compare(compared, confidence)

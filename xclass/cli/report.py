@@ -10,8 +10,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
 from ..options.threads import threads_option
-from ..text.text_format import FORMATS
-from . import option_text
+from . import data_options, option_text
 
 USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
 INTRO = (
@@ -28,10 +27,6 @@ class Options:
 
     initial_regressor: str | None = option(
         "the model", flags=("-i", "--initial_regressor"), metavar="FILE", read=True
-    )  # fmt: skip
-    data: tuple[str, ...] = option(
-        "labelled data that the model has not learned from", flags=("-d", "--data"), metavar="FILE", repeated=True,
-        read=True,
     )  # fmt: skip
     output: str | None = option(
         "write the page to this file, whose name ends in .html or .htm", flags=("-o", "--output"), metavar="FILE"
@@ -53,8 +48,6 @@ class Options:
         "texts to show for classes whose labels are numbers, in lines of a label, a tab and a text", metavar="FILE",
         read=True,
     )  # fmt: skip
-    format: str = option("format of the data", default="auto", choices=FORMATS)
-    label_column: str | None = option("column of the label in a CSV file", metavar="NAME")
     top: int = option(
         "number of classes with the most errors, of those with the highest error, and of examples of each kind",
         kind=int, default=10, minimum=1, maximum=1000, metavar="N",
@@ -83,13 +76,15 @@ def run(words: Sequence[str]) -> int:
     DataError
         if a file cannot be read or written.
     """
-    declared = options_of(Options)
+    data = data_options.declared("labelled data that the model has not learned from")
+    declared = {**options_of(Options), **data}
     if {"-h", "--help"} & set(words):
         print(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
     given, others = option_words.read(declared, words)
     if others:
         raise UsageError(f"{others[0]!r} belongs to no option; give data as -d {others[0]}; usage: {USAGE}")
+    source = data_options.taken(given, "train")
     options = Options(**given)
     model, path = options.initial_regressor, options.output
     if not model:
@@ -103,21 +98,20 @@ def run(words: Sequence[str]) -> int:
             f"-o {path}: the report is an HTML page; give a name that ends in .html or .htm, or --json {path} for JSON"
         )
 
-    if options.threads is not None and not options.data and not options.train:
-        raise UsageError("--threads has no effect: no data are read; give -d FILE")
-
     from ..report import contents, record
     from ..report.html import figures, page
     from ..run.report.console import Console
     from ..system import output_file, thread_limit
 
     request = contents.Request(
-        model, options.data, options.train, options.curve, options.format, options.label_column, options.top,
-        options.min_examples, options.tree_levels, options.class_names,
+        model, source, options.train, options.curve, options.top, options.min_examples, options.tree_levels,
+        options.class_names,
     )  # fmt: skip
     outputs = [(flag, file) for flag, file in (("-o", path), ("--json", options.json)) if file]
     for flag, file in outputs:
-        output_file.check_not_read(flag, file, contents.files(request))
+        output_file.check_not_read(
+            flag, file, [model, *source.data, *options.train, *filter(None, (options.curve, options.class_names))]
+        )
         output_file.check_writable(file, "the report")
     if path and options.json and os.path.realpath(path) == os.path.realpath(options.json):
         raise UsageError(f"-o and --json would both write {path}; give two files")

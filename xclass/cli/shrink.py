@@ -13,7 +13,7 @@ from ..options import words as option_words
 from ..options.declare import option, options_of
 from ..options.threads import threads_option
 from ..system import output_file
-from . import option_text
+from . import data_options, option_text
 
 USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
 INTRO = (
@@ -46,13 +46,6 @@ class Options:
         metavar="X",
         default_text="as many as fit into --size",
     )
-    data: str = option(
-        "data with labels, on which the error is measured before and after",
-        flags=("-d", "--data"),
-        metavar="FILE",
-        read=True,
-    )
-    format: str = option("format of the data", default="auto", metavar="FORMAT")
     threads: int | None = threads_option("the new model and the errors do not depend on N")
     quiet: bool = option("print nothing unless there is an error", kind=bool)
 
@@ -69,7 +62,8 @@ def run(words: Sequence[str]) -> int:
     DataError
         if the data cannot be read.
     """
-    declared = options_of(Options)
+    data = data_options.declared("data with labels, on which the error is measured before and after")
+    declared = {**options_of(Options), **data}
     if {"-h", "--help"} & set(words):
         print(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
@@ -78,9 +72,7 @@ def run(words: Sequence[str]) -> int:
     size = None if given.get("size") is None else read_size(given["size"])
     if given.get("keep") == 0:
         raise UsageError("--keep 0 leaves no weights; give a number above 0 and at most 1, such as 0.5")
-    for name in ("format", "threads"):
-        if name in given and "data" not in given:
-            raise UsageError(f"--{name} has no effect: there are no data; give -d FILE")
+    source = data_options.taken(given)
 
     from ..api import model_contents
     from ..comparison import significance
@@ -92,9 +84,8 @@ def run(words: Sequence[str]) -> int:
     (path,) = models
     output = Console(bool(given.get("quiet")))
     model_file.check_writable(target)
-    data, data_format = given.get("data"), given.get("format", "auto")
     with thread_limit.limited(given.get("threads")):
-        before = None if data is None else shrinking.loss(path, data, data_format)
+        before = shrinking.loss(path, source) if source.data else None
     small = shrinking.shrunk(path, size, int(given["bits"]) if "bits" in given else None, given.get("keep"))
     model_contents.save(target, lambda: small.contents)
     sizes = os.path.getsize(path), os.path.getsize(target) if os.path.isfile(target) else 0
@@ -102,15 +93,16 @@ def run(words: Sequence[str]) -> int:
         f"{target}: {sizes[1] / 1e6:,.2f} MB instead of {sizes[0] / 1e6:,.2f} MB; {small.kept:,} of {small.weights:,} "
         f"weights, in {small.setting.bits} bits"
     )
-    if data is not None and before is not None:
+    if before is not None:
         with thread_limit.limited(given.get("threads")):
-            after = shrinking.loss(target, data, data_format)
-        output.info(f"{before.name} on {data}: {before.value:.6f} before, {after.value:.6f} after")
+            after = shrinking.loss(target, source)
+        name = " ".join(source.data)
+        output.info(f"{before.name} on {name}: {before.value:.6f} before, {after.value:.6f} after")
         if before.wrong is not None and after.wrong is not None:
             p = significance.paired(before.wrong, after.wrong, 0.95).p
             output.info(f"p = {p:.2g} by McNemar's test: the probability of such a difference by chance")
         if before.log_loss is not None and after.log_loss is not None:
-            output.info(f"log loss on {data}: {before.log_loss:.6f} before, {after.log_loss:.6f} after")
+            output.info(f"log loss on {name}: {before.log_loss:.6f} before, {after.log_loss:.6f} after")
     return 0
 
 

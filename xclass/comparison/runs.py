@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,7 @@ from ..formats import detect
 from ..run.results import outcomes
 from ..run.results.summary import SCHEMA
 from ..system.printable import short_repr
-from ..text import parser
-from ..text.reader import Reader
+from ..text import parser, reader
 
 MOST_BYTES = 1 << 30  # of a summary
 BEGINNING = b"{"  # of a summary; a class could begin with it, but then the file is no JSON
@@ -84,21 +84,21 @@ def read_summary(path: str) -> Run:
         raise DataError(f"{path}: the summary is damaged ({short_repr(str(problem))}); write it again") from None
 
 
-def read_labels(path: str, format: str) -> Labels:
-    """Return the labels of a data file.
+def read_labels(source: reader.Options) -> Labels:
+    """Return the labels of data files.
 
     Raises
     ------
     DataError
         if it cannot be read, or has no examples with labels.
     """
-    options = files.options_of([path], format)
+    path = " ".join(source.data)
     names = Names((), growing=True)
-    reader = Reader(
-        options, parser.Options(learn_names=True), files.HASH_BITS, True, names=names, choose=detect.chooser(options)
+    batches = reader.Reader(
+        source, parser.Options(learn_names=True), files.HASH_BITS, True, names=names, choose=detect.chooser(source)
     )
-    batches = [batch.label.copy() for batch in reader]
-    label = np.concatenate([np.empty(0), *batches])
+    labels = [batch.label.copy() for batch in batches]
+    label = np.concatenate([np.empty(0), *labels])
     if np.isnan(label).all():
         raise DataError(f"{path}: there are no labels to compare predictions with")
     return Labels(path, np.where(np.isnan(label), 0, label).astype(np.int64) - 1, names.names)
@@ -157,7 +157,7 @@ def _read(path: str, size: int | None) -> bytes:
         raise DataError(f"{path}: the file cannot be read: {error.strerror}") from None
 
 
-def check_same_kind(paths: list[str], data: str | None) -> bool:
+def check_same_kind(paths: list[str], data: Sequence[str]) -> bool:
     """Return whether the files are summaries; they are predictions otherwise.
 
     Raises
@@ -167,7 +167,7 @@ def check_same_kind(paths: list[str], data: str | None) -> bool:
     """
     kinds = [is_summary(path) for path in paths]
     if all(kinds):
-        if data is not None:
+        if data:
             raise UsageError(
                 "-d gives the labels for files of predictions, but these files are summaries; leave it out"
             )
@@ -175,7 +175,7 @@ def check_same_kind(paths: list[str], data: str | None) -> bool:
     if any(kinds):
         one, other = paths[kinds.index(True)], paths[kinds.index(False)]
         raise UsageError(f"{one} is a summary, but {other} is not; compare files of one kind")
-    if data is None:
+    if not data:
         raise UsageError(
             f"{paths[0]} is not a summary; to compare predictions, give the data that were predicted with -d"
         )

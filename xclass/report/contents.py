@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..api import configuration
 from ..api.learner import Learner
 from ..errors import ModelError, UsageError
 from ..system import processors
+from ..text import reader
 from . import (
     advice,
     calibration,
@@ -46,15 +48,18 @@ class Request(NamedTuple):
     """Hold what the user has asked for."""
 
     model: str  # path of the model file
-    data: tuple[str, ...]  # test data
-    training: tuple[str, ...]  # training data
+    source: reader.Options  # test data, and how they are read
+    training: tuple[str, ...]  # training data, which are read in the same way
     curve: str | None  # learning curve of the training run
-    format: str
-    label_column: str | None
     top: int  # number of classes in each list, and of examples of each kind
     least: int  # test examples of a class in the list of the highest errors
     levels: int  # of the tree
     texts: str | None = None  # file with the texts of classes
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """Return the files of test data."""
+        return self.source.data
 
 
 class FailingClass(NamedTuple):
@@ -136,12 +141,10 @@ def collect(learner: Learner, request: Request) -> Contents:
         raise UsageError("--class_names has no effect: the classes of the model have names; leave it out")
     read_curve = None if request.curve is None else curve.read(request.curve)
     tested, notes = None, list[str]()
-    training = frequencies.of_training(learner, request.training, request.format, request.label_column)
+    training = frequencies.of_training(learner, replace(request.source, data=request.training))
     known = training.classes
     if request.data:
-        tested = outcomes.measure(
-            learner, request.data, request.format, request.label_column, notes, training.is_seen
-        )  # fmt: skip
+        tested = outcomes.measure(learner, request.source, notes, training.is_seen)
         if known is None:
             known = frequencies.of_test(tested)
 
@@ -193,9 +196,7 @@ def _errors(
     of_class = {facts.label: facts.sample[:LINES_OF_CLASS].tolist() for facts in worst.facts.values()}
     explained = {numbers[0] for numbers in of_class.values() if numbers}
     chosen = {*slow, *uncertain, *(number for numbers in of_class.values() for number in numbers)}
-    shown = examples.read(
-        learner, request.data, request.format, request.label_column, tested, chosen, set(slow), explained
-    )
+    shown = examples.read(learner, request.source, tested, chosen, set(slow), explained)
     weight = tested.weight
     p = tested.label_probability.astype(np.float64)
     has_p = ~np.isnan(p) & (weight > 0)
@@ -241,9 +242,3 @@ def versions() -> dict[str, str]:
         "numba": numba.__version__,
         "machine": f"{system.sysname} {system.release} {system.machine}, {processors.count()} processors",
     }
-
-
-def files(request: Request) -> Sequence[str]:
-    """Return all files that are read."""
-    others = [path for path in (request.curve, request.texts) if path]
-    return [request.model, *request.data, *request.training, *others]

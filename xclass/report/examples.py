@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..api import files
 from ..api.learner import Learner
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..errors import DataError, XclassWarning
 from ..reductions.core.base import Explains
+from ..text import reader
 from . import outcomes
 from .outcomes import Outcomes
 
@@ -71,9 +73,7 @@ def most_uncertain(tested: Outcomes, most: int) -> list[int]:
 
 def read(
     learner: Learner,
-    paths: Sequence[str],
-    format: str,
-    column: str | None,
+    source: reader.Options,
     tested: Outcomes,
     chosen: Collection[int],
     timed: Collection[int],
@@ -84,7 +84,7 @@ def read(
     Parameters
     ----------
     learner : the model; it does not change
-    paths, format, column : the data, see `outcomes.batches`
+    source : the data, see `files.batches`
     tested : their outcomes
     chosen : numbers of the examples to return
     timed, explained : those among them whose prediction is timed, or explained
@@ -98,18 +98,18 @@ def read(
     numbers = np.array(sorted(chosen), np.int64)
     shown: dict[int, Shown] = {}
     seen = 0
-    for path, batch in outcomes.batches(learner, paths, format, column):
+    for path, batch in files.batches(learner, source):
         here = numbers[(numbers >= seen) & (numbers < seen + batch.n)]
         for number in here.tolist():
             row = np.array([number - seen])
-            line = f"{path if len(paths) > 1 else os.path.basename(path)}:{int(batch.line[row[0]])}"
+            line = f"{path if len(source.data) > 1 else os.path.basename(path)}:{int(batch.line[row[0]])}"
             own = batch_ops.pick([(batch, row)], lines=True)
             shown[number] = _shown(learner, own, line, tested, number, number in timed, number in explained)
         seen += batch.n
         if len(shown) == len(numbers):
             break
     if len(shown) < len(numbers):
-        raise DataError(f"{' '.join(paths)}: the data have changed while the report was made; make it again")
+        raise DataError(f"{' '.join(source.data)}: the data have changed while the report was made; make it again")
     return shown
 
 
@@ -121,7 +121,7 @@ def _shown(
     times = []
     for _ in range(REPEATS if is_timed else 1):
         begin = time.perf_counter()
-        (task,) = outcomes.predicted(learner, batch)
+        (task,) = files.predicted(learner, batch)
         times.append(time.perf_counter() - begin)
     lists = task.class_lists
     listed = []

@@ -6,15 +6,16 @@ Without either, classes are counted in the test data.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ..api import files
 from ..api.learner import Learner
 from ..array_types import Float64s, Int64s, UInt32s
 from ..data import class_names
 from ..reductions.core.training_counts import CountsTraining
+from ..text import reader
 from . import outcomes
 from .outcomes import Outcomes, Seen
 
@@ -49,17 +50,16 @@ class Training(NamedTuple):
     is_seen: Seen | None  # returns whether features occurred; None if not known
 
 
-def of_training(learner: Learner, training: Sequence[str], format: str, column: str | None) -> Training:
+def of_training(learner: Learner, training: reader.Options) -> Training:
     """Return what the training data tell, or the model without them.
 
     Parameters
     ----------
     learner : the model
-    training : files of training data, none if they are not given
-    format, column : of the files, see `outcomes.batches`
+    training : the training data, without files if they are not given; see `files.batches`
     """
-    if training:
-        return _counted(learner, training, format, column)
+    if training.data:
+        return _counted(learner, training)
     if not isinstance(learner.reduction, CountsTraining):
         return Training(None, None)
     counts, by_model = learner.reduction.class_counts(), learner.reduction.feature_counts
@@ -75,11 +75,11 @@ def of_test(tested: Outcomes) -> Frequencies:
     return Frequencies(labels, np.bincount(place, tested.weight, len(labels)).astype(np.float64), TEST)
 
 
-def _counted(learner: Learner, training: Sequence[str], format: str, column: str | None) -> Training:
+def _counted(learner: Learner, training: reader.Options) -> Training:
     """Count the classes in training data, and collect their features."""
     counts: Counter[int] = Counter()
     features, new, waiting = np.empty(0, np.uint32), list[UInt32s](), 0
-    for _, batch in outcomes.batches(learner, training, format, column):
+    for _, batch in files.batches(learner, training):
         for task in learner.tasks(batch, False, learner.clock):
             own = task.batch
             labelled = ~np.isnan(own.label)

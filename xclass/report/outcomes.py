@@ -7,23 +7,21 @@ Names     m labelled examples | place of a label among the listed classes, 1 for
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from ..api import configuration, files
+from ..api import files
 from ..api.learner import Learner
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
 from ..data import class_names
 from ..data.batch import CONSTANT, Batch
 from ..errors import DataError
-from ..formats import detect
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from ..system import thread_limit
-from ..text.reader import Reader
+from ..text import reader
 
 LISTED = 5  # classes that are listed for each example
 NOT_KNOWN = -1  # in `Outcomes.place`, `Outcomes.proposed` and `Outcomes.seen`
@@ -59,42 +57,6 @@ class Outcomes(NamedTuple):
         return work
 
 
-def batches(
-    learner: Learner, paths: Sequence[str], format: str, column: str | None, notes: list[str] | None = None
-) -> Iterator[tuple[str, Batch]]:
-    """Yield the batches of files, each with the path of its file.
-
-    Parameters
-    ----------
-    learner : the model, whose options say how features are hashed
-    paths : the files
-    format, column : see `files.options_of`
-    notes : messages about the text are added to this list, if there is one
-
-    Raises
-    ------
-    DataError
-        if a file cannot be read or a line is malformed.
-    """
-    config, names = learner.config, learner.names
-    growing, names.growing = names.growing, False  # unknown names do not become classes
-    try:
-        for path in paths:
-            options = files.options_of([path], format, column)
-            source = Reader(
-                options, config.parser, configuration.feature_bits(config), True, *learner.label_range, names=names,
-                choose=detect.chooser(options),
-            )  # fmt: skip
-            found: list[str] = []
-            source.parser.notes = found
-            for batch in source:
-                yield path, batch
-            if notes is not None:
-                notes += [*found, *source.report()]
-    finally:
-        names.growing = growing
-
-
 def wanted(learner: Learner) -> Wanted:
     """Return what the learner has to produce in addition to predictions."""
     if not learner.config.reduction.probabilities:
@@ -102,25 +64,15 @@ def wanted(learner: Learner) -> Wanted:
     return Wanted(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
 
 
-def predicted(learner: Learner, batch: Batch) -> Iterator[BatchTask]:
-    """Yield the tasks of a batch after predicting them; `learner.reduction.want` says what they hold."""
-    for task in learner.tasks(batch, False, learner.clock):
-        with thread_limit.working():
-            for stage in learner.stages:
-                stage(task)
-        yield task
-
-
 def measure(
-    learner: Learner, paths: Sequence[str], format: str, column: str | None, notes: list[str] | None = None,
-    is_seen: Seen | None = None,
-) -> Outcomes:  # fmt: skip
+    learner: Learner, source: reader.Options, notes: list[str] | None = None, is_seen: Seen | None = None
+) -> Outcomes:
     """Predict files of examples and return the outcomes of those with labels.
 
     Parameters
     ----------
     learner : the model; it does not change
-    paths, format, column, notes : see `batches`
+    source, notes : see `files.batches`
     is_seen : returns whether features occurred in training; None if that is not known
 
     Raises
@@ -128,13 +80,13 @@ def measure(
     DataError
         if a file cannot be read, a line is malformed, or no example has a label.
     """
-    for path in paths:
+    for path in source.data:
         if os.path.exists(path) and not os.path.isfile(path):
             raise DataError(f"{path}: this is no file, and the data are read twice; write them to a file first")
     learner.reduction.want(wanted(learner))
     parts, seen = [], 0
-    for _, batch in batches(learner, paths, format, column, notes):
-        for task in predicted(learner, batch):
+    for _, batch in files.batches(learner, source, notes):
+        for task in files.predicted(learner, batch):
             if notes is not None:
                 notes += task.notes
             parts.append(_outcomes(task, seen, is_seen))
@@ -142,8 +94,8 @@ def measure(
     joined = Outcomes(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
     if joined is None or not len(joined.label) or not joined.weight.sum() > 0:
         raise DataError(
-            f"{' '.join(paths)}: none of {seen} examples has a label with a weight above 0, so there are no errors to "
-            "report; give labelled data"
+            f"{' '.join(source.data)}: none of {seen} examples has a label with a weight above 0, so there are no "
+            "errors to report; give labelled data"
         )
     return joined
 

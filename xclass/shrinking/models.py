@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,15 +12,14 @@ from ..api import configuration, files, model_contents
 from ..api.configuration import LearnerUse
 from ..api.learner import Learner, load
 from ..api.model_contents import Contents
+from ..api.progress import Progress
 from ..array_types import Bools
 from ..errors import ModelError, UsageError
-from ..formats import detect
 from ..kernels import jit
 from ..model import compact_columns
 from ..model.stored_arrays import Stored
 from ..reductions.core.spec import Wanted
-from ..system import thread_limit
-from ..text.reader import Reader
+from ..text import reader
 from . import pruning
 from .pruning import Table
 
@@ -107,48 +105,36 @@ class Loss(NamedTuple):
     log_loss: float | None  # mean of -log p of the labels that have a probability; None without probabilities
 
 
-def loss(path: str, data: str, data_format: str) -> Loss:
-    """Return the average loss of a model on the examples of a file.
+def loss(path: str, source: reader.Options) -> Loss:
+    """Return the average loss of a model on the examples of files.
 
     Raises
     ------
     UsageError
         if the examples have no labels.
     """
+    wrong, p = [np.empty(0, np.bool_)], [np.empty(0)]
     with load(path) as model:
-        if model.config.reduction.labels == "multiclass":
-            found = _class_loss(model, data, data_format)
-        else:
-            found = Loss("average loss", model.evaluate(data, format=data_format)["average_loss"], None, None)
-    if math.isnan(found.value):
-        raise UsageError(f"-d {data}: it has no labelled examples, so there is no error; give data with labels")
-    return found
-
-
-def _class_loss(model: Learner, data: str, data_format: str) -> Loss:
-    """Return the error and the log loss of a model of classes; the error is NaN if no example has a label."""
-    config, options = model.config, files.options_of([data], data_format)
-    reader = Reader(
-        options, config.parser, configuration.feature_bits(config), True, *model.label_range, names=model.names,
-        choose=detect.chooser(options),
-    )  # fmt: skip
-    model.names.growing = False  # unknown names do not become classes
-    wanted = Wanted(example_probabilities=config.reduction.probabilities)
-    wrong, weight, p = [np.empty(0, np.bool_)], [np.empty(0)], [np.empty(0)]
-    for batch in reader:
-        for task in thread_limit.each(model.predict_tasks(batch, wanted)):
-            label = task.batch.label
-            labelled = ~np.isnan(label)
-            assert task.prediction is not None  # the stages have set it
-            wrong.append((task.prediction != label)[labelled])
-            weight.append(task.batch.weight[labelled].astype(np.float64))
-            if task.label_probability is not None:
-                p.append(task.label_probability[labelled])
-    all_wrong, weights, known = np.concatenate(wrong), np.concatenate(weight), np.concatenate(p)
+        classes = model.config.reduction.labels == "multiclass"
+        counted = Progress(model.config.reduction.labels, None)
+        model.reduction.want(Wanted(example_probabilities=model.config.reduction.probabilities))
+        for _, batch in files.batches(model, source):
+            for task in files.predicted(model, batch):
+                counted.count(task)
+                labelled = ~np.isnan(task.batch.label)
+                assert task.prediction is not None  # the stages have set it
+                wrong.append((task.prediction != task.batch.label)[labelled])
+                if task.label_probability is not None:
+                    p.append(task.label_probability[labelled])
+    if counted.average_loss is None:
+        raise UsageError(
+            f"-d {' '.join(source.data)}: it has no labelled examples, so there is no error; give data with labels"
+        )
+    known = np.concatenate(p)
     known = known[~np.isnan(known)]
-    value = float(weights[all_wrong].sum() / weights.sum()) if weights.sum() > 0 else math.nan
     log_loss = float(-np.log(np.maximum(known, SMALLEST_PROBABILITY)).mean()) if len(known) else None
-    return Loss("error", value, all_wrong, log_loss)
+    name = "error" if classes else "average loss"
+    return Loss(name, counted.average_loss, np.concatenate(wrong) if classes else None, log_loss)
 
 
 def _other_arrays(arrays: Mapping[str, Stored], tables: Sequence[Table]) -> dict[str, Stored]:
