@@ -137,7 +137,7 @@ def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) ->
 
 def csv_rows(data: bytes, label_column: int, numeric: list[bool], delimiter: str, valid=is_name) -> Iterator[Line]:
     """Yield the examples of the rows of a CSV file; the column of a malformed row is not 0, but not exact."""
-    table = csv.reader(io.StringIO(data.decode("latin-1"), newline="\n"), delimiter=delimiter)
+    table = csv.reader(io.StringIO(data.decode("latin-1"), newline="\n"), delimiter=delimiter, strict=True)
     header = [name.strip().encode("latin-1") for name in next(table)]
     begin = table.line_num + 1
     for row in table:

@@ -18,6 +18,7 @@ import glob
 import io
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import FileIO
 from typing import Any, NamedTuple
 
@@ -207,9 +208,7 @@ class PartReader:
         position : the position after which to begin, 0 for the beginning
         """
         config = self._config
-        options = reader.Options(
-            data=self.part.paths, format=config.reader.format, label_column=config.reader.label_column
-        )
+        options = replace(config.reader, data=self.part.paths)
         text = self.reader = reader.Reader(
             options, config.parser, feature_bits(config), config.reduction.labels == "multiclass", *self._label_range,
             names=self._names, choose=detect.chooser(options),

@@ -146,7 +146,7 @@ def _new(name: str, options: reader.Options) -> TextFormat:
     if name == "xmc":
         return pairs.ExtremeClassification()
     if name == "csv":
-        return csv_table.CsvTable(options.label_column)
+        return csv_table.CsvTable(options.label_column, options.quoting != "none")
     if name == "jsonl":
         return json_lines.JsonLines()
     return TextFormat()

@@ -38,7 +38,7 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
     text.preview(peeked)
     limit = passes.source_limit(config.passes)
     key = cache_key.make_key(config.parser, feature_bits(config), multiclass, labels.lowest, labels.highest, limit)
-    key.update({"format": config.reader.format, "label_column": config.reader.label_column})
+    key.update(config.reader.meaning())
     if config.parser.learn_names and config.run.testonly:
         key["names"] = "those of the model"
     readings = config.passes.passes + (learner.preview_size == 0)

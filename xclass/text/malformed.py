@@ -14,8 +14,8 @@ NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, UNKNOW
 TOO_MANY_CLASSES, LEADING_ZEROS = range(17, 19)
 # Problems of a line of another format than VW text. Those of the label end the run unless malformed lines are skipped.
 SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, NO_NAME, UNLISTED, BEYOND_LABELS = range(19, 26)
-RECORD, RECORD_END, CELLS = range(26, 29)
-PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(29, 35)
+RECORD, RECORD_END, CELLS, QUOTED_CELL = range(26, 30)
+PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -53,6 +53,8 @@ SENTENCES = {
     RECORD_END: "the line ends before its object does; write an object on one line, from {{ to }}",
     CELLS: "the row that ends in '{seen}' has another number of cells than the header; quote cells that contain the "
     "delimiter",
+    QUOTED_CELL: "the quoted cell that begins here ends before '{seen}'; write a quote within quotes twice, or give "
+    "--quoting none if quotes are ordinary characters of the file",
     PAIR: "'{seen}' is not a feature; a feature is number:value",
     PAIR_VALUE: "'{seen}' is not a finite number; a feature is number:value",
     BEYOND_FEATURES: "feature '{seen}' is not below the number of features in the header",

@@ -20,7 +20,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import FileIO
 from typing import Protocol
 
@@ -68,6 +68,16 @@ class Options:
         default_text="the column named `label`, else the first",
         metavar="NAME",
     )
+    quoting: str = option(
+        "quotes in a CSV file: `csv` takes a cell within double quotes as one cell and refuses text behind the closing "
+        "quote; `none` takes quotes as ordinary characters, so that each line is a row",
+        choices=("csv", "none"),
+        default="csv",
+    )
+
+    def meaning(self) -> dict[str, object]:
+        """Return the options that decide what the bytes of the data mean, field -> value, for keys of caches."""
+        return {name: value for name, value in asdict(self).items() if name != "data"}
 
 
 def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: bytearray) -> None:

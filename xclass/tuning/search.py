@@ -246,7 +246,7 @@ class Search:
         return {
             "data": list(r.files.data), "files": files, "metric": r.options.metric,
             "options": {field: list(value) if isinstance(value, tuple) else value for field, value in r.fixed.items()},
-            "format": r.files.format, "label_column": r.files.label_column,
+            **r.files.meaning(),
         }  # fmt: skip
 
     def _fixed_words(self) -> list[str]:

@@ -64,7 +64,7 @@ class Stream:
         )
         parsed.preview(peeked)
         key = cache_key.make_key(config.parser, WHOLE, True, labels.lowest, labels.highest, None)
-        key.update({"format": files.format, "label_column": files.label_column})
+        key.update(files.meaning())
         self._source = cache.Source(parsed, kept, key, self._constant, passes=2)
         self._reader = self._read()
         self.names = tuple(names.names)

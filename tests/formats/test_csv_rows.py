@@ -1,0 +1,42 @@
+"""Rows and cells of CSV text are those that Python's module csv reads with `strict=True`."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from xclass.formats import csv_rows, csv_table
+from xclass.formats.csv_rows import NO_QUOTE, QUOTE, START
+from xclass.text.malformed import CELLS, INNER_RETURN, QUOTED_CELL
+
+pytestmark = [pytest.mark.bounds, pytest.mark.plain]
+texts = st.lists(st.sampled_from([",", '"', "\n", "\r", "a", "b ", '""', '","', "x,y\n", "é"]), max_size=30)
+
+
+@settings(max_examples=400)
+@given(texts.map("".join), st.booleans(), st.integers(1, 3), st.integers(0, 40))
+@example('a,"b\n', True, 2, 3)
+@example('a,"b" c,d\ne\r\n\r\n"f""\n"\r\n', True, 1, 7)
+def test_rows_are_those_of_python(text, quoted, width, at):
+    text = text.encode() + b"\n"
+    data, quote = np.frombuffer(bytearray(text + bytes(16)), np.uint8).copy(), QUOTE if quoted else NO_QUOTE
+    end, state = csv_rows.end_of_rows(data, 0, len(text), START, ord(","), quote, False)
+    at = min(at, len(text))
+    before, state = csv_rows.end_of_rows(data, 0, at, START, ord(","), quote, False)
+    after, _ = csv_rows.end_of_rows(data, at, len(text), state, ord(","), quote, False)
+    assert (after or before) == end
+    unfinished = list(csv_table.rows_of(text[end:], b",", quoted))
+    assert unfinished in ([], [None])
+
+    wanted = list(csv_table.rows_of(text[:end], b",", quoted))
+    rows = csv_rows.rows_of(data, end, ord(","), quote, width)
+    cells = data.tobytes()
+    good = iter(
+        [cells[b:e].decode("latin-1") for b, e in zip(*row, strict=True)]
+        for row in zip(rows.cell_begin.tolist(), rows.cell_end.tolist(), strict=True)
+    )
+    names = {CELLS: "cells", QUOTED_CELL: None, INNER_RETURN: None}
+    read = [next(good) if not problem else names[problem] for problem in rows.problem.tolist()]
+    assert read == [row if row is None or len(row) == width else "cells" for row in wanted if row != []]
+    assert rows.blank == wanted.count([])
+    assert rows.lines == text[:end].count(b"\n")

@@ -1,0 +1,205 @@
+"""Split CSV text into rows and cells.
+
+Idea      One pass over the bytes. Cells are ranges of a copy of the text, in which doubled quotes are made single in
+          place, so that no cell is copied.
+Source    RFC 4180; Python's module `csv` with `strict=True` reads the same rows and refuses the same ones.
+Cost      About 1.5 ns per byte on one core.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..array_types import Int, Int64s, UInt8s
+from ..kernels import intrinsics
+from ..kernels.jit import inlined, jit
+from ..text.malformed import CELLS, INNER_RETURN, QUOTED_CELL
+from ..text.numbers import NEWLINE, RETURN
+
+QUOTE, NO_QUOTE = 34, -1  # byte that quotes a cell, or none
+START, PLAIN, QUOTED, CLOSED, RETURNED, REFUSED = range(6)  # where a byte stands, see `next_state`
+
+
+class Rows(NamedTuple):
+    """Hold the n rows of a text, of which g have the right number of cells and can be read.
+
+    Positions are those in the text before it is split, except those of cells.
+    """
+
+    line: Int64s  # int64[n], first line of each row, from 1
+    begin: Int64s  # int64[n], where the row begins
+    end: Int64s  # int64[n], the newline that ends it
+    problem: Int64s  # int64[n], number of its problem in `malformed`, or 0
+    where: Int64s  # int64[n], position of the problem
+    seen_begin: Int64s  # int64[n], range of the cell to show, in the split text
+    seen_end: Int64s
+    cell_begin: Int64s  # int64[g, width], range of each cell in the split text; a newline follows
+    cell_end: Int64s
+    lines: int  # number of lines
+    blank: int  # number of empty rows, which are left out
+
+
+# -- kernels
+
+
+@inlined
+def next_state(state: int, c: Int, delimiter: int, quote: int) -> int:
+    """Return the state behind byte `c`.
+
+    START     at the beginning of a cell
+    PLAIN     within a cell
+    QUOTED    within the quotes of a cell
+    CLOSED    behind a quote that closes a cell, or is the first of two that stand for one
+    RETURNED  behind a carriage return, which ends the row together with the newline
+    REFUSED   in the rest of the last line of a row that cannot be read
+    """
+    if state == QUOTED:
+        return CLOSED if c == quote else QUOTED
+    if c == NEWLINE:
+        return START
+    if state == CLOSED and c == quote:
+        return QUOTED
+    if state == REFUSED or (state == RETURNED and c != RETURN):
+        return REFUSED
+    if c == delimiter:
+        return START
+    if c == RETURN:
+        return RETURNED
+    if state == CLOSED:
+        return REFUSED
+    return QUOTED if state == START and c == quote else PLAIN
+
+
+@jit
+def end_of_rows(
+    data: UInt8s, begin: int, end: int, state: int, delimiter: int, quote: int, first: bool
+) -> tuple[int, int]:
+    """Return where the last complete row of `data[:end]` ends, or the first one, or 0; and the state at the end.
+
+    Parameters
+    ----------
+    data : uint8[...]
+    begin, state : where to begin, and the state there
+    delimiter, quote : byte between cells, byte around them
+    first : whether to end behind the first row
+    """
+    text = intrinsics.pointer(data)
+    last = 0
+    for p in range(begin, end):
+        c = np.int64(text[p])
+        if c == NEWLINE and state != QUOTED:
+            last = p + 1
+            if first:
+                return last, START
+        state = next_state(state, c, delimiter, quote)
+    return last, state
+
+
+@jit
+def split(
+    data: UInt8s, end: int, delimiter: int, quote: int, width: int, rows: Int64s, begins: Int64s, ends: Int64s
+) -> tuple[int, int, int, int]:
+    """Split the complete rows of `data[:end]`.
+
+    Parameters
+    ----------
+    data : uint8[end + 1 or more], written: quotes are made single, and a newline ends every cell
+    delimiter, quote : byte between cells, byte around them
+    width : number of cells of a row
+    rows : int64[newlines + 1, 7], written: the first seven fields of `Rows`
+    begins, ends : int64[cells], written, see `Rows`
+
+    Returns
+    -------
+    n, z : number of rows, and of cells of good rows
+    lines, blank : number of lines, and of empty rows
+    """
+    text = intrinsics.pointer(data)
+    n = z = lines = blank = p = 0
+    while p < end:
+        lines += 1
+        row, line, z0 = p, lines, z
+        count = problem = where = 0
+        c = np.int64(text[p])
+        begin = stop = p
+        if c == NEWLINE or c == RETURN:
+            blank += 1
+        else:
+            while True:
+                begin = p
+                if c == quote:
+                    where = p
+                    begin = stop = p = p + 1
+                    while p < end:
+                        c = np.int64(text[p])
+                        if c == quote:
+                            if np.int64(text[p + 1]) != quote:
+                                break
+                            p += 1
+                        elif c == NEWLINE:
+                            lines += 1
+                        text[stop] = text[p]
+                        stop += 1
+                        p += 1
+                    p += 1
+                    c = np.int64(text[p])
+                    if c != delimiter and c != NEWLINE and c != RETURN:
+                        problem = QUOTED_CELL
+                        begin = p
+                        while text[p] != NEWLINE and np.int64(text[p]) != delimiter:
+                            p += 1
+                        stop = p
+                        c = np.int64(text[p])
+                        break
+                else:
+                    while c != delimiter and c != NEWLINE and c != RETURN:
+                        p += 1
+                        c = np.int64(text[p])
+                    stop = p
+                text[stop] = NEWLINE
+                if count < width:
+                    begins[z], ends[z] = begin, stop
+                    z += 1
+                count += 1
+                if c != delimiter:
+                    break
+                p += 1
+                c = np.int64(text[p])
+        if c == RETURN:
+            returned = p
+            while c == RETURN:
+                p += 1
+                c = np.int64(text[p])
+            if c != NEWLINE:
+                blank -= count == 0
+                problem, where, begin, stop = INNER_RETURN, returned, p, p
+        while text[p] != NEWLINE:
+            p += 1
+        if count > 0 or problem != 0:
+            if problem == 0 and count != width:
+                problem = CELLS
+                where = begin - 1 if np.int64(text[begin - 1]) == quote and begin > row else begin
+            rows[n, 0], rows[n, 1], rows[n, 2] = line, row, p
+            rows[n, 3], rows[n, 4], rows[n, 5], rows[n, 6] = problem, where, begin, stop
+            n += 1
+            if problem != 0:
+                z = z0
+        p += 1
+    return n, z, lines, blank
+
+
+# -- Python
+
+
+def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int) -> Rows:
+    """Return the complete rows of `data[:end]`, which is written, see `split`."""
+    newlines = int(np.count_nonzero(data[:end] == NEWLINE))
+    cells = min(newlines + int(np.count_nonzero(data[:end] == delimiter)), width * (newlines + 1)) + 1
+    rows = np.empty((newlines + 1, 7), np.int64)
+    begins, ends = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    n, z, lines, blank = split(data, end, delimiter, quote, width, rows, begins, ends)
+    line, begin, last, problem, where, seen_begin, seen_end = rows[:n].T
+    cells_of_rows = begins[:z].reshape(-1, width), ends[:z].reshape(-1, width)
+    return Rows(line, begin, last, problem, where, seen_begin, seen_end, *cells_of_rows, lines, blank)
