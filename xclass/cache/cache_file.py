@@ -29,11 +29,13 @@ from typing import IO, Any
 import numpy as np
 
 from ..data.batch import Batch
-from ..system import leftovers, thread_limit
+from ..system import bounded_json, leftovers, thread_limit
+from ..system.bounded_json import Anything, Flag, List, OrNull, Record, Text, Whole
 from .batch_codec import DamagedCacheError, Packer, Unpacker
 
 MAGIC = b"xclass cache\n".ljust(16, b"\0")
 END = b"whole, xclass\n".ljust(16, b"\0")
+MOST_NAMES = 1 << 32  # of classes in a trailer
 WINDOW = 1 << 23  # bytes requested, and released, at a time
 POPULATE = 22  # madvise(2): map pages that will be read; Linux 5.14
 
@@ -98,25 +100,23 @@ class Writer:
             self._unfinished.close()
 
 
-NUMBERS, TEXTS = ("bad", "skipped", "lines", "blocks"), ("kept", "told", "names")
-
-
-def _facts(text: bytes) -> dict[str, Any]:
-    """Return the facts of a trailer after checking them, because any program can write a correct checksum."""
-    try:
-        parsed = json.loads(text)
-        valid = isinstance(parsed["key"], dict) and all(
-            type(parsed[name]) is int and parsed[name] >= 0 for name in NUMBERS
-        )
-        for name in TEXTS:
-            texts = parsed[name] if name != "names" else parsed.get(name, [])
-            valid = valid and isinstance(texts, list) and all(isinstance(line, str) for line in texts)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        valid = False
-    if not valid:
-        raise DamagedCacheError("it is damaged")
-    facts: dict[str, Any] = parsed
-    return facts
+SOURCE = Record(  # a file of the data, see `cache_key.file_entry`
+    {
+        "size": Whole(),
+        "time": List(Whole(-(1 << 62)), 2, 2),
+        "place": List(Whole(0, (1 << 64) - 1), 2, 2),
+        "settled": Flag(),
+        "sha256": OrNull(Text()),
+    }
+)
+FACTS = Record(
+    {
+        "key": Record(optional={"files": OrNull(List(SOURCE))}, others=Anything()),
+        **dict.fromkeys(("bad", "skipped", "lines", "blocks"), Whole()),
+        **dict.fromkeys(("kept", "told"), List(Text())),
+    },
+    optional={"names": List(Text(), most=MOST_NAMES)},
+)
 
 
 class Reader:
@@ -154,7 +154,10 @@ class Reader:
         text = self._map[self.end : size - trailer_size]
         if zlib.crc32(text) != crc:
             raise DamagedCacheError("its end is damaged")
-        self.facts = _facts(text)
+        try:  # any program can write a correct checksum
+            self.facts = bounded_json.parse(text, FACTS, MOST_NAMES)
+        except bounded_json.Malformed:
+            raise DamagedCacheError("it is damaged") from None
         self._classes = classes
         self._unpacker = self._new_unpacker()
 

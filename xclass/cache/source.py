@@ -141,8 +141,8 @@ class Source:
                 reason = "data from a pipe cannot be compared with it"
             else:
                 reason = cache_key.stale_reason(cache.facts["key"], self._key, None if cache_only else self._files)
-        except (DamagedCacheError, KeyError, TypeError, ValueError) as error:
-            reason = str(error) if isinstance(error, DamagedCacheError) else "it is damaged"
+        except DamagedCacheError as error:
+            reason = str(error)
         except OSError as error:
             reason = f"it cannot be read ({error.strerror})"
         if not reason:

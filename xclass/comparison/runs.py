@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +12,10 @@ from ..array_types import Bools, Int64s
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..formats import detect
-from ..run.results import outcomes
-from ..run.results.summary import SCHEMA
-from ..system.printable import short_repr
+from ..run.results import outcomes, summary
+from ..system import bounded_json
 from ..text import parser, reader
 
-MOST_BYTES = 1 << 30  # of a summary
 BEGINNING = b"{"  # of a summary; a class could begin with it, but then the file is no JSON
 
 
@@ -62,26 +59,21 @@ def read_summary(path: str) -> Run:
     DataError
         if the file cannot be read or is not a summary.
     """
-    data = _read(path, MOST_BYTES)
-    try:
-        record = json.loads(data)
-        schema = record["schema"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise DataError(f"{path}: this is not a summary; give a file that --summary has written") from None
-    if schema != SCHEMA:
-        raise DataError(f"{path}: the schema is {short_repr(schema)}; this version of xclass reads {SCHEMA!r}")
-    try:
-        wrong = None if record["outcomes"] is None else outcomes.wrong_of(record["outcomes"])
-        labels = "" if record["outcomes"] is None else str(record["outcomes"]["labels"])
-        error = record["average_loss"] if wrong is None else float(wrong.mean())
-        numbers = {**record["figures"], **{name: record[name] for name in ("seconds", "cpu_seconds")}}
-        numbers["peak_memory_mb"] = record["peak_memory_bytes"] / 2**20
-        figures = {str(name): float(value) for name, value in numbers.items() if value is not None}
-        count = int(record["examples"]) if wrong is None else len(wrong)
-        error = None if error is None else float(error)
-        return Run(path, error, count, wrong, labels, figures, str(record["reduction"]), dict(record["options"]))
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise DataError(f"{path}: the summary is damaged ({short_repr(str(problem))}); write it again") from None
+    record = bounded_json.read(path, summary.SHAPE, "give a file that --summary has written")
+    wrong, labels = None, ""
+    if record["outcomes"] is not None:
+        labels = record["outcomes"]["labels"]
+        try:
+            wrong = outcomes.wrong_of(record["outcomes"])
+        except ValueError as problem:
+            raise DataError(f"{path}: outcomes.wrong is damaged ({problem}); write the summary again") from None
+    error = record["average_loss"] if wrong is None else float(wrong.mean())
+    numbers = {**record["figures"], **{name: record[name] for name in ("seconds", "cpu_seconds")}}
+    numbers["peak_memory_mb"] = record["peak_memory_bytes"] / 2**20
+    figures = {name: float(value) for name, value in numbers.items() if value is not None}
+    count = record["examples"] if wrong is None else len(wrong)
+    error = None if error is None else float(error)
+    return Run(path, error, count, wrong, labels, figures, record["reduction"], record["options"])
 
 
 def read_labels(source: reader.Options) -> Labels:

@@ -13,7 +13,7 @@ Kernels call each other through the module name (`gd.score(...)`), never by `fro
 form replaces the attribute of the module.
 
 `kernel_cache` stores compiled code, in a folder for each version of Python and numba. NUMBA_CACHE_DIR overrides the
-folder.
+folder. A folder that other users can write to is not used, see `system.trust`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
-from ..errors import XclassError
-from ..system import address_space, leftovers
+from ..errors import XclassError, XclassWarning
+from ..system import address_space, leftovers, trust
 from . import kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
@@ -110,6 +111,8 @@ def activate(hide_scipy: bool = True) -> None:
         address_space.check_run()
         _choose_folder()
         _active = True
+        if _cache_problem and not hide_scipy:  # in a program; a command has its own way to warn
+            warnings.warn(_cache_problem, XclassWarning, stacklevel=3)
     with _without_scipy(), _without_yaml():
         import numba  # noqa: F401
 
@@ -348,48 +351,70 @@ def _source_stamp() -> str:
 
 
 def _choose_folder() -> None:
-    """Choose and create the folder of compiled code."""
+    """Choose and create the folder of compiled code: the first one that can be written to, and only by this user."""
     global _folder, _cache_problem
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        _folder = Path(os.environ["NUMBA_CACHE_DIR"])
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if named:
         try:
-            _make_writable(_folder)
+            _folder = _usable(Path(named))
+            return
+        except trust.UntrustedError as error:
+            _cache_problem = _untrusted(f"NUMBA_CACHE_DIR={named}", error)
         except OSError as error:
             raise XclassError(
-                f"NUMBA_CACHE_DIR={_folder}: compiled kernels cannot be kept there ({error.strerror or error}); set "
+                f"NUMBA_CACHE_DIR={named}: compiled kernels cannot be kept there ({error.strerror or error}); set "
                 "that variable to a folder that can be created and written to, or unset it"
             ) from None
-        return
     kind = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
     base = Path("~/.cache/xclass")
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
-        folder = base / f"python-{sys.version_info[0]}.{sys.version_info[1]}-numba-{metadata.version('numba')}{kind}"
-        _make_writable(folder)
-        os.utime(folder)
-        _remove_old(base, folder)
-    except (OSError, RuntimeError) as error:  # home is missing or read-only: use a folder of this process
+        name = f"python-{sys.version_info[0]}.{sys.version_info[1]}-numba-{metadata.version('numba')}{kind}"
+        _folder = _usable(base / name)
+        os.utime(_folder)
+        _remove_old(_folder.parent, _folder)
+        return
+    except trust.UntrustedError as error:
+        _cache_problem = _untrusted(f"{base}", error)
+    except (OSError, RuntimeError) as error:  # home is missing or read-only
         problem = getattr(error, "strerror", None) or error
         _cache_problem = (
             f"compiled kernels cannot be kept in {base} ({problem}), so every run compiles them again; set "
             "XDG_CACHE_HOME to a folder that can be written to"
         )
-        try:
-            folder = leftovers.private_folder()
-        except OSError:  # no space there either: compiled code is not stored
-            return
+    with contextlib.suppress(OSError):  # no space there either, or others can write there: nothing is stored
         import atexit
 
+        folder = leftovers.private_folder()
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _folder = folder
+        _folder = trust.trusted_folder(folder)
 
 
-def _make_writable(folder: Path) -> None:
-    """Create a folder if it does not exist; raise OSError if files cannot be written there."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _usable(folder: Path) -> Path:
+    """Create a folder if it does not exist, and return it without symbolic links.
+
+    Raises
+    ------
+    UntrustedError
+        if other users can write to it or to a folder above it.
+    OSError
+        if files cannot be written there.
+    """
+    folder.mkdir(trust.SAFE_MODE, parents=True, exist_ok=True)
+    folder = trust.trusted_folder(folder)
     tempfile.TemporaryFile(dir=folder).close()
+    return folder
+
+
+def _untrusted(place: str, error: OSError) -> str:
+    """Return the warning about a folder that other users can write to."""
+    return (
+        f"{place}: {error}, and whoever can write compiled kernels chooses code that this process executes; they are "
+        "neither read nor kept there. Take the permission to write from others (chmod go-w), or set NUMBA_CACHE_DIR to "
+        "a folder that only you can write to, so that not every run compiles them again"
+    )
 
 
 def _remove_old(base: Path, current: Path) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from ..system import trust
 
 KEPT_VERSIONS = 4  # versions of a kernel that are kept; older ones are removed
 # errors of reading an index that is damaged, or that was written when a class was in another module
@@ -218,6 +221,29 @@ def _cache_class() -> type:
             finally:
                 del owner.unserialize_library  # restores the method of the class
 
+    class Files(caching.IndexDataCacheFile):  # type: ignore[misc]  # numba has no types
+        """Read and write the files of a kernel, none that another user could have written."""
+
+        def _load_index(self) -> dict[Any, str]:
+            try:
+                with trust.open_trusted(self._index_path) as file:
+                    if pickle.load(file) != self._version:
+                        return {}
+                    stamp, names = pickle.load(file)
+            except (FileNotFoundError, trust.UntrustedError):
+                return {}
+            return names if stamp == self._source_stamp else {}
+
+        def _load_data(self, name: str) -> Any:
+            with trust.open_trusted(self._data_path(name)) as file:
+                return pickle.loads(file.read())
+
+        @contextlib.contextmanager
+        def _open_for_write(self, path: str) -> Iterator[Any]:
+            with super()._open_for_write(path) as file:
+                os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & trust.SAFE_MODE)
+                yield file
+
     class Cache(caching.Cache):  # type: ignore[misc]  # numba has no types
         """Store the compiled versions of one kernel, by the types of its arguments."""
 
@@ -232,7 +258,7 @@ def _cache_class() -> type:
         @functools.cached_property
         def _cache_file(self) -> Any:
             name = f"{self._name}-{fingerprint(self._py_func, self._settings)}"
-            return caching.IndexDataCacheFile(self._cache_path, name, source_stamp=None)
+            return Files(self._cache_path, name, source_stamp=None)
 
         def load_overload(self, signature: Any, context: Any) -> Any:
             """Return a compiled version, or None if there is none or it cannot be read."""
@@ -260,7 +286,7 @@ def _cache_class() -> type:
 
         def _reference_counting(self, context: Any) -> Any:
             """Return numba's functions for reference counting, loaded if they are stored, else compiled and stored."""
-            file = caching.IndexDataCacheFile(self._cache_path, "numba.reference_counting", source_stamp=None)
+            file = Files(self._cache_path, "numba.reference_counting", source_stamp=None)
             key = (context.codegen().magic_tuple(), self._settings)
             with contextlib.suppress(OSError, *UNREADABLE):
                 stored = file.load(key)

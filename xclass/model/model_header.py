@@ -28,12 +28,14 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from ..errors import ModelError
+from ..system import bounded_json
+from ..system.bounded_json import Anything, List, OneOf, Record, Text, Whole
 from .compact_columns import is_compact
 from .stored_arrays import Stored
 
@@ -50,6 +52,9 @@ DTYPES = {  # by their names in safetensors
     for size in sizes
 } | {"BOOL": np.dtype(bool)}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+ENTRY = Record({"dtype": OneOf(tuple(DTYPES)), "shape": List(Whole(), 0, 32), "data_offsets": List(Whole(), 2, 2)})
+HEADER = Record({"__metadata__": Record(others=Text())}, others=ENTRY)
+RECORD = Record(others=Anything())  # options and facts, which those check that they are for
 
 
 class ArrayLocation(NamedTuple):
@@ -195,10 +200,8 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
     ModelError
         if the contents are malformed, inconsistent or of a newer version.
     """
-    entries = _from_json(path, "the header", head[8:])
+    entries = _from_json(path, "the header", head[8:], HEADER)
     metadata = entries.pop("__metadata__")
-    if not (isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())):
-        raise damaged(path, "the header", "its metadata is not a record of strings")
     version = metadata.get("version", "")
     if version not in (str(FIRST_VERSION), str(COMPACT_VERSION)):
         if version.isascii() and version.isdigit() and len(version) < 10 and int(version) > VERSION:
@@ -208,12 +211,12 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
             )
         raise damaged(path, "the header", f"its format version is {version[:20]!r}")
     options, facts, checksums = (
-        _from_json(path, part, metadata.get(part, "")) for part in ("options", "facts", "crc32")
+        _from_json(path, part, metadata.get(part, ""), RECORD) for part in ("options", "facts", "crc32")
     )
     locations: dict[str, ArrayLocation] = {}
     end = 0
     for name, entry in entries.items():
-        dtype, shape, begin, array_end = _check_entry(path, name, entry)
+        dtype, shape, (begin, array_end) = DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
         if begin != end or array_end < begin or begin % dtype.itemsize:
             raise damaged(path, "the header", f"array {name!r} is said to be at bytes {begin} to {array_end}")
         if array_end - begin != math.prod(shape) * dtype.itemsize:
@@ -231,52 +234,12 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
     return Header(options, facts, checksums, locations)
 
 
-def _check_entry(path: str, name: str, entry: object) -> tuple[np.dtype[Any], list[int], int, int]:
-    """Return dtype, shape, begin and end of an array's entry; raise ModelError if it is malformed."""
-    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise damaged(path, "the header", f"the entry of array {name!r} is malformed")
-    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise damaged(path, "the header", f"array {name!r} is of the unknown type {str(dtype)[:20]!r}")
-    for numbers, max_length in ((shape, 32), (offsets, 2)):
-        valid = isinstance(numbers, list) and len(numbers) <= max_length
-        if not valid or not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
-            raise damaged(path, "the header", f"array {name!r} has a malformed shape or position")
-    if len(offsets) != 2:
-        raise damaged(path, "the header", f"array {name!r} has no position")
-    return DTYPES[dtype], shape, *offsets
-
-
-def _from_json(path: str, part: str, text: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object; repeated names, NaN and numbers that are too long or infinite are refused."""
-
-    def record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        parsed = dict(pairs)
-        if len(parsed) != len(pairs):
-            raise ValueError("a name occurs twice")
-        return parsed
-
-    def number(text: str, kind: Callable[[str], float] = int) -> float:
-        value = kind(text) if len(text) < 400 else math.inf
-        if not -math.inf < value < math.inf:
-            raise ValueError(f"the number {text[:20]}")
-        return value
-
-    def refuse(text: str) -> None:
-        raise ValueError(f"the number {text}")
-
+def _from_json(path: str, part: str, text: str | bytes, kind: Record) -> dict[str, Any]:
+    """Parse a JSON object of a kind."""
     try:
-        parsed = json.loads(
-            text,
-            object_pairs_hook=record,
-            parse_int=number,
-            parse_float=lambda text: number(text, float),
-            parse_constant=refuse,
-        )
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, part, f"it is not well-formed JSON ({error})") from None
-    if not isinstance(parsed, dict):
-        raise damaged(path, part, "it is not a JSON object")
+        parsed: dict[str, Any] = bounded_json.parse(text, kind)
+    except bounded_json.Malformed as error:
+        raise damaged(path, part, str(error)) from None
     return parsed
 
 

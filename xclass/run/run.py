@@ -192,14 +192,14 @@ class Run:
 
     def _announce_compiling(self) -> None:
         """Tell the user that kernels are being compiled if this is the first run of the reduction."""
+        if jit.cache_problem():
+            self.console.warn(jit.cache_problem())
         name = self.config.reduction.name
         if not jit.is_first_run(name) or self.options.quiet:
             return
         owner = "" if name == SCALAR else f" of --{name}"
         once = "" if jit.cache_problem() else " (in the first run only)"
         self.console.line(f"xclass: compiling the kernels{owner} for this machine{once}")
-        if jit.cache_problem():
-            self.console.warn(jit.cache_problem())
 
     def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""

@@ -13,12 +13,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
-from ..system import output_file
-from .results import Result, Span
+from ..system import bounded_json, output_file
+from ..system.bounded_json import Anything, List, Malformed, Number, Record, Text, Whole
+from ..system.printable import short_repr
+from .results import CHUNKS, LARGEST, Result, Span
 
 INTERVAL = 2.0  # seconds between two writes
 VERSION = 1
 DESCRIPTION = "the results of the settings"
+CURE = "remove the file, or give another --state"
+
+_RANGE = List(Whole(), 2, 2)
+_SPAN = {"setting": Text(), "learned": List(_RANGE), "judged": _RANGE, "seconds": Number(0)}
+_SUMS = List(Number(-LARGEST, LARGEST), CHUNKS, CHUNKS)
+FIRST = Record({"search": Record(others=Anything())})
+RESULT = Record({**_SPAN, "sums": _SUMS, "weights": List(Number(0, LARGEST), CHUNKS, CHUNKS)})
+FAILED = Record({**_SPAN, "failed": Text()})
 
 
 class State:
@@ -83,33 +93,23 @@ class State:
 
     def _read(self, path: str) -> None:
         """Read the results of an earlier search."""
+        first, *rest = bounded_json.read_bytes(path, CURE).splitlines() or [b""]
         try:
-            with open(path, encoding="utf-8") as file:
-                first, *rest = (json.loads(line) for line in file.read().splitlines())
-            search = first["search"]
-        except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError):
-            raise DataError(
-                f"{path}: this is not a file of xclass tune, or it is damaged; remove it, or give another --state"
-            ) from None
+            search = bounded_json.parse(first, FIRST)["search"]
+        except Malformed as error:
+            about = "this is not a file of xclass tune, or it is damaged: "
+            raise bounded_json.refusal(path, error, CURE, about=about) from None
         for name, value in self._search.items():
             if search.get(name) != value:
                 raise DataError(
-                    f"{path}: it is of another search: {name} was {_short(search.get(name))} and is {_short(value)}; "
-                    "remove it, or give another --state"
+                    f"{path}: it is of another search: {name} was {short_repr(search.get(name))} and is "
+                    f"{short_repr(value)}; {CURE}"
                 )
-        try:
-            for row in rest:
-                learned = tuple((int(low), int(high)) for low, high in row["learned"])
-                low, high = row["judged"]
-                self._results[str(row["setting"]), Span(learned, (int(low), int(high)))] = Result.from_json(row)
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"{path}: result {len(self._results) + 1} is damaged ({error}); remove the file, or give another "
-                "--state"
-            ) from None
-
-
-def _short(value: object) -> str:
-    """Return a value for a message."""
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+        for number, line in enumerate(rest, 1):
+            try:
+                row = bounded_json.parse(line, FAILED if b'"failed"' in line else RESULT)
+            except Malformed as error:
+                raise bounded_json.refusal(path, error, CURE, number, f"result {number} is damaged: ") from None
+            low, high = row["judged"]
+            span = Span(tuple((begin, end) for begin, end in row["learned"]), (low, high))
+            self._results[row["setting"], span] = Result.from_json(row)

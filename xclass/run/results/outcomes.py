@@ -10,13 +10,16 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ...array_types import Bools
+from ...system.bounded_json import Record, Text, Whole
 from .measured import Measured
 
 MOST = 1 << 26  # examples; the outcomes of longer runs are not recorded
+SHAPE = Record({"examples": Whole(1, MOST), "labels": Text(), "wrong": Text()})
 
 
 class Outcomes:
@@ -69,17 +72,15 @@ class Outcomes:
         }
 
 
-def wrong_of(record: dict[str, object]) -> Bools:
-    """Return bool[examples], whether each answer was wrong, from what `Outcomes.record` has returned.
+def wrong_of(record: dict[str, Any]) -> Bools:
+    """Return bool[examples], whether each answer was wrong, from a record of the shape `SHAPE`.
 
     Raises
     ------
     ValueError
-        if the record is not complete.
+        if the text of the outcomes is damaged.
     """
-    examples, text = record.get("examples"), record.get("wrong")
-    if not isinstance(examples, int) or not isinstance(text, str) or not 0 < examples <= MOST:
-        raise ValueError("no examples")
+    examples, text = record["examples"], record["wrong"]
     try:
         size = (examples + 7) // 8
         packed = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size)

@@ -15,8 +15,27 @@ from ...api.configuration import Config, chosen_name
 from ...api.progress import Progress
 from ...reductions.core.base import Learner
 from ...system import processors
+from ...system.bounded_json import Anything, Number, OneOf, OrNull, Record, Text, Whole
+from . import outcomes
 
 SCHEMA = "xclass summary 1"
+
+_COST = Number(0, 1e30)
+SHAPE = Record(  # what is read of a summary; the other names are for other programs
+    {
+        "schema": OneOf((SCHEMA,)),
+        "reduction": Text(),
+        "options": Record(others=Anything()),
+        "examples": Whole(),
+        "average_loss": OrNull(Number()),
+        "figures": Record(others=OrNull(Number(-1e30, 1e30))),
+        "outcomes": OrNull(outcomes.SHAPE),
+        "seconds": _COST,
+        "cpu_seconds": _COST,
+        "peak_memory_bytes": Whole(),
+    },
+    others=Anything(),
+)
 
 
 def record(

@@ -1,0 +1,327 @@
+"""Read JSON that anybody may have written: bounded in size, without ambiguity, and of a declared shape.
+
+    SHAPE = Record({"name": Text(), "sums": List(Number(0), 40, 40)}, optional={"seconds": Number(0)})
+    record = read(path, SHAPE, "write it again with --summary")      # raises DataError
+    record = parse(line, SHAPE)                                      # raises Malformed
+
+JSON of Python accepts more than JSON has, and more than a reader wants: NaN, infinite numbers (1e999), numbers of any
+length, names that occur twice, halves of surrogate pairs, and any depth. All of this is refused here, and so is a value
+that its shape does not allow. The errors say where the value is, what it is, and what is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import DataError
+from .printable import short_repr
+
+MOST_BYTES = 1 << 26  # of a file; the outcomes of a summary take at most 12 MB
+MOST_ITEMS = 1 << 20  # values of a text, which bounds the memory that they take
+MOST_DEPTH = 32
+MOST_DIGITS = 400  # characters of a number
+
+
+class Malformed(ValueError):
+    """Report JSON that is not read.
+
+    Attributes
+    ----------
+    line, column : where in the text, from 1; 0 if it is not known
+    reason : what is wrong
+    """
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(f"line {line}, column {column}: {reason}" if line else reason)
+        self.reason, self.line, self.column = reason, line, column
+
+
+class Kind:
+    """Say which values are allowed; `allowed` is the text for messages."""
+
+    @property
+    def allowed(self) -> str:
+        raise NotImplementedError
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is allowed, apart from the values in it."""
+        raise NotImplementedError
+
+    def check(self, value: Any, key: str) -> None:
+        """Raise Malformed if a value or one in it is not allowed; `key` says where it is."""
+        if not self.accepts(value):
+            raise Malformed(f"{key or 'the text'} is {short_repr(value)}; allowed is {self.allowed}")
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """Allow a text."""
+
+    allowed = "a text"
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+
+@dataclass(frozen=True)
+class OneOf(Kind):
+    """Allow some texts."""
+
+    texts: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        return " or ".join(map(repr, self.texts))
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.texts
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """Allow whole numbers from `low` to `high`."""
+
+    low: int = 0
+    high: int = (1 << 62) - 1
+
+    @property
+    def allowed(self) -> str:
+        return f"a whole number from {self.low} to {self.high}"
+
+    def accepts(self, value: Any) -> bool:
+        return type(value) is int and self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """Allow finite numbers from `low` to `high`."""
+
+    low: float = -1e300
+    high: float = 1e300
+
+    @property
+    def allowed(self) -> str:
+        return f"a number from {self.low:g} to {self.high:g}"
+
+    def accepts(self, value: Any) -> bool:
+        return type(value) in (int, float) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class OrNull(Kind):
+    """Allow null beside what another kind allows."""
+
+    kind: Kind
+
+    @property
+    def allowed(self) -> str:
+        return f"{self.kind.allowed}, or null"
+
+    def accepts(self, value: Any) -> bool:
+        return value is None or self.kind.accepts(value)
+
+    def check(self, value: Any, key: str) -> None:
+        super().check(value, key)
+        if value is not None:
+            self.kind.check(value, key)
+
+
+@dataclass(frozen=True)
+class List(Kind):
+    """Allow lists of `least` to `most` values of a kind."""
+
+    kind: Kind
+    least: int = 0
+    most: int = MOST_ITEMS
+
+    @property
+    def allowed(self) -> str:
+        count = f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
+        return "a list" if self.most == MOST_ITEMS and not self.least else f"a list of {count} values"
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, list) and self.least <= len(value) <= self.most
+
+    def check(self, value: Any, key: str) -> None:
+        super().check(value, key)
+        for i, item in enumerate(value):
+            self.kind.check(item, f"{key}[{i}]")
+
+
+class Flag(Kind):
+    """Allow true and false."""
+
+    allowed = "true or false"
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, bool)
+
+
+class Anything(Kind):
+    """Allow any value."""
+
+    allowed = "any value"
+
+    def accepts(self, value: Any) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Record(Kind):
+    """Allow objects with these names.
+
+    Attributes
+    ----------
+    fields : the names that must be there
+    optional : the names that may be there
+    others : the kind of the values of all other names; None if there may be none
+    """
+
+    fields: Mapping[str, Kind] = field(default_factory=dict)
+    optional: Mapping[str, Kind] = field(default_factory=dict)
+    others: Kind | None = None
+
+    allowed = "an object"
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, dict)
+
+    def check(self, value: Any, key: str) -> None:
+        super().check(value, key)
+        before = f"{key}." if key else ""
+        for name in self.fields:
+            if name not in value:
+                raise Malformed(f"{before}{name} is missing; it has to be {self.fields[name].allowed}")
+        for name, item in value.items():
+            kind = self.fields.get(name) or self.optional.get(name) or self.others
+            if kind is None:
+                names = ", ".join([*self.fields, *self.optional])
+                raise Malformed(f"{before}{short_repr(name)} is not known; allowed are {names}")
+            kind.check(item, before + (name if name.isidentifier() else short_repr(name)))
+
+
+def parse(text: str | bytes, kind: Kind, most_items: int = MOST_ITEMS) -> Any:
+    """Return the value of a JSON text of a kind.
+
+    Parameters
+    ----------
+    most_items : maximum number of values in it
+
+    Raises
+    ------
+    Malformed
+        if the text is no JSON, is not bounded, or its value is not of that kind.
+    """
+    commas = text.count(",") if isinstance(text, str) else text.count(b",")
+    if commas >= most_items:
+        raise Malformed(f"there are {commas} commas; allowed are at most {most_items} values")
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise Malformed(f"this is no JSON: {error.msg}", error.lineno, error.colno) from None
+    except UnicodeDecodeError as error:
+        assert isinstance(text, bytes)
+        line, begin = text.count(b"\n", 0, error.start) + 1, text.rfind(b"\n", 0, error.start)
+        raise Malformed(f"byte {text[error.start]:#x} is not UTF-8", line, error.start - begin) from None
+    except RecursionError:
+        raise Malformed(f"it is nested too deeply; allowed is a depth of {MOST_DEPTH}") from None
+    _check_values(value, 0)
+    kind.check(value, "")
+    return value
+
+
+def read(path: str, kind: Kind, cure: str) -> Any:
+    """Return the value of a JSON file of a kind.
+
+    Parameters
+    ----------
+    cure : the end of the message of an error, which says what to do
+
+    Raises
+    ------
+    DataError
+        if it cannot be read or is not of that kind.
+    """
+    data = read_bytes(path, cure)
+    try:
+        return parse(data, kind)
+    except Malformed as error:
+        raise refusal(path, error, cure) from None
+
+
+def read_bytes(path: str, cure: str) -> bytes:
+    """Return the bytes of a file; raise DataError if it cannot be read or has more than MOST_BYTES."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise DataError(f"{path}: the file cannot be read: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise DataError(f"{path}: the file has more than {MOST_BYTES} bytes, which is the limit; {cure}")
+    return data
+
+
+def refusal(path: str, error: Malformed, cure: str, lines_before: int = 0, about: str = "") -> DataError:
+    """Return the error for a file that is malformed after some lines; `about` begins its message."""
+    line = lines_before + max(error.line, 1)
+    place = f"{path}:{line}:{error.column}" if error.line else f"{path}:{line}" if lines_before else path
+    return DataError(f"{place}: {about}{error.reason}; {cure}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; raise Malformed if a name occurs twice."""
+    parsed: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in parsed:
+            raise Malformed(f"the name {short_repr(name)} occurs twice in an object")
+        parsed[name] = value
+    return parsed
+
+
+def _number(convert: Callable[[str], float]) -> Callable[[str], float]:
+    """Return a function that converts the text of a number, and raises Malformed if it is too long or infinite."""
+
+    def number(text: str) -> float:
+        value = convert(text) if len(text) <= MOST_DIGITS else math.inf
+        if not -math.inf < value < math.inf:
+            raise Malformed(f"the number {text[:20]}{'...' * (len(text) > 20)} is too large")
+        return value
+
+    return number
+
+
+def _constant(text: str) -> None:
+    """Refuse NaN, Infinity and -Infinity."""
+    raise Malformed(f"{text} is no JSON; allowed are finite numbers")
+
+
+def _check_values(value: Any, depth: int) -> None:
+    """Raise Malformed if a value is nested too deeply, or a text in it is not Unicode.
+
+    Surrogates that stand for bytes which could not be decoded, as in the names of files, are allowed.
+    """
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError as error:
+                code = value[error.start]
+                raise Malformed(f"the text {short_repr(value)} has half a surrogate pair, {short_repr(code)}") from None
+    elif isinstance(value, (dict, list)):
+        if depth >= MOST_DEPTH:
+            raise Malformed(f"it is nested too deeply; allowed is a depth of {MOST_DEPTH}")
+        for item in value:
+            _check_values(item, depth + 1)
+        for item in value.values() if isinstance(value, dict) else ():
+            _check_values(item, depth + 1)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_number(int), parse_float=_number(float), parse_constant=_constant
+)
