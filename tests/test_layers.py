@@ -33,6 +33,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("kernels", "options"),
     ("system",),
     ("errors", "array_types", ""),
+    ("system.printable",),
 )
 BESIDE = {("cache", "text")}  # on one floor: the first may import from the second
 MOST_FILES = 15  # of a folder

@@ -1,7 +1,10 @@
 """Define the errors that are reported to the user without a traceback, and their exit statuses.
 
-Every message names the location, the value found, the allowed values and a remedy.
+Every message names the location, the value found, the allowed values and a remedy. Texts from data are escaped in it,
+because Python shows it on a terminal as it is.
 """
+
+from .system.printable import printable
 
 
 class XclassError(Exception):
@@ -10,7 +13,7 @@ class XclassError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.args))
+        return "\n".join(printable(str(line)) for line in self.args)
 
 
 class UsageError(XclassError, ValueError):
@@ -33,3 +36,6 @@ class ClusterError(XclassError):
 
 class XclassWarning(UserWarning):
     """Warn about the examples that a learner was given."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import unicodedata
-from pathlib import Path
 
 import pytest
 from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-import xclass as package
 from xclass.system.printable import printable
 
 ESC = "\x1b[31m"
@@ -96,13 +93,3 @@ def test_names_of_classes_are_escaped_in_the_table_and_the_tree_and_are_bytes_in
     assert not set("\x7f\x9b") & set(tree_run.out)
     predicted = learn("-t", "-i", "m", "d.vw", "-p", "stdout", "--quiet", cwd=tmp_path)
     assert set(predicted.lines) <= {"\x7fone", "\x9btwo", "three"}
-
-
-def test_standard_error_is_written_in_two_places_only():
-    root = Path(package.__file__).parent
-    users = set()
-    for path in root.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr == "stderr":
-                users.add(path.relative_to(root).as_posix())
-    assert users == {"cli/command.py", "run/report/console.py"}

@@ -1,13 +1,22 @@
 """Output to a terminal: nothing in the data may move the cursor or change the display."""
 
+import ast
 import io
+import json
 import os
 import pty
+import re
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
+import pytest
 from command import learn
 
+import xclass
+from xclass.errors import DataError, XclassWarning
+from xclass.system import terminal
 from xclass.system.terminal import TerminalOutput, output_of
 
 
@@ -24,25 +33,89 @@ def test_files_are_written_as_they_are():
     assert output_of(file) is file
 
 
+def shown(words, folder, streams=("stdout",), status=0):
+    """Return what a command line shows on a terminal."""
+    controller, terminal = pty.openpty()
+    child = subprocess.Popen(words, cwd=folder, **dict.fromkeys(streams, terminal))
+    os.close(terminal)
+    output = b""
+    while True:
+        try:
+            part = os.read(controller, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        output += part
+    os.close(controller)
+    assert child.wait() == status
+    return output
+
+
+OWN = re.compile(rb"\x1b\[(1|1;31|33|0|A)m?")  # styles of xclass, and how a bar goes up a line
+HOSTILE = "\x1b]0;t\x07 \x9b31m \u202e\u2066\u200f \ud8ff \udcff x\ny"
+
+
+def test_no_other_module_writes_to_the_terminal():
+    """`cli.command` replaces streams that are closed, and flushes them; it writes nothing."""
+    root = Path(xclass.__file__).parent
+    for path in root.rglob("*.py"):
+        name = path.relative_to(root).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = node.func if isinstance(node, ast.Call) else None
+            assert not (isinstance(called, ast.Name) and called.id == "print"), f"{name} prints"
+            assert getattr(called, "attr", "") not in ("echo", "secho", "print_exc"), f"{name} prints"
+            is_stream = isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr", "__stdout__")
+            if is_stream and isinstance(node.value, ast.Name) and node.value.id == "sys":
+                assert name in ("system/terminal.py", "cli/command.py", "run/file_conflicts.py"), (
+                    f"{name} uses a stream"
+                )
+
+
+def test_texts_for_people_are_escaped_wherever_they_go(capsys):
+    terminal.line(HOSTILE)
+    terminal.error_line(HOSTILE)
+    expected = "\\x1b]0;t\\x07 \\x9b31m \\u202e\\u2066\\u200f \\ud8ff \\xff x\\ny\n"
+    assert capsys.readouterr() == (expected, expected)
+    assert str(DataError("a", HOSTILE)) == "a\n" + expected[:-1]
+    with pytest.warns(XclassWarning) as caught:
+        warnings.warn(HOSTILE, XclassWarning, stacklevel=1)
+    assert str(caught[0].message) == expected[:-1]
+
+
+def test_a_stream_that_lacks_a_character_gets_its_escape(monkeypatch):
+    file = io.TextIOWrapper(io.BytesIO(), "latin-1")
+    monkeypatch.setattr(sys, "stdout", file)
+    terminal.line("caf\xe9 \u2192")
+    file.flush()
+    assert file.buffer.getvalue() == b"caf\xe9 \\u2192\n"
+
+
+def test_the_summary_of_a_stranger_does_not_move_the_cursor(tmp_path):
+    (tmp_path / "d.vw").write_text("1 | a\n2 | b\n" * 20)
+    learn("-d", "d.vw", "--oaa", 2, "-b", 8, "--quiet", "--summary", "a.json", cwd=tmp_path)
+    record = json.loads((tmp_path / "a.json").read_text())
+    hostile = HOSTILE.replace("\ud8ff", "")
+    for name, change in {
+        "reduction": {"reduction": hostile}, "option": {"options": {**record["options"], hostile: hostile}},
+        "value": {"options": {**record["options"], "learning_rate": hostile}}, "schema": {"schema": hostile},
+        "figure": {"figures": {hostile: "x"}},
+    }.items():  # fmt: skip
+        (tmp_path / f"{name}.json").write_text(json.dumps({**record, **change}))
+        status = 1 if name in ("schema", "figure") else 0
+        words = [sys.executable, "-m", "xclass", "compare", "a.json", f"{name}.json"]
+        output = OWN.sub(b"", shown(words, tmp_path, ("stdout", "stderr"), status))
+        for bad in (b"\x1b", b"\x07", b"\x9b", "\u202e".encode(), "\u200f".encode()):
+            assert bad not in output, (name, output)
+        assert b"\\x1b" in output or name == "option", (name, output)
+
+
 def test_predictions_and_audits_reach_a_terminal_without_escape_sequences(tmp_path):
     text = "1 'tag\x1b[31m |f x\x1b[2J\n2 'tag\x1b]0;t\x07 | y\n"
     (tmp_path / "data.vw").write_text(text)
     words = [sys.executable, "-m", "xclass", "-d", "data.vw", "--oaa", "3", "-b", "8", "--quiet"]
     for more in (["-p", "stdout"], ["-a"]):
-        controller, terminal = pty.openpty()
-        child = subprocess.Popen([*words, *more], stdout=terminal, cwd=tmp_path)
-        os.close(terminal)
-        output = b""
-        while True:
-            try:
-                part = os.read(controller, 1 << 16)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            output += part
-        os.close(controller)
-        assert child.wait() == 0
+        output = shown([*words, *more], tmp_path)
         assert b"\x1b" not in output and b"\x07" not in output
         assert b"\\x1b" in output
     piped = learn("-d", "data.vw", "--oaa", 3, "-b", 8, "--quiet", "-p", "stdout", cwd=tmp_path)

@@ -15,14 +15,14 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from .. import __version__
-from ..errors import UsageError, XclassError
+from ..errors import UsageError, XclassError, XclassWarning
 from ..options import resolve as options_resolve
 from ..system import terminal
-from ..system.printable import printable
 from . import arguments, completion, help_text, subcommands, vw_flags
 from .declared import add_implied_options
 from .declared import option_groups as option_groups  # other modules take it from here
@@ -33,7 +33,7 @@ EXIT_DEFECT = 70  # exit status after an unexpected exception; EX_SOFTWARE in sy
 def run(argv: Sequence[str]) -> int:
     """Execute one command line and return its exit status; errors are raised."""
     if list(argv) == ["--version"]:
-        print(f"xclass {__version__}")
+        terminal.page(f"xclass {__version__}")
         return 0
     for subcommand in subcommands.SUBCOMMANDS:
         if list(argv[:1]) == [subcommand.name]:
@@ -49,7 +49,7 @@ def run(argv: Sequence[str]) -> int:
     given = arguments.read(arranged, argv)
     for information in ("help", "version"):
         if information in given:
-            print(given[information].rstrip())
+            terminal.page(given[information])
             return 0
     notes = vw_flags.take(given.pop("accepted", ()), given)
     flags = {flag: name for section in arranged for name, option in section.options.items() for flag in option.flags}
@@ -140,7 +140,22 @@ def main() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the process that started this one
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end of the process)
+    warnings.showwarning = _show_warning
     _end_process(status(sys.argv[1:]))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning on standard error: one of xclass as its text, another one as Python does."""
+    is_own = issubclass(category, XclassWarning)
+    text = str(message) if is_own else f"{filename}:{lineno}: {category.__name__}: {message}"
+    terminal.error_line(f" {text}", "warning:", terminal.YELLOW)
 
 
 def _end_process(code: int) -> NoReturn:
@@ -181,7 +196,8 @@ def status(argv: Sequence[str]) -> int:
             return _report(
                 1, "the system cannot start another thread: raise the limit of processes (`ulimit -u`) or of memory"
             )
-        traceback.print_exc()
+        for line in traceback.format_exc().splitlines():
+            terminal.error_line(line)
         return _report(
             EXIT_DEFECT,
             "this is an error in xclass itself, not in the data: please report it with the lines above and the "
@@ -191,9 +207,11 @@ def status(argv: Sequence[str]) -> int:
 
 def _report(code: int, *lines: str) -> int:
     """Write the lines of an error message, with characters that are not printable escaped, and return `code`."""
-    message = "\n".join(map(printable, lines))
+    first, *others = lines
     try:
-        print(f"{terminal.styled('xclass:', terminal.RED, sys.stderr)} {message}", file=sys.stderr, flush=True)
+        terminal.error_line(f" {first}", "xclass:", terminal.RED)
+        for line in others:
+            terminal.error_line(line)
     except BrokenPipeError:
         _discard_output()
     return code

@@ -10,6 +10,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
 from ..options.threads import threads_option
+from ..system import terminal
 from . import data_options, option_text
 
 USAGE = "xclass compare [OPTIONS] FIRST OTHER..."
@@ -60,7 +61,7 @@ def run(words: Sequence[str]) -> int:
     data = data_options.declared("the data that the predictions are about, with labels")
     declared = {**options_of(Options), **data}
     if {"-h", "--help"} & set(words):
-        print(option_text.of_subcommand(USAGE, INTRO, declared))
+        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
     given, paths = option_words.read(declared, words)
     source = data_options.taken(given)
@@ -88,7 +89,7 @@ def run(words: Sequence[str]) -> int:
         by_class = report.class_lines(compared, labels)
     comparisons = report.compare(compared, confidence)
     for line in [*report.lines(compared, comparisons, confidence), *by_class]:
-        print(line)
+        terminal.line(line)
     if options.json is not None:
         record = report.record(compared, comparisons, options.alpha, options.tolerance)
         text = json.dumps(summary.finite(record), indent=1, allow_nan=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ import click
 
 from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, options_of
-from ..system import terminal
 from . import option_text, subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
@@ -102,7 +100,7 @@ class HelpCommand(click.Command):
 
 def everything(command: HelpCommand, context: click.Context) -> str:
     """Return the text of `--help_all`."""
-    return _coloured(command.get_help(context))
+    return command.get_help(context)
 
 
 def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str:
@@ -123,7 +121,7 @@ def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str
         formatter.write_text(", ".join(subcommand.name for subcommand in subcommands.SUBCOMMANDS))
     with formatter.section("Help"):
         formatter.write_dl(HELP, col_max=34)
-    return _coloured(formatter.getvalue())
+    return formatter.getvalue()
 
 
 def of_reduction(
@@ -168,7 +166,7 @@ def of_reduction(
             _write_section(formatter, Section("Probabilities", "", {}), part.options.values())
     formatter.write_paragraph()
     formatter.write_text("xclass --help_all shows the options of input, output, passes and features as well.")
-    return _coloured(formatter.getvalue())
+    return formatter.getvalue()
 
 
 def _write_head(formatter: click.HelpFormatter) -> None:
@@ -186,15 +184,6 @@ def _write_section(formatter: click.HelpFormatter, section: Section, options: It
         formatter.write_dl(
             [(option_text.synopsis(option), option_text.description(option)) for option in options], col_max=34
         )
-
-
-def _coloured(text: str) -> str:
-    """Return the help, with bold headings if standard output is a terminal that shows colours."""
-    lines = text.splitlines()
-    return "\n".join(
-        terminal.styled(line, terminal.BOLD, sys.stdout) if line.endswith(":") and line[:1].strip() else line
-        for line in lines
-    )
 
 
 def _brief(option: Option) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
-from ..system import output_file
+from ..system import output_file, terminal
 from . import option_text
 
 USAGE = "xclass merge [--base FILE] -f FILE MODEL..."
@@ -41,7 +41,7 @@ def run(words: Sequence[str]) -> int:
     """
     declared = options_of(Options)
     if {"-h", "--help"} & set(words):
-        print(option_text.of_subcommand(USAGE, INTRO, declared))
+        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
     given, models = option_words.read(declared, words)
     path = _checked_target(given, models)

@@ -10,6 +10,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
 from ..options.threads import threads_option
+from ..system import terminal
 from . import data_options, option_text
 
 USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
@@ -79,7 +80,7 @@ def run(words: Sequence[str]) -> int:
     data = data_options.declared("labelled data that the model has not learned from")
     declared = {**options_of(Options), **data}
     if {"-h", "--help"} & set(words):
-        print(option_text.of_subcommand(USAGE, INTRO, declared))
+        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
     given, others = option_words.read(declared, words)
     if others:

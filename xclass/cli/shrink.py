@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import option, options_of
 from ..options.threads import threads_option
-from ..system import output_file
+from ..system import output_file, terminal
 from . import data_options, option_text
 
 USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
@@ -65,7 +65,7 @@ def run(words: Sequence[str]) -> int:
     data = data_options.declared("data with labels, on which the error is measured before and after")
     declared = {**options_of(Options), **data}
     if {"-h", "--help"} & set(words):
-        print(option_text.of_subcommand(USAGE, INTRO, declared))
+        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
         return 0
     given, models = option_words.read(declared, words)
     target = _checked_target(given, models)

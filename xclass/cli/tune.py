@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import Option, options_of
+from ..system import terminal
 from . import option_text
 from .declared import add_implied_options, option_groups
 
@@ -42,7 +43,7 @@ def run(words: Sequence[str]) -> int | list[str]:
 
     own = options_of(tuning_options.Options)
     if {"-h", "--help"} & set(words):
-        print(option_text.of_subcommand(USAGE, INTRO, {**_reading(), **own}))
+        terminal.page(option_text.of_subcommand(USAGE, INTRO, {**_reading(), **own}))
         return 0
     from ..model import model_file
     from ..run.report.console import Console
@@ -53,9 +54,10 @@ def run(words: Sequence[str]) -> int | list[str]:
         model_file.check_writable(options.final_regressor)
     found = Search(request).run()
     for line in [] if options.quiet else ["", *found.lines, ""]:
-        print(line)
+        terminal.line(line)
     if found.words:
-        print(_typed(found.words, options.final_regressor), flush=True)
+        terminal.line(_typed(found.words, options.final_regressor))
+        terminal.standard_output()  # the run that follows writes to it
     if found.signal:
         Console(options.quiet).info(found.note)
         return 128 + found.signal

@@ -1,10 +1,16 @@
-"""Write output that may go to a terminal: use colours where they are shown, and escape control characters of data."""
+"""Write to standard output and standard error: the only place that does, so that nothing in the data moves the cursor.
+
+Texts for people (`line`, `error_line`, `page`) are escaped wherever they go. Predictions, audits and explanations
+(`output_of`) are data: they are escaped on a terminal, and written as they are to a file or a pipe.
+`tests/system/test_terminal.py` checks that no other module prints.
+"""
 
 from __future__ import annotations
 
 import codecs
 import os
 import re
+import sys
 from typing import BinaryIO, Protocol, TextIO
 
 from .printable import printable
@@ -12,24 +18,58 @@ from .printable import printable
 BOLD, RED, YELLOW = "1", "1;31", "33"  # ANSI codes
 
 
-def styled(text: str, style: str, file: TextIO) -> str:
-    """Return text with an ANSI style, or as it is where the stream is no terminal or shows no colours.
+def line(text: str = "") -> None:
+    """Write one line to standard output; characters that are not printable are escaped."""
+    _write(printable(text), sys.stdout)
 
-    `NO_COLOR` switches colours off, see https://no-color.org.
+
+def error_line(text: str, mark: str = "", style: str = "") -> None:
+    """Write one line to standard error at once; characters that are not printable are escaped.
 
     Parameters
     ----------
-    style : BOLD, RED or YELLOW
-    file : the stream that the text goes to
+    mark : text of xclass before it, which gets the style BOLD, RED or YELLOW
+    """
+    _write(_styled(mark, style, sys.stderr) + printable(text), sys.stderr)
+    sys.stderr.flush()
+
+
+def page(text: str) -> None:
+    """Write lines of xclass itself, such as a help text, to standard output, headings in bold."""
+    for one in text.rstrip().splitlines():
+        is_heading = one.endswith(":") and one[:1].strip()
+        _write(_styled(one, BOLD, sys.stdout) if is_heading else one, sys.stdout)
+
+
+def _write(text: str, file: TextIO) -> None:
+    """Write a line; characters that the encoding of the stream lacks are escaped."""
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    file.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def _styled(text: str, style: str, file: TextIO) -> str:
+    """Return text with an ANSI style, or as it is where the stream is no terminal or shows no colours.
+
+    `NO_COLOR` switches colours off, see https://no-color.org.
     """
     coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and os.name != "nt"
-    return f"\x1b[{style}m{text}\x1b[0m" if coloured and file.isatty() else text
+    return f"\x1b[{style}m{text}\x1b[0m" if text and coloured and file.isatty() else text
 
 
-def columns(file: TextIO) -> int:
-    """Return the number of columns of the terminal that a stream goes to, 0 if there is none or it is not known."""
+def error_stream() -> TextIO:
+    """Return standard error, for a progress bar."""
+    return sys.stderr
+
+
+def shows_errors() -> bool:
+    """Return whether standard error goes to a terminal."""
+    return sys.stderr.isatty()
+
+
+def error_columns() -> int:
+    """Return the number of columns of the terminal of standard error, 0 if there is none or it is not known."""
     try:
-        return os.get_terminal_size(file.fileno()).columns if file.isatty() else 0
+        return os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else 0
     except OSError:
         return 0
 
@@ -57,6 +97,12 @@ class TerminalOutput:
 
     def flush(self) -> None:
         self._file.flush()
+
+
+def standard_output() -> BinaryIO:
+    """Return standard output for bytes, for `output_of`, after writing what it holds."""
+    sys.stdout.flush()
+    return sys.stdout.buffer
 
 
 def output_of(file: BinaryIO) -> Output:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -63,7 +62,7 @@ class ExampleAudit(ABC):
 
     def _write(self, task: BatchTask) -> None:
         """Write the lines of an example to standard output."""
-        out = terminal.output_of(sys.stdout.buffer)
+        out = terminal.output_of(terminal.standard_output())
         for line in self._lines(task):
             out.write(line + b"\n")
         out.flush()

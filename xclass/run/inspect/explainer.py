@@ -10,7 +10,6 @@ Cost      Examples are processed one at a time, which takes some milliseconds ea
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
@@ -66,7 +65,7 @@ class Explainer(ExampleAudit):
     def _opened(self) -> BinaryIO:
         """Return the file."""
         if self._path is None:
-            return sys.stdout.buffer
+            return terminal.standard_output()
         try:
             return open(self._path, "wb")  # `close` closes it
         except OSError as error:

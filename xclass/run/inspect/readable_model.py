@@ -18,7 +18,6 @@ Differs   from VW: names can be found for a model that was saved earlier (`-i mo
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -174,7 +173,7 @@ class Inspector:
             self._add_names(self._example_features)
         if not self.options.audit:
             return
-        out = terminal.output_of(sys.stdout.buffer)
+        out = terminal.output_of(terminal.standard_output())
         for lookup in self._example_lookups:
             for line in self._audit_lines(task, lookup):
                 out.write(line + b"\n")

@@ -12,17 +12,16 @@ how often it was seen, if that is counted. Trees of saved models are written by
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from ...errors import UsageError
 from ...options.declare import option
 from ...reductions.core.base import Learner, TreeViewable
 from ...reductions.core.tree_view import TreeNode
-from ...system import output_file
+from ...system import output_file, terminal
 from ...system.printable import printable
+from ...system.terminal import Output
 
 STDOUT = "stdout"
 
@@ -126,12 +125,12 @@ def _quoted(*rows: str) -> str:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
+def _opened(path: str) -> Iterator[Output]:
     """Open a file for writing in the `with` block; `stdout` is standard output."""
     if path == STDOUT:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.flush()
+        out = terminal.output_of(terminal.standard_output())
+        yield out
+        out.flush()
         return
     with output_file.opened(path, "the tree") as file:
         yield file

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
@@ -63,7 +62,7 @@ class Writer:
         self._owns_file = path != STDOUT
         try:
             # `close` closes the file
-            self._file: BinaryIO = open(path, "wb") if self._owns_file else sys.stdout.buffer  # noqa: SIM115
+            self._file: BinaryIO = open(path, "wb") if self._owns_file else terminal.standard_output()  # noqa: SIM115
         except OSError as error:
             raise DataError(f"{path}: predictions cannot be written there: {write_failure(path, error)}") from None
         self._output = terminal.output_of(self._file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import sys
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from ...api.configuration import Config
 from ...api.progress import Progress
 from ...reductions.core.base import Inspectable, Learner
 from ...system import terminal
-from ...system.printable import printable
 from . import progress_bar
+
+WARNING = "warning:"
 
 
 class Console:
@@ -30,17 +32,13 @@ class Console:
 
     def line(self, text: str) -> None:
         """Write one line; characters that are not printable are escaped."""
-        text = printable(text)
-        if text.startswith("warning:"):
-            text = terminal.styled("warning:", terminal.YELLOW, sys.stderr) + text[len("warning:") :]
-        if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr)
+        mark = WARNING if text.startswith(WARNING) else ""
+        with contextlib.nullcontext() if self._bar is None else progress_bar.hidden(self._bar):
+            terminal.error_line(text[len(mark) :], mark, terminal.YELLOW)
 
     def table_line(self, text: str) -> None:
         """Write a line of the progress table; a terminal that is too narrow for VW's columns gets narrower ones."""
-        is_narrow = 0 < terminal.columns(sys.stderr) < progress_table.WIDTH
+        is_narrow = 0 < terminal.error_columns() < progress_table.WIDTH
         self.line(progress_table.narrowed(text) if is_narrow else text)
 
     def warn(self, note: str) -> None:
@@ -56,9 +54,9 @@ class Console:
     def start_steps(self, count: int, unit: str) -> None:
         """Show, on a terminal, a bar for `count` steps of an activity other than reading, in place of any other bar."""
         self.end_bar()
-        if self.quiet or not sys.stderr.isatty():
+        if self.quiet or not terminal.shows_errors():
             return
-        self._bar = progress_bar.of_steps(count, unit, sys.stderr)
+        self._bar = progress_bar.of_steps(count, unit, terminal.error_stream())
 
     def step(self) -> None:
         """Advance the bar by one step; may be called from any thread."""
@@ -67,9 +65,9 @@ class Console:
 
     def start_bar(self, size: int | None) -> None:
         """Show, on a terminal, a bar for the reading of `size` bytes in all passes; None if it is not known."""
-        if self.quiet or not sys.stderr.isatty():
+        if self.quiet or not terminal.shows_errors():
             return
-        self._bar = progress_bar.of_reading(size, sys.stderr)
+        self._bar = progress_bar.of_reading(size, terminal.error_stream())
 
     def move_bar(self, position: Callable[[], int], examples: int) -> None:
         """Move the bar to byte `position()` of the data, and show the speed and the memory in use."""

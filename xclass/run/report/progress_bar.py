@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 READING = "{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
@@ -35,6 +36,12 @@ def move(bar: Any, position: int, examples: int, memory: int) -> None:
     elapsed = max(bar.format_dict["elapsed"], 1e-3)
     bar.set_postfix_str(f"{examples / elapsed:,.0f} examples/s, {memory / 2**20:,.0f} MB", refresh=False)
     bar.update(position - bar.n)
+
+
+def hidden(bar: Any) -> AbstractContextManager[None]:
+    """Return a `with` block in which no bar is shown, so that lines can be written."""
+    block: AbstractContextManager[None] = bar.external_write_mode(file=bar.fp)
+    return block
 
 
 def _bar(file: TextIO, **settings: Any) -> Any:
