@@ -30,6 +30,7 @@ def fit(
     timeout: float = 600.0,
     format: str = "auto",
     label_column: str | int | None = None,
+    **columns: Any,
 ) -> Learner:
     """Let workers learn in one pass over the data, and put what they have learned into a learner.
 
@@ -58,8 +59,8 @@ def fit(
         parts; the others are not averaged by default.
     timeout : float, default 600
         Seconds to wait for a Ray on this machine to start, and for processors of the cluster.
-    format, label_column
-        Format of the files, and column of the label, as in `Learner.learn_file`.
+    format, label_column, **columns
+        How the files are read, as in `Learner.learn_file`.
 
     Returns
     -------
@@ -78,7 +79,7 @@ def fit(
     """
     with naming_arguments():
         asked = request(
-            data, learner, command.option_groups()[0], format, label_column,
+            data, learner, command.option_groups()[0], dict(format=format, label_column=label_column, **columns),
             workers=workers, ray=address, sync_every=sync_every, ray_timeout=timeout,
         )  # fmt: skip
         fitting.fit(asked)
@@ -95,12 +96,13 @@ def predict(
     timeout: float = 600.0,
     format: str = "auto",
     label_column: str | int | None = None,
+    **columns: Any,
 ) -> Any:
     """Let workers predict the labels of examples, or list the k most probable classes of each.
 
     Parameters
     ----------
-    data, workers, address, timeout, format, label_column
+    data, workers, address, timeout, format, label_column, **columns
         As in `fit`. Labels of the examples are checked but not used.
     learner : Learner
         The learner, which is not changed.
@@ -120,7 +122,7 @@ def predict(
     """
     with naming_arguments():
         asked = request(
-            data, learner, command.option_groups()[0], format, label_column,
+            data, learner, command.option_groups()[0], dict(format=format, label_column=label_column, **columns),
             workers=workers, ray=address, ray_timeout=timeout,
         )  # fmt: skip
         return predicting.predict(asked, k)

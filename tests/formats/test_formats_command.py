@@ -205,7 +205,7 @@ def test_column_of_the_label(tmp_path):
     (tmp_path / "a.vw").write_text("1 | a\n")
     refused = xclass("a.vw", "--oaa", 2, "--label_column", "z", cwd=tmp_path)
     assert (refused.status, refused.err) == (
-        2, "xclass: --label_column is for CSV, and a.vw is VW text: leave it out\n"
+        2, "xclass: --label_column is for CSV and JSON lines, and a.vw is VW text: leave it out\n"
     )  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_columns_of_two_files_are_the_same(tmp_path):
     (tmp_path / "a.csv").write_text("label,x\na,1\n")
     (tmp_path / "b.csv").write_text("label,y\na,1\n")
     refused = xclass("-d", "a.csv", "-d", "b.csv", "--oaa", 2, cwd=tmp_path)
-    assert "b.csv:1:1: column 2 is 'y', and 'x' in the first file" in refused.err
+    assert "b.csv:1:1: the header has no column 'x', from which the model has learned" in refused.err
 
 
 BEGINNINGS = {

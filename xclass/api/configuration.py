@@ -30,14 +30,15 @@ from ..reductions import presets, registry
 from ..reductions.core import probabilities
 from ..reductions.core.base import LearnsAtEnd, Reduction
 from ..reductions.core.spec import LearnerSpec, Part, Wanted
-from ..text import label_words, parser
+from ..text import label_words, parser, reader
 
 Config: TypeAlias = options_resolve.Config[Reduction]
 
+OF_FILES = (*reader.Options().meaning(),)  # options of the data that are arguments of `Learner.learn_file`
 OF_A_RUN: tuple[tuple[str, str], ...] = (
     # flags of options that only a run of the command has, what a program does instead
     ("-d --data -c --cache --cache_file -k --kill_cache --no_stdin", "call learn_file(path) or learn_many(X, y)"),
-    ("--format --label_column", "call learn_file(path, format=...)"),
+    (" ".join(f"--{name}" for name in OF_FILES), "call learn_file(path, format=...)"),
     ("-i --initial_regressor --preserve_performance_counters", "call xclass.load(path)"),
     ("-t --testonly", "call predict() or predict_many()"),
     ("-f --final_regressor --save_per_pass --checkpoint", "call save(path)"),
@@ -69,7 +70,6 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
     ("--save_tree", "a Learner does not have it"),
 )
 
-OF_FILES = ("format", "label_column")  # options of the data that are arguments of `Learner.learn_file`
 BITS_IF_GROWING = 24  # bits of a feature's index if tables begin with at least 2**LEAST_BITS_IF_GROWING slots and grow
 LEAST_BITS_IF_GROWING = 20
 

@@ -10,8 +10,9 @@ from typing import Any
 from ..data import tables
 from ..data.batch import Batch
 from ..errors import DataError, UsageError
-from ..formats import detect
+from ..formats import columns, detect
 from ..kernels import jit
+from ..options import declare
 from ..reductions.core.contract import BatchTask
 from ..system import thread_limit
 from ..system.printable import short_repr
@@ -31,6 +32,7 @@ def read_vw(
     noconstant: bool = False,
     format: str = "vw",
     label_column: str | int | None = None,
+    **columns: Any,
 ) -> Iterator[Batch]:
     """Read files of VW text or of another format, plain or compressed, batch by batch.
 
@@ -47,8 +49,11 @@ def read_vw(
     format : {"vw", "auto", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "vw"
         Format of the files; "auto" chooses by the first lines and the name of the first file.
     label_column : str or int, optional
-        Column of the label in a CSV file: its name, or its number from 1. The default is the column named `label`,
-        else the first.
+        Column of the label in a CSV file, by its name or its number from 1, or key of the label in JSON lines. The
+        default is `label`, else the first column.
+    **columns
+        The options of the command that say how columns are read: lists of names `columns`, `ignore_column` and
+        `header`, and the dictionary `column_kind` from names to "number", "text" or "category".
 
     Yields
     ------
@@ -60,7 +65,7 @@ def read_vw(
     DataError
         If a file cannot be read or a line is malformed. The examples before that line are yielded first.
     UsageError
-        If `labels` or `format` is none of the words above, or a file has no column `label_column`.
+        If `labels` or `format` is none of the words above, or an option names a column that a file does not have.
 
     Examples
     --------
@@ -80,7 +85,7 @@ def read_vw(
     """
     if labels not in ("classes", "numbers"):
         raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
-    source = options_of(paths, format, label_column)
+    source = options_of(paths, format, label_column=label_column, **columns)
     jit.activate(hide_scipy=False)
     options = parser.Options(noconstant=noconstant)
     batches = reader.Reader(source, options, HASH_BITS, labels == "classes", choose=detect.chooser(source))
@@ -159,7 +164,7 @@ def batches(
             options = dataclasses.replace(source, data=(path,))
             of_file = reader.Reader(
                 options, config.parser, configuration.feature_bits(config), config.reduction.labels == "multiclass",
-                *learner.label_range, names=names, choose=detect.chooser(options),
+                *learner.label_range, names=names, choose=detect.chooser(options, learner.schema.copy()),
             )  # fmt: skip
             found: list[str] = []
             of_file.parser.notes = found
@@ -180,18 +185,27 @@ def predicted(learner: LearnerCore, batch: Batch) -> Iterator[BatchTask]:
         yield task
 
 
-def options_of(
-    paths: Sequence[str | PathLike[str]], format: str, label_column: str | int | None = None
-) -> reader.Options:
-    """Return the options of the reader for files; raise UsageError if there is no such format."""
+def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) -> reader.Options:
+    """Return the options of the reader for files and the arguments of a program.
+
+    Raises
+    ------
+    UsageError
+        if there is no such format or argument.
+    """
     wrong = [path for path in paths if not isinstance(path, (str, PathLike))]
     if wrong:
         raise UsageError(f"{short_repr(wrong[0])} is not a path; give the paths of the files as separate arguments")
     if format not in FORMATS:
         hint = configuration.hint(str(format).lower(), FORMATS)
         raise UsageError(f"format: {format!r} is none of {', '.join(map(repr, FORMATS))}{hint}")
-    column = None if label_column is None else str(label_column)
-    return reader.Options(data=tuple(str(fspath(path)) for path in paths), format=format, label_column=column)
+    declared = declare.options_of(reader.Options)
+    for name, value in given.items():
+        if name not in declared:
+            raise UsageError(f"there is no argument {name!r}; the options of data are {', '.join(declared)}")
+        if value is not None:
+            given[name] = columns.as_row(value) if declared[name].repeated else str(value)
+    return reader.Options(data=tuple(str(fspath(path)) for path in paths), format=format, **given)
 
 
 def are_names(files: reader.Options, numbered: bool) -> bool:

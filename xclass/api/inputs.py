@@ -191,21 +191,27 @@ class Inputs:
         """
         multiclass = self._config.reduction.labels == "multiclass"
         growing, self._names.growing = self._names.growing, self._names.growing and learn
+        before = self._schema.copy()
         source = reader.Reader(
             files, self._config.parser, feature_bits(self._config), multiclass, *self._label_range, names=self._names,
-            choose=detect.chooser(files),
+            choose=detect.chooser(files, self._schema if learn else before),
         )  # fmt: skip
         source.parser.notes = self.notes
-        labelled = not learn
+        labelled, begun = not learn, False
         try:
             with configuration.naming_keywords():
                 for batch in source:
+                    begun = True
                     labelled = labelled or not np.isnan(batch.label).all()
                     yield batch
                 if not labelled:
                     advice = (source.format or TextFormat()).labelled
                     raise DataError(f"{source.name}: no example was learned from; {advice}")
             self.notes += source.report()
+        except BaseException:
+            if not begun:
+                self._schema.replace(before)  # nothing is learned from a table that cannot be read
+            raise
         finally:
             self._names.growing = growing
 

@@ -579,6 +579,7 @@ class Learner(BatchLearner):
         passes: int = 1,
         format: str = "auto",
         label_column: str | int | None = None,
+        **columns: Any,
     ) -> dict[str, float]:
         """Learn from files, as the command does with `-d`.
 
@@ -591,8 +592,11 @@ class Learner(BatchLearner):
         format : {"auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "auto"
             Format of the files; "auto" chooses by the first lines and the name of the first file.
         label_column : str or int, optional
-            Column of the label in a CSV file: its name, or its number from 1. The default is the column named `label`,
-            else the first.
+            Column of the label in a CSV file, by its name or its number from 1, or key of the label in JSON lines. The
+            default is that of the tables learned before, else `label`, else the first column.
+        **columns
+            The options of the command that say how columns are read: lists of names `columns`, `ignore_column` and
+            `header`, and the dictionary `column_kind` from names to "number", "text" or "category".
 
         Returns
         -------
@@ -606,7 +610,7 @@ class Learner(BatchLearner):
             If a file cannot be read or a line is malformed; the examples before that line are learned then. Also if
             none of the examples has a label to learn from.
         UsageError
-            If `format` is none of the words above, or a file has no column `label_column`.
+            If `format` is none of the words above, or an option names a column that a file does not have.
 
         Examples
         --------
@@ -625,7 +629,7 @@ class Learner(BatchLearner):
         if not isinstance(passes, (int, np.integer)) or passes < 1:
             raise UsageError(f"passes: {passes!r} is not a whole number of at least 1")
         _ = self.reduction
-        given = files.options_of(paths, format, label_column)
+        given = files.options_of(paths, format, label_column=label_column, **columns)
         self._use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
         for _ in range(passes):
             counted = Progress(self.config.reduction.labels, None)
@@ -650,13 +654,13 @@ class Learner(BatchLearner):
         self.reduction.end_pass()
 
     def evaluate(
-        self, *paths: str | PathLike[str], format: str = "auto", label_column: str | int | None = None
+        self, *paths: str | PathLike[str], format: str = "auto", label_column: str | int | None = None, **columns: Any
     ) -> dict[str, float]:
         """Predict the examples of files and compare the predictions with their labels; nothing is learned.
 
         Parameters
         ----------
-        *paths, format, label_column
+        *paths, format, label_column, **columns
             Files of examples, as in `learn_file`.
 
         Returns
@@ -670,10 +674,14 @@ class Learner(BatchLearner):
         DataError
             If a file cannot be read or a line is malformed.
         """
+        return self.evaluate_files(files.options_of(paths, format, label_column=label_column, **columns))
+
+    def evaluate_files(self, given: reader.Options) -> dict[str, float]:
+        """Predict the examples of files that options of the reader describe, as `evaluate` does."""
         _ = self.reduction
         counted = Progress(self.config.reduction.labels, None)
         try:
-            for batch in self._inputs.read(files.options_of(paths, format, label_column), learn=False):
+            for batch in self._inputs.read(given, learn=False):
                 with thread_limit.working():
                     tasks = self._predict_tasks(batch)
                 for task in tasks:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.schema import Schema
+from ..data.schema import REMEDY, Schema
 from ..errors import ModelError, UsageError
 from ..model import compact_columns, model_file
 from ..model.stored_arrays import Stored
@@ -28,7 +28,6 @@ from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
 CLASS_NAMES, SCHEMA = "class_names", "schema"  # names of the arrays
 FACTS = ("learner", "examples", "clock", "counters")
-REMEDY = "train the model again, or take another copy of the file"
 LARGEST_COUNT = 2**62
 NEWLINE = 10
 

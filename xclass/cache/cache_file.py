@@ -28,6 +28,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..data import schema
 from ..data.batch import Batch
 from ..system import bounded_json, leftovers, thread_limit
 from ..system.bounded_json import Anything, Flag, List, OrNull, Record, Text, Whole
@@ -115,7 +116,7 @@ FACTS = Record(
         **dict.fromkeys(("bad", "skipped", "lines", "blocks"), Whole()),
         **dict.fromkeys(("kept", "told"), List(Text())),
     },
-    optional={"names": List(Text(), most=MOST_NAMES)},
+    optional={"names": List(Text(), most=MOST_NAMES), "schema": schema.SHAPE},
 )
 
 

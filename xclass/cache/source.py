@@ -18,6 +18,7 @@ import numpy as np
 
 from ..data import batch_ops
 from ..data.batch import Batch
+from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..options.declare import option
 from ..system import leftovers
@@ -54,6 +55,7 @@ class Source:
     constant : whether each example ends with the constant
     passes : number of times that the source will be iterated
     names : whether the caller needs the names of features, which no cache holds, so that every pass parses the text
+    schema : columns of the tables learned from, to which those of the data are added; None if nobody needs them
 
     Attributes
     ----------
@@ -78,8 +80,10 @@ class Source:
         constant: bool,
         passes: int,
         names: bool = False,
+        schema: Schema | None = None,
     ) -> None:
         self._text = reader
+        self._schema = Schema() if schema is None else schema
         self._reparse = names and reader.rereadable
         self._key = key
         self._limit: int | None = key["examples"]
@@ -162,6 +166,8 @@ class Source:
         parser.bad, parser.skipped = cache.facts["bad"], cache.facts["skipped"]
         parser.first_messages = list(cache.facts["kept"])
         parser.names.add(cache.facts.get("names", []))
+        if "schema" in cache.facts:
+            self._schema.replace(Schema.from_record(cache.facts["schema"]))
         self._text_notes = list(cache.facts["told"])
         if self._pass == 0:
             self.notes += self._text_notes
@@ -356,6 +362,8 @@ class Source:
             "told": self._text_notes,
             "lines": self.lines,
         }
+        if self._schema:
+            facts["schema"] = self._schema.record()
         if parser.names.growing:
             facts["names"] = parser.names.names
         try:

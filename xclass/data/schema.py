@@ -20,10 +20,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import DataError, ModelError
+from ..system import bounded_json
+from ..system.bounded_json import OneOf, OrNull, Record, Text
 from ..system.printable import short_repr
 
 NUMBER, TEXT, CATEGORY = KINDS = ("number", "text", "category")
 LARGEST = 1 << 24  # bytes of a schema in a model file
+SHAPE = Record({"columns": Record(others=OneOf(KINDS)), "label": OrNull(Text())})
+REMEDY = "train the model again, or take another copy of the file"
 MOST_SHOWN = 8  # columns that a message names
 # texts that stand for a missing number, as in pandas
 MISSING_WORDS = frozenset(
@@ -80,28 +84,29 @@ class Schema:
             if a model file cannot contain the names of so many columns.
         """
         new = Schema(columns, label)
-        size = len(new.to_bytes())
-        if size > LARGEST:
+        data = new.to_bytes()
+        if len(data) > LARGEST or data.count(b",") >= bounded_json.MOST_ITEMS:
             raise DataError(
-                f"{place}: the names of its {len(new.columns)} columns take {size:,} bytes in a model; at most "
-                f"{LARGEST:,} are allowed: shorten the names, or leave out columns"
+                f"{place}: the names of its {len(new.columns)} columns take {len(data):,} bytes in a model, which is "
+                "more than are allowed; shorten the names, or leave out columns by --columns or --ignore_column"
             )
         self.replace(new)
 
-    def positions(self, names: Sequence[str], place: str) -> list[int]:
+    def positions(self, names: Sequence[str], place: str, cure: str = "") -> list[int]:
         """Return the position of each column among the names of another table's columns.
 
         Raises
         ------
         DataError
-            if a column is missing; `place` names the table.
+            if a column is missing; `place` names the table, and `cure` says what else may help.
         """
         position = {name: i for i, name in enumerate(names)}
         missing = [name for name in self.columns if name not in position]
         if missing:
+            word = "columns" if len(missing) > 1 else "column"
             raise DataError(
-                f"{place} has no column {listed(missing)}, from which the model has learned; its columns are "
-                f"{listed(names)}: give all columns of the model, by their names and in any order"
+                f"{place} has no {word} {listed(missing)}, from which the model has learned; its columns are "
+                f"{listed(names)}: give all columns of the model, by their names and in any order{cure}"
             )
         return [position[name] for name in self.columns]
 
@@ -118,33 +123,35 @@ class Schema:
                 return f"{short_repr(name)} is {first} in {{0}} and {second} in {{1}}"
         return ""
 
+    def record(self) -> dict[str, Any]:
+        """Return the schema as an object of JSON."""
+        return {"columns": self.columns, "label": self.label}
+
     def to_bytes(self) -> bytes:
-        """Return the schema as JSON, for a model file or a cache."""
-        return json.dumps({"columns": self.columns, "label": self.label}, separators=(",", ":")).encode()
+        """Return the schema as JSON, for a model file."""
+        return json.dumps(self.record(), separators=(",", ":")).encode()
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Schema:
+        """Return a schema from an object of JSON whose shape was checked."""
+        return cls(record["columns"].items(), record["label"])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Schema:
         """Return a schema from untrusted bytes; raise ModelError if they are none."""
-        if len(data) > LARGEST:
-            raise ModelError(f"the schema of its columns takes {len(data)} bytes; at most {LARGEST} are allowed")
         try:
-            record = json.loads(data, object_pairs_hook=_record)
-        except (ValueError, RecursionError) as error:
-            raise ModelError(f"the schema of its columns is not well-formed JSON ({error})") from None
-        if not isinstance(record, dict) or set(record) != {"columns", "label"}:
-            raise ModelError("the schema of its columns is not an object of 'columns' and 'label'")
-        columns, label = record["columns"], record["label"]
-        if not isinstance(columns, dict) or not columns:
-            raise ModelError(f"the columns of its schema are {short_repr(columns)}, and have to be an object of kinds")
-        for name, kind in columns.items():
-            if not _is_name(name) or kind not in KINDS:
-                raise ModelError(
-                    f"the column {short_repr(name)} of its schema is {short_repr(kind)}, and has to be one of "
-                    f"{', '.join(KINDS)}"
-                )
-        if label is not None and (not _is_name(label) or label in columns):
-            raise ModelError(f"the label of its schema is {short_repr(label)}, and has to be another name, or null")
-        return cls(columns.items(), label)
+            if len(data) > LARGEST:
+                raise bounded_json.Malformed(f"it takes {len(data)} bytes; at most {LARGEST} are allowed")
+            record = bounded_json.parse(data, SHAPE)
+        except bounded_json.Malformed as error:
+            raise ModelError(f"the schema of its columns is damaged: {error.reason}; {REMEDY}") from None
+        label = record["label"]
+        if not record["columns"] or "" in record["columns"] or label == "" or label in record["columns"]:
+            raise ModelError(
+                f"the schema of its columns is damaged: it has no columns, one without a name, or one named as the "
+                f"label, {short_repr(label)}; {REMEDY}"
+            )
+        return cls.from_record(record)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -167,22 +174,3 @@ def category(cell: str) -> str:
     name = "_".join(cell.split())
     whole = WHOLE.fullmatch(name)
     return whole[1] if whole else name
-
-
-def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; raise ValueError if a name occurs twice."""
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return record
-
-
-def _is_name(name: object) -> bool:
-    """Return whether a value can be the name of a column."""
-    if not isinstance(name, str) or not name:
-        return False
-    try:
-        name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return False
-    return True

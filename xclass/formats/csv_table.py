@@ -15,26 +15,31 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import itertools
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import UInt8s
+from ..array_types import Int64s, UInt8s
+from ..data import schema
+from ..data.schema import CATEGORY, MISSING_WORDS, TEXT, Schema, listed
+from ..data.schema import NUMBER as NUMBER_KIND
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
-from ..text import parser
+from ..text import parser, reader
 from ..text.malformed import CELL
 from ..text.text_format import OtherFormat, WrittenFeature
-from . import csv_rows, line_scanner, records
+from . import columns, csv_rows, line_scanner, records
+from .columns import Columns
 from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
 DELIMITERS = b",\t;"
 MARK = b"\xef\xbb\xbf"
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-MOST_SHOWN = 8  # columns that the banner names
+UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name when it writes it again
+DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
 
 
 def delimiter_of(header: bytes, quoted: bool = True) -> bytes:
@@ -43,6 +48,12 @@ def delimiter_of(header: bytes, quoted: bool = True) -> bytes:
     counts = [bare.count(c) for c in DELIMITERS]
     most = counts.index(max(counts))
     return DELIMITERS[most : most + 1] if counts[most] else b""
+
+
+def delimiter_between(row: bytes, cells: int) -> bytes:
+    """Return the delimiter that splits a row into a number of cells, or else the one that occurs most often."""
+    fitting = (bytes([c]) for c in DELIMITERS if row.count(c) == cells - 1)
+    return next(fitting, None) or delimiter_of(row)
 
 
 @contextlib.contextmanager
@@ -77,28 +88,45 @@ def rows_of(text: bytes, delimiter: bytes, quoted: bool = True) -> Iterator[list
         yield row
 
 
+class Layout(NamedTuple):
+    """Say where the columns of the schema are in the rows of a file."""
+
+    width: int  # number of cells of a row
+    label: int  # position of the label, -1 if there is none
+    numbers: list[int]  # positions of the columns of numbers
+    others: list[int]  # positions of the other columns; those of a group are neighbours
+    features: list[str]  # names of all of these, in this order
+
+
 class CsvTable(OtherFormat):
     """Read CSV and TSV files.
 
     Parameters
     ----------
-    label_column : name or number of the column of the label, see the option
+    options : options of the reader
+    schema : columns of the tables learned from; if there are none, those of the first file are added
+
+    Attributes
+    ----------
     quoted : whether quotes around cells have a meaning
+    layout : where the columns are in the file that is read
     """
 
     name = "csv"
     parallel = False
     unfinished = "the row that begins here has a quote that is not closed; close it, or double a quote within quotes"
 
-    def __init__(self, label_column: str | None = None, quoted: bool = True) -> None:
+    def __init__(self, options: reader.Options, schema: Schema) -> None:
         super().__init__()
-        self.quoted, self.quote = quoted, QUOTE if quoted else NO_QUOTE
+        self.quoted = options.quoting != "none"
+        self.quote = QUOTE if self.quoted else NO_QUOTE
         self._state = START  # at the end of the text that was last searched for complete rows
-        self._label_column = label_column
+        self.columns = Columns(options, schema)
+        self.schema = schema
         self.delimiter = b""
-        self.header: list[bytes] = []
-        self.label = -1  # column of the label, -1 if there is none
-        self.numeric: list[bool] = []
+        self.label_name: str | None = None
+        self.layout = Layout(0, -1, [], [], [])
+        self.first_layout: Layout | None = None  # that of the first file, in which the text of batches is
 
     @property
     def delimiter_byte(self) -> int:
@@ -107,101 +135,147 @@ class CsvTable(OtherFormat):
 
     @property
     def labelled(self) -> str:  # type: ignore[override]  # other formats have a constant
-        if self.label < 0:
+        if self.label_name is None:
             return "no column holds labels; name one by --label_column"
-        return f"all cells of the column {_shown(self.header[self.label])} are empty; --label_column names another one"
+        return f"all cells of the column {short_repr(self.label_name)} are empty; --label_column names another one"
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
-        if not self.header and not ended and len(text) < TYPED_BYTES:
+        if not self.schema and not ended and len(text) < TYPED_BYTES:
             return None
-        mark = len(MARK) if text.startswith(MARK) else 0
-        delimiter = self.delimiter or delimiter_of(text[mark:].partition(b"\n")[0], self.quoted)
-        whole = np.frombuffer(bytearray(text), np.uint8)  # kernels are compiled once more for read-only arrays
-        size, _ = csv_rows.end_of_rows(whole, mark, len(text), START, ord(delimiter or b","), self.quote, True)
-        if not size and not ended:
-            return None
-        size = size or len(text)
+        mark = size = len(MARK) if text.startswith(MARK) else 0
+        header = self.columns.header
+        first = text[mark:].partition(b"\n")[0]
+        delimiter = self.delimiter or (
+            b"\t" if ".tsv" in file.lower() and b"\t" in first
+            else delimiter_between(first, len(header)) if header else delimiter_of(first, self.quoted)
+        )  # fmt: skip
+        if not header:
+            whole = np.frombuffer(bytearray(text), np.uint8)  # kernels are compiled once more for read-only arrays
+            size, _ = csv_rows.end_of_rows(whole, mark, len(text), START, ord(delimiter or b","), self.quote, True)
+            if not size and not ended:
+                return None
+            size = size or len(text)
+            header = self._header(text[mark:size], delimiter, file)
+        self.delimiter = delimiter
+        self.label_name = label = self._find_label(header, file)
+        known = self._check_header(header, file)
+        if not self.schema:
+            self.columns.check_options(known, file)
+            self._adopt(text, size, ended, header, file)
+        cure = "; if the file has no header, give the names of its columns by --header"
+        positions = self.schema.positions(header, f"{file}:1:1: the header", cure)
+        self.columns.check_options(known, file)
+        self.layout = self._layout(
+            dict(zip(self.schema.columns, positions, strict=True)),
+            len(header),
+            -1 if label is None else header.index(label),
+        )
+        if self.first_layout is None:
+            self.first_layout = self.layout
+            self.about.append(f"Delimiter: {DELIMITER_NAMES[delimiter]}; {self.columns.about(label)}")
+        self._note(self.columns.left_out(name for name in known if name != label), file)
+        return size, text[:size].count(b"\n")
+
+    def _header(self, text: bytes, delimiter: bytes, file: str) -> list[str]:
+        """Return the names of the columns in the first row."""
         with large_cells():
-            row = next(rows_of(text[mark:size], delimiter, self.quoted), [])
+            row = next(rows_of(text, delimiter, self.quoted), [])
         if row is None:
             raise DataError(
                 f"{file}:1:1: the quotes of the header do not match; write a quote within quotes twice, or give "
                 "--quoting none if quotes are ordinary characters of the file"
             )
-        header = [cell.strip().encode("latin-1") for cell in row]
-        if not self.header:
-            self._check_header(header, file)
-            self.label = self._find_label(header, file)
-            self.delimiter, self.header = delimiter, header
-            self._find_types(text, size, ended)
-        elif header != self.header:
-            pairs = itertools.zip_longest(self.header, header, fillvalue=b"")
-            column, (wanted, got) = next((i, pair) for i, pair in enumerate(pairs, 1) if pair[0] != pair[1])
-            raise DataError(
-                f"{file}:1:1: column {column} is {_shown(got)}, and {_shown(wanted)} in the first file; give files "
-                "with the same columns"
-            )
-        return size, text[:size].count(b"\n")
+        return [columns.text_of(cell.strip().encode("latin-1")) for cell in row]
 
-    def _check_header(self, header: list[bytes], file: str) -> None:
-        """Raise DataError if a name of a column is missing, a number, or given twice."""
-        known: set[bytes] = set()
+    def _check_header(self, header: list[str], file: str) -> list[str]:
+        """Return the columns with a name; raise DataError if a name is a number, or given twice."""
+        known: dict[str, None] = {}
+        unnamed = []
         for column, name in enumerate(header, 1):
             where = f"{file}:1:1: column {column} of the header"
-            if not name:
-                raise DataError(f"{where} has no name; the first line of a CSV file names the columns")
-            try:
-                float(name)
-            except ValueError:
-                pass
-            else:
-                raise DataError(f"{where} is the number {_shown(name)}; the first line of a CSV file names the columns")
+            if not name or UNNAMED.fullmatch(name):
+                unnamed.append(column)
+                continue
+            if NUMBER.fullmatch(name) and name not in self.schema.columns:
+                raise DataError(
+                    f"{where} is the number {short_repr(name)}; the first line of a CSV file names the columns: if the "
+                    "file has no header, name its columns, as in --header label,text"
+                )
             if name in known:
-                raise DataError(f"{where} has the name {_shown(name)}, as one before has; give each column its own")
-            known.add(name)
-        if not header:
+                raise DataError(f"{where} has the name {short_repr(name)}, as one before has; give each column its own")
+            known[name] = None
+        if not known:
             raise DataError(f"{file}:1:1: there is no header; the first line of a CSV file names the columns")
+        if unnamed:
+            self._note(
+                f"column {unnamed[0]} of the header has no name and is left out; pandas writes its index so, unless "
+                "index=False is given",
+                file,
+            )
+        return [*known]
 
-    def _find_label(self, header: list[bytes], file: str) -> int:
-        """Return the column of the label, from 0, or -1 if there is none."""
-        chosen = self._label_column
-        if chosen is None:
-            return header.index(b"label") if b"label" in header else 0
-        name = chosen.encode("utf-8", "surrogateescape")
-        if name in header:
-            return header.index(name)
-        if chosen.isdecimal() and int(chosen) <= len(header):
-            return int(chosen) - 1
-        raise UsageError(
-            f"--label_column {chosen}: {file} has no such column; its {len(header)} columns are {self._list(header)}"
-        )
+    def _note(self, note: str, file: str) -> None:
+        """Add a note, unless it was added before; an empty one is none."""
+        if note and note not in self._noted:
+            self._noted.add(note)
+            self.notes.append(f"{file}: {note}")
 
-    def _find_types(self, text: bytes, begin: int, ended: bool) -> None:
-        """Find out from the rows of `text[begin:TYPED_BYTES]` which columns are numeric, and say so in `about`."""
+    def _find_label(self, header: list[str], file: str) -> str | None:
+        """Return the name of the column of the label, None if there is none."""
+        chosen, schema = self.columns.label, self.schema
+        if chosen is not None:
+            if chosen in header:
+                return chosen
+            if chosen.isdecimal() and int(chosen) <= len(header):
+                return header[int(chosen) - 1] if int(chosen) else None
+            raise UsageError(
+                f"--label_column {chosen}: {file} has no such column; its {len(header)} columns are {listed(header)}"
+            )
+        if schema and schema.label is not None:
+            return schema.label if schema.label in header else None
+        first = next((name for name in header if name and not UNNAMED.fullmatch(name)), None)
+        label = "label" if "label" in header else first
+        return None if label in schema.columns else label
+
+    def _adopt(self, text: bytes, begin: int, ended: bool, header: list[str], file: str) -> None:
+        """Take the columns of the first file; the rows of `text[begin:TYPED_BYTES]` decide which are numbers."""
         rows = text[begin : max(begin, TYPED_BYTES)]
         if not ended or len(text) > TYPED_BYTES:
             rows = rows[: self.end_of_lines(np.frombuffer(bytearray(rows), np.uint8), 0, len(rows)) if rows else 0]
-        seen, other = [False] * len(self.header), [False] * len(self.header)
+        seen, other, again = ([0] * len(header) for _ in range(3))
+        cells = [columns.bytes_of(name).decode("latin-1") for name in header]
+        label = -1 if self.label_name is None else header.index(self.label_name)
+        affirmed = bool(self.columns.header) or self.columns.named or self.columns.label in header
         with large_cells():
-            for row in rows_of(rows, self.delimiter, self.quoted):
-                for column, cell in enumerate((row or [])[: len(self.header)]):
-                    if cell.strip() and not other[column]:
-                        seen[column] = True
-                        other[column] = not NUMBER.fullmatch(cell.strip())
-        self.numeric = [seen[k] and not other[k] and k != self.label for k in range(len(self.header))]
-        numeric = [name for name, is_numeric in zip(self.header, self.numeric, strict=True) if is_numeric]
-        texts = [name for k, name in enumerate(self.header) if not self.numeric[k] and k != self.label]
-        delimiter_name = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}[self.delimiter]
-        label = _shown(self.header[self.label]) if self.label >= 0 else "none"
-        self.about.append(
-            f"Delimiter: {delimiter_name}; label: {label}; numbers: {self._list(numeric)}; text: {self._list(texts)}"
+            for number, row in enumerate(rows_of(rows, self.delimiter, self.quoted), 2):
+                for k, cell in enumerate((row or [])[: len(header)]):
+                    word = cell.strip()
+                    if word and not other[k] and word.encode("latin-1") not in MISSING_WORDS:
+                        seen[k] = 1
+                        other[k] = not NUMBER.fullmatch(word)
+                    if word and word == cells[k] and not affirmed:
+                        again[k] += 1
+                        if k == label or again[k] > 1:
+                            raise columns.suspect(file, header[k], number)
+        features = self.columns.features(
+            [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )
+        found = {name: NUMBER_KIND if seen[k] and not other[k] else TEXT for k, name in enumerate(header)}
+        self.schema.adopt([(name, self.columns.kind(name) or found[name]) for name in features], self.label_name, file)
 
-    @staticmethod
-    def _list(names: list[bytes]) -> str:
-        """Return the first names of columns as a list."""
-        more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
-        return (", ".join(map(_shown, names[:MOST_SHOWN])) or "none") + more
+    def _layout(self, positions: dict[str, int], width: int, label: int) -> Layout:
+        """Return the layout of a file in which the columns of the schema are at `positions`."""
+        kinds = self.schema.columns
+        numbers = [name for name, kind in kinds.items() if kind == NUMBER_KIND]
+        others = [name for name, kind in kinds.items() if kind != NUMBER_KIND]
+        group: dict[str, int] = {}  # first byte of a name -> the first such column
+        order = {
+            name: group.setdefault(columns.bytes_of(name)[:1].decode("latin-1"), k) for k, name in enumerate(others)
+        }
+        others.sort(key=lambda name: order[name])
+        return Layout(
+            width, label, [positions[n] for n in numbers], [positions[n] for n in others], [*numbers, *others]
+        )
 
     def scanner(self, of: parser.Parser) -> CsvScanner:
         return CsvScanner(of, self)
@@ -218,34 +292,50 @@ class CsvTable(OtherFormat):
         return last_of_rest or last
 
     def labels_of(self, text: bytes) -> Iterator[bytes]:
+        label = self.layout.label
         for row in rows_of(text, self.delimiter, self.quoted):
             if row:
-                cell = row[self.label] if 0 <= self.label < len(row) else ""
+                cell = row[label] if 0 <= label < len(row) else ""
                 yield records.one_word(cell.encode("latin-1"))
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
+        layout = self.first_layout or self.layout
         with large_cells():
             row = next(rows_of(records.source_of(line), self.delimiter, self.quoted))
         assert row is not None  # the row was read before
         cells = [cell.encode("latin-1") for cell in row]
-        numbers, texts = self.order()
-        for k in numbers:
+        names = [columns.bytes_of(name) for name in layout.features]
+        for name, k in zip(names, layout.numbers, strict=False):
             cell = cells[k].strip()
-            if cell:
+            if cell and cell not in MISSING_WORDS:
                 value = line_scanner.number_at(cell, 0)
                 if not NUMBER.fullmatch(row[k].strip()) or not np.isfinite(value):
                     return  # `--on_bad_line vw` ignores the rest of the row
-                yield WrittenFeature(self.header[k], value)
-        for k in texts:
-            for word in cells[k].split():
-                yield WrittenFeature(word, np.float32(1), namespace=self.header[k])
+                yield WrittenFeature(name, value)
+        for name, k in zip(names[len(layout.numbers) :], layout.others, strict=True):
+            whole = self.schema.columns[columns.text_of(name)] == CATEGORY
+            for word in filter(None, [category(cells[k])]) if whole else cells[k].split():
+                yield WrittenFeature(word, np.float32(1), namespace=name)
 
-    def order(self) -> tuple[list[int], list[int]]:
-        """Return the columns with numbers and those with texts in the order of their features."""
-        texts = [k for k, numeric in enumerate(self.numeric) if not numeric and k != self.label]
-        group: dict[int, int] = {}  # first byte of a name -> the first such column
-        texts.sort(key=lambda k: group.setdefault(self.header[k][0], k))  # the columns of a group are neighbours
-        return [k for k, numeric in enumerate(self.numeric) if numeric], texts
+    @property
+    def is_moved(self) -> bool:
+        """Return whether columns are in other places than in the first file."""
+        return self.first_layout is not None and self.layout[2:] != self.first_layout[2:]
+
+    def moved(self, row: bytes) -> bytes:
+        """Return a row with its columns where they are in the first file, for `features`."""
+        first = self.first_layout or self.layout
+        cells = next(rows_of(row, self.delimiter, self.quoted)) or [""] * self.layout.width
+        there = [""] * first.width
+        for now, before in zip(
+            [*self.layout.numbers, *self.layout.others], [*first.numbers, *first.others], strict=True
+        ):
+            there[before] = cells[now]
+        if not self.quoted:
+            return self.delimiter.join(cell.encode("latin-1") for cell in there)
+        written = io.StringIO()
+        csv.writer(written, delimiter=self.delimiter.decode() or ",", lineterminator="").writerow(there)
+        return written.getvalue().encode("latin-1")
 
 
 class CsvScanner(records.RecordScanner):
@@ -254,15 +344,16 @@ class CsvScanner(records.RecordScanner):
     def __init__(self, of: parser.Parser, table: CsvTable) -> None:
         super().__init__(of.rules)
         self._table = table
-        order, texts = table.order()
-        self._columns = np.array([*order, *texts], np.int64)
-        self._numbers = len(order)
-        spaces = [0] * len(order) + [self.namespaces.number(table.header[k]) for k in texts]
+        names = [columns.bytes_of(name) for name in table.layout.features]
+        self._numbers = len(table.layout.numbers)
+        spaces = [0] * self._numbers + [self.namespaces.number(name) for name in names[self._numbers :]]
         self._spaces = np.array(spaces, np.int32)
-        self._names = np.frombuffer(b"\n".join(table.header) + b"\n", np.uint8)
-        sizes = np.array([len(name) for name in table.header], np.int64)
+        self._names = np.frombuffer(b"\n".join(names[: self._numbers]) + b"\n", np.uint8)
+        sizes = np.array([len(name) for name in names[: self._numbers]], np.int64)
         self._name_end = np.cumsum(sizes + 1) - 1
         self._name_begin = self._name_end - sizes
+        kinds = table.schema.columns
+        self._categories = [k for k, name in enumerate(table.layout.features) if kinds[name] == CATEGORY]
 
     def scan(self, text: UInt8s, end: int) -> parser.Scan:
         """Parse the complete rows of `text[:end]`."""
@@ -270,15 +361,19 @@ class CsvScanner(records.RecordScanner):
         block = text[:end].tobytes()
         buffer = np.zeros(end + len(self._names) + parser.PADDING, np.uint8)
         buffer[:end] = text[:end]
-        rows = csv_rows.rows_of(buffer, end, table.delimiter_byte, table.quote, len(table.header))
+        rows = csv_rows.rows_of(buffer, end, table.delimiter_byte, table.quote, table.layout.width)
         buffer[end : end + len(self._names)] = self._names
         content = buffer.tobytes()
         examples = self._examples(rows, block, content)
-        items = self._items(rows, buffer, content, block, examples)
+        at = np.array([*table.layout.numbers, *table.layout.others], np.int64)
+        cells = rows.cell_begin[:, at], rows.cell_end[:, at]
+        if self._categories:
+            content += self._add_categories(content, *cells)
+        items = self._items(rows, buffer, content, block, examples, *cells)
         good = np.cumsum(rows.problem == 0) - 1
 
         def column_of_label(i: int) -> int:
-            return _place_of_cell(block, rows, i, int(rows.cell_begin[good[i], table.label]))[1]
+            return _place_of_cell(block, rows, i, int(rows.cell_begin[good[i], table.layout.label]))[1]
 
         return self.scan_of(examples, items, content, rows.lines, end, column_of_label)
 
@@ -289,8 +384,10 @@ class CsvScanner(records.RecordScanner):
         examples.line = rows.line.tolist()
         ranges = zip(rows.begin.tolist(), rows.end.tolist(), strict=True)
         examples.source = [block[begin:end].replace(b"\n", b" ") for begin, end in ranges]
+        if self._table.is_moved:
+            examples.source = [*map(self._table.moved, examples.source)]
         examples.label, examples.tag, examples.weight = [b""] * n, [b""] * n, [1.0] * n
-        good, label = np.flatnonzero(rows.problem == 0).tolist(), self._table.label
+        good, label = np.flatnonzero(rows.problem == 0).tolist(), self._table.layout.label
         if label >= 0:
             begins, ends = rows.cell_begin[:, label].tolist(), rows.cell_end[:, label].tolist()
             for i, begin, end in zip(good, begins, ends, strict=True):
@@ -301,14 +398,32 @@ class CsvScanner(records.RecordScanner):
             examples.problems[i] = records.Problem(int(rows.problem[i]), *place, seen, True)
         return examples
 
+    def _add_categories(self, content: bytes, begin: Int64s, end: Int64s) -> bytes:
+        """Set the ranges of cells of categories to those of their names; return the names, which follow `content`."""
+        names = []
+        size = len(content)
+        for k in self._categories:
+            for row, (low, high) in enumerate(zip(begin[:, k].tolist(), end[:, k].tolist(), strict=True)):
+                name = category(content[low:high])
+                begin[row, k], end[row, k] = size, size + len(name)
+                names.append(name)
+                size += len(name)
+        return b"".join(names)
+
     def _items(
-        self, rows: csv_rows.Rows, buffer: UInt8s, content: bytes, block: bytes, examples: records.Examples
-    ) -> records.Items:
-        """Return the items of the cells, and note cells that are not numbers."""
+        self, rows: csv_rows.Rows, buffer: UInt8s, content: bytes, block: bytes, examples: records.Examples,
+        begin: Int64s, end: Int64s,
+    ) -> records.Items:  # fmt: skip
+        """Return the items of the cells, and note cells that are not numbers.
+
+        Parameters
+        ----------
+        begin, end : int64[g, columns], range in `content` of each cell of the columns of the schema, written
+        """
         good = np.flatnonzero(rows.problem == 0)
-        begin, end = rows.cell_begin[:, self._columns], rows.cell_end[:, self._columns]
         full = end > begin
         value = np.full(begin.shape, np.nan, np.float32)
+        value[:, self._categories] = 1
         count = self._numbers
         read, blank = np.empty((len(begin), count), np.float32), np.empty((len(begin), count), bool)
         records.read_values(buffer, begin[:, :count], end[:, :count], read, blank)
@@ -316,12 +431,19 @@ class CsvScanner(records.RecordScanner):
         full[:, :count] &= ~blank
         wrong = full[:, :count] & np.isnan(read)
         for row in np.flatnonzero(wrong.any(axis=1)).tolist():
-            k, i = int(np.argmax(wrong[row])), int(good[row])
-            line, column = _place_of_cell(block, rows, i, int(begin[row, k]))
-            examples.problems.setdefault(i, records.Problem(CELL, line, column, content[begin[row, k] : end[row, k]]))
-            full[row, k:] = False
-        begin[:, :count] = len(block) + self._name_begin[self._columns[:count]]
-        end[:, :count] = len(block) + self._name_end[self._columns[:count]]
+            for k in np.flatnonzero(wrong[row]).tolist():
+                cell = content[begin[row, k] : end[row, k]].strip()
+                if cell in MISSING_WORDS:
+                    full[row, k] = False
+                    continue
+                i = int(good[row])
+                line, column = _place_of_cell(block, rows, i, int(begin[row, k]))
+                name = columns.bytes_of(self._table.layout.features[k])
+                examples.problems.setdefault(i, records.Problem(CELL, line, column, cell, name=name))
+                full[row, k:] = False
+                break
+        begin[:, :count] = len(block) + self._name_begin
+        end[:, :count] = len(block) + self._name_end
         first = np.zeros(len(examples.line) + 1, np.int64)
         first[good + 1] = full.sum(axis=1)
         spaces = np.broadcast_to(self._spaces, full.shape)
@@ -340,6 +462,6 @@ def _place_of_cell(block: bytes, rows: csv_rows.Rows, row: int, begin: int) -> t
     return _place(block, rows, row, begin - (block[begin - 1] == QUOTE))
 
 
-def _shown(name: bytes) -> str:
-    """Return the name of a column as a message shows it."""
-    return short_repr(name.decode("utf-8", "replace"))
+def category(cell: bytes) -> bytes:
+    """Return the name of the feature of a cell of categories."""
+    return schema.category(cell.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

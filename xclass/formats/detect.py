@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from typing import Any
 
 import numpy as np
 
+from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..text import reader
 from ..text.label_detection import LabelDetector
 from ..text.text_format import Chooser, OtherFormat, TextFormat
-from . import csv_table, fasttext, json_lines, pairs
+from . import columns, csv_table, fasttext, json_lines, pairs
 
 EXTENSIONS = {
     ".vw": "vw",
@@ -105,11 +107,16 @@ def _is_object(line: bytes) -> bool:
         return line.lstrip().startswith(b'{"') and b"|" not in line
 
 
-def chooser(options: reader.Options) -> Chooser:
+def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
     """Return the function by which a reader with these options chooses the format of its first file.
 
     For later files it raises DataError if they have another format.
+
+    Parameters
+    ----------
+    schema : columns of the tables learned from; if there are none, those of the first table are added. None for none
     """
+    schema = Schema() if schema is None else schema
     first_file = first_name = ""
 
     def choose(text: bytes, ended: bool, file: str) -> TextFormat | None:
@@ -126,9 +133,13 @@ def chooser(options: reader.Options) -> Chooser:
                 f"{file} begins like {TITLES.get(name, 'VW text')}, and {first_file} like "
                 f"{TITLES.get(first_name, 'VW text')}; give files of one format, or name the format of all by --format"
             )
-        if options.label_column is not None and name != "csv":
-            raise UsageError(f"--label_column is for CSV, and {file} is {TITLES.get(name, 'VW text')}: leave it out")
-        chosen = _new(name, options)
+        for option, formats in columns.FORMATS.items():
+            if name not in formats and getattr(options, option) not in (None, ()):
+                readable = " and ".join(TITLES[one] for one in formats)
+                raise UsageError(
+                    f"--{option} is for {readable}, and {file} is {TITLES.get(name, 'VW text')}: leave it out"
+                )
+        chosen = _new(name, options, schema)
         if name != "vw":
             by = "by the first lines" if options.format == "auto" else "as --format says"
             chosen.about.insert(0, f"Data format: {TITLES[name]}, {by}")
@@ -137,7 +148,7 @@ def chooser(options: reader.Options) -> Chooser:
     return choose
 
 
-def _new(name: str, options: reader.Options) -> TextFormat:
+def _new(name: str, options: reader.Options, schema: Schema) -> TextFormat:
     """Return a new format."""
     if name == "fasttext":
         return fasttext.FastText()
@@ -146,10 +157,20 @@ def _new(name: str, options: reader.Options) -> TextFormat:
     if name == "xmc":
         return pairs.ExtremeClassification()
     if name == "csv":
-        return csv_table.CsvTable(options.label_column, options.quoting != "none")
+        return csv_table.CsvTable(options, schema)
     if name == "jsonl":
-        return json_lines.JsonLines()
+        return json_lines.JsonLines(options, schema)
     return TextFormat()
+
+
+def key(options: reader.Options, schema: Schema) -> dict[str, Any]:
+    """Return what decides how the examples of data are read, for the key of a cache.
+
+    Parameters
+    ----------
+    schema : columns of the tables that were learned from before
+    """
+    return {**options.meaning(), "schema": schema.to_bytes().decode() if schema else None}
 
 
 class FormatLabels:

@@ -10,11 +10,16 @@
 
 Other keys are ignored; the first line that has some gives a warning.
 
+If none of the first lines (TYPED_BYTES) has the key `text` or `features`, or an option names columns, each key is a
+column, as in a CSV file: `{"intent": "tea", "message": "kettle leaf", "price": 0.5}` with --label_column intent. A key
+that is absent is a missing cell, as null is.
+
 Cost      About 15 ns per byte, on one thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -24,13 +29,19 @@ from typing import Any
 import numpy as np
 
 from ..array_types import UInt8s
-from ..text import parser
-from ..text.malformed import ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WEIGHT_VALUE
+from ..data.schema import MISSING_WORDS, NUMBER, TEXT, Schema, category, listed, written
+from ..system.printable import short_repr
+from ..text import parser, reader
+from ..text.malformed import CELL, ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WEIGHT_VALUE
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
+from .columns import Columns
+from .csv_table import NUMBER as NUMERAL
+from .csv_table import TYPED_BYTES
 from .line_scanner import DEFAULT_GROUP
 
 KEYS = ("label", "text", "features", "weight", "tag")
+MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
 DECODER = json.JSONDecoder()
 BLANKS = (" ", "\t", "\r", "\n")
 LARGEST = float(np.finfo(np.float32).max)
@@ -39,8 +50,9 @@ LARGEST = float(np.finfo(np.float32).max)
 class MalformedError(Exception):
     """Report what is malformed in an object: the problem, the keys that lead to it, and what to show."""
 
-    def __init__(self, problem: int, path: Sequence[str], seen: object, ends: bool = False) -> None:
+    def __init__(self, problem: int, path: Sequence[str], seen: object, ends: bool = False, column: str = "") -> None:
         super().__init__()
+        self.column = column
         self.problem, self.path, self.seen, self.ends = problem, path, seen, ends
 
 
@@ -52,7 +64,7 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def label_word(given: object) -> bytes:
+def label_word(given: object, key: str = "label") -> bytes:
     """Return a label as one word, empty for none.
 
     Raises
@@ -62,7 +74,7 @@ def label_word(given: object) -> bytes:
     """
     if isinstance(given, list):
         if len(given) > 1:
-            raise MalformedError(SEVERAL_LABELS, ("label",), given[1], True)
+            raise MalformedError(SEVERAL_LABELS, (key,), given[1], True)
         given = given[0] if given else None
     if given is None:
         return b""
@@ -70,7 +82,7 @@ def label_word(given: object) -> bytes:
         return records.one_word(encoded(given))
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return _number(given).encode()
-    raise MalformedError(ENTRY, ("label",), given, True)
+    raise MalformedError(ENTRY, (key,), given, True)
 
 
 def _number(given: float) -> str:
@@ -124,24 +136,184 @@ def namespaces_in(given: dict[str, Any]) -> list[tuple[str | None, dict[str, Any
     return list(itertools.chain.from_iterable(groups.values()))
 
 
+def number_of(value: object, key: str) -> float | None:
+    """Return the number in a column of numbers, None if it is missing; raise MalformedError if it is none."""
+    if isinstance(value, str):
+        word = encoded(value).strip()
+        if not word or word in MISSING_WORDS:
+            return None
+        if not NUMERAL.fullmatch(value.strip()) or not is_value(float(value)):
+            raise MalformedError(CELL, (key,), value, column=key)
+        return float(value)
+    if not is_value(value):
+        raise MalformedError(ENTRY, (key,), value)
+    return float(value)  # type: ignore[arg-type]  # it is a number
+
+
 def is_value(value: object) -> bool:
     """Return whether a value is a number that a feature may have."""
     return isinstance(value, (int, float)) and abs(value) <= LARGEST
 
 
 class JsonLines(OtherFormat):
-    """Read JSON lines."""
+    """Read JSON lines.
+
+    Parameters
+    ----------
+    options : options of the reader
+    schema : columns of the tables learned from; if there are none, those of flat objects are added
+
+    Attributes
+    ----------
+    label : key of the label, None if there is none
+    flat : whether keys are columns
+    """
 
     name = "jsonl"
-    labelled = 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'
     parallel = False
 
+    def __init__(self, options: reader.Options, schema: Schema) -> None:
+        super().__init__()
+        self.columns = Columns(options, schema)
+        self.schema = schema
+        chosen = options.label_column or schema.label or "label"
+        self.label = None if chosen == "0" else chosen
+        self.flat = bool(schema) or self.columns.named
+        self._begun = False  # whether it is known what keys are
+        self._first: list[dict[str, Any]] = []  # objects of the first lines
+        self._examined = 0  # bytes of these lines
+        self._plans: dict[tuple[str, ...], list[tuple[str, str]]] = {}  # keys of a line -> its columns, in order
+
+    @property
+    def labelled(self) -> str:  # type: ignore[override]  # other formats have a constant
+        if self.flat or self.label != "label":
+            return f"no line has a label with the key {short_repr(self.label)}; name the key by --label_column"
+        return 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'
+
+    def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
+        if self._begun:
+            return 0, 0
+        lines = self._objects(text, ended)
+        if not self.flat:
+            if any("text" in line or "features" in line for line in lines):
+                self._begun = True
+                return 0, 0
+            if not ended and len(text) < TYPED_BYTES:
+                return None
+            self.flat = any(not line.keys() <= {self.label, "weight", "tag"} for line in lines)
+        elif not self.schema and not ended and len(text) < TYPED_BYTES:
+            return None
+        if self.flat:
+            self._begin_columns(lines, file)
+        self._begun = True
+        return 0, 0
+
+    def _objects(self, text: bytes, ended: bool) -> list[dict[str, Any]]:
+        """Return the objects of the first lines that can be read; each line is read only once."""
+        end = min(len(text), TYPED_BYTES)
+        end = end if ended and end == len(text) else text.rfind(b"\n", 0, end) + 1
+        for line in text[self._examined : end].split(b"\n"):
+            with contextlib.suppress(ValueError, RecursionError):
+                given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
+                if isinstance(given, dict):
+                    self._first.append(given)
+        self._examined = max(end, self._examined)
+        return self._first
+
+    def _begin_columns(self, lines: Sequence[dict[str, Any]], file: str) -> None:
+        """Take the columns of the first lines, or compare them with those of the model."""
+        kinds: dict[str, str] = {}
+        for line in lines:
+            for key, value in line.items():
+                if value is not None and kinds.get(key) != TEXT:
+                    kinds[key] = NUMBER if isinstance(value, (int, float)) else TEXT
+                elif key not in kinds:
+                    kinds[key] = ""
+        if not kinds:
+            return
+        known = [key for key in kinds if key != self.label and key]
+        if self.schema:
+            missing = [key for key in self.schema.columns if key not in kinds]
+            others = [key for key in self.schema.additional(known) if key != self.label]
+            if missing and (others or len(missing) == len(self.schema.columns)):
+                self.schema.positions(known, f"{file}: the first line")
+        self.columns.check_options([*known, *self.schema.columns], file)
+        if not self.schema:
+            features = self.columns.features(known, self.label)
+            self.schema.adopt(
+                [(key, self.columns.kind(key) or kinds[key] or TEXT) for key in features], self.label, file
+            )
+        self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
+
+    def left_out(self, keys: Sequence[str]) -> str:
+        """Return a warning about keys that are not read, or nothing."""
+        if self.flat:
+            return self.columns.left_out(key for key in keys if key != self.label)
+        known = [self.label or "label", *KEYS[1:]]
+        others = [key for key in keys if key not in known]
+        if not others:
+            return ""
+        return (
+            f"the keys {listed(others)} of JSON lines are ignored; those that are read: {', '.join(known)}. To read "
+            "keys as columns, name them, as in --columns KEY,KEY"
+        )
+
+    def cells(self, given: dict[str, Any]) -> Iterator[tuple[str, bytes, float]]:
+        """Yield the features of a flat object in the order of the schema, as column, bytes and value.
+
+        The bytes are the name of a column of numbers, the name of a category, or a text, whose value is NaN.
+
+        Raises
+        ------
+        MalformedError
+            if a value is not of the kind of its column.
+        """
+        keys = tuple(given)
+        plan = self._plans.get(keys)
+        if plan is None:
+            plan = [(key, self.schema.columns[key]) for key in self._ordered(keys)]
+            if len(self._plans) * len(keys) < MOST_PLANNED:
+                self._plans[keys] = plan
+        for key, kind in plan:
+            value = given[key]
+            if value is None:
+                continue
+            if kind == NUMBER:
+                number = number_of(value, key)
+                if number is not None:
+                    yield key, b"", number
+            elif not isinstance(value, (str, int, float)):
+                raise MalformedError(ENTRY, (key,), value)
+            elif kind == TEXT:
+                yield key, encoded(written(value)), math.nan
+            else:
+                yield key, encoded(category(written(value))), 1.0
+
+    def _ordered(self, keys: Sequence[str]) -> list[str]:
+        """Return those of the keys that are columns, those of numbers first and those of a group as neighbours."""
+        place = {key: i for i, key in enumerate(self.schema.columns)}
+        group: dict[bytes, int] = {}
+        for key in self.schema.columns:
+            group.setdefault(encoded(key)[:1], place[key])
+        others = [key for key in keys if key in place]
+        return sorted(
+            others, key=lambda key: (self.schema.columns[key] != NUMBER and 1 + group[encoded(key)[:1]], place[key])
+        )
+
     def scanner(self, of: parser.Parser) -> JsonScanner:
-        return JsonScanner(of)
+        return JsonScanner(of, self)
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         given = json.loads(records.source_of(line).decode("utf-8", "surrogateescape"))
         try:
+            if self.flat:
+                for key, word, number in self.cells(given):
+                    if not math.isnan(number):
+                        yield WrittenFeature(word or encoded(key), np.float32(number), encoded(key) if word else b"")
+                    else:
+                        for part in word.split():
+                            yield WrittenFeature(part, np.float32(1), encoded(key))
+                return
             tag_word(given.get("tag"))
             namespaces = namespaces_in(given)
             for word in encoded(text_in(given)).split():
@@ -163,7 +335,7 @@ class JsonLines(OtherFormat):
         for line in filter(bytes.strip, text.split(b"\n")):
             try:
                 given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
-                yield label_word(given.get("label")) if isinstance(given, dict) else b""
+                yield label_word(given.get(self.label)) if isinstance(given, dict) and self.label else b""
             except (ValueError, RecursionError, MalformedError):  # an error is raised when the line is read
                 yield b""
 
@@ -171,8 +343,10 @@ class JsonLines(OtherFormat):
 class JsonScanner(records.RecordScanner):
     """Parse blocks of JSON lines."""
 
-    def __init__(self, of: parser.Parser) -> None:
+    def __init__(self, of: parser.Parser, lines: JsonLines) -> None:
         super().__init__(of.rules)
+        self._lines = lines
+        self._known = {*(lines.schema.columns if lines.flat else KEYS[1:]), lines.label}
         self._notes = of.notes
         self._warned = False  # whether a key that is ignored was named
 
@@ -197,7 +371,7 @@ class JsonScanner(records.RecordScanner):
         )  # fmt: skip
         return self.scan_of(
             examples, items, bytes(self._content), len(lines), end,
-            lambda i: _column(lines[examples.line[i] - 1].removeprefix(b"\xef\xbb\xbf"), ("label",)),
+            lambda i: _column(lines[examples.line[i] - 1].removeprefix(b"\xef\xbb\xbf"), (self._lines.label or "",)),
         )  # fmt: skip
 
     def _read(self, line: bytes, number: int, examples: records.Examples) -> None:
@@ -208,19 +382,23 @@ class JsonScanner(records.RecordScanner):
             given = json.loads(line.decode("utf-8", "surrogateescape"))
             if not isinstance(given, dict):
                 raise MalformedError(ENTRY, (), given, True)
-            if not given.keys() <= set(KEYS):
-                self._warn(given, number)
-            label = label_word(given.get("label"))
-            tag = tag_word(given.get("tag"))
-            self._add_features(given)
-            weight = self._weight(given.get("weight", 1.0))
+            if not self._warned and not given.keys() <= self._known:
+                self._warn(given)
+            if self._lines.label is not None:
+                label = label_word(given.get(self._lines.label), self._lines.label)
+            if self._lines.flat:
+                self._add_cells(given)
+            else:
+                tag = tag_word(given.get("tag"))
+                self._add_features(given)
+                weight = self._weight(given.get("weight", 1.0))
         except MalformedError as error:
             seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
             column = _column(line, error.path)
             if error.problem == WEIGHT_VALUE:
                 weight = 0.0
             examples.problems[len(examples.line)] = records.Problem(
-                error.problem, number, column, encoded(seen_text) or b'""', error.ends
+                error.problem, number, column, encoded(seen_text) or b'""', error.ends, encoded(error.column)
             )
         except (ValueError, RecursionError) as error:
             at = getattr(error, "pos", 0)
@@ -231,12 +409,20 @@ class JsonScanner(records.RecordScanner):
             examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight, line)
 
-    def _warn(self, given: dict[str, Any], line: int) -> None:
+    def _warn(self, given: dict[str, Any]) -> None:
         """Warn once about keys that are ignored."""
-        if not self._warned:
+        note = self._lines.left_out([*given])
+        if note:
             self._warned = True
-            others = ", ".join(ascii(key) for key in given if key not in KEYS)
-            self._notes.append(f"the keys {others} of JSON lines are ignored; those that are read: {', '.join(KEYS)}")
+            self._notes.append(note)
+
+    def _add_cells(self, given: dict[str, Any]) -> None:
+        """Add the items of an object whose keys are columns."""
+        for key, text, value in self._lines.cells(given):
+            if text or math.isnan(value):
+                self._item(self.namespaces.number(encoded(key)), text, value)
+            else:
+                self._item(0, encoded(key), value)
 
     @staticmethod
     def _weight(given: object) -> float:

@@ -33,13 +33,13 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
     empty = io.BytesIO() if config.run.no_stdin and not config.reader.data else None
     text = Reader(
         config.reader, config.parser, feature_bits(config), multiclass, *labels, stream=empty, names=learner.names,
-        peeked=peeked, choose=detect.chooser(config.reader),
+        peeked=peeked, choose=detect.chooser(config.reader, learner.schema),
     )  # fmt: skip
-    text.preview(peeked)
     limit = passes.source_limit(config.passes)
     key = cache_key.make_key(config.parser, feature_bits(config), multiclass, labels.lowest, labels.highest, limit)
-    key.update(config.reader.meaning())
+    key.update(detect.key(config.reader, learner.schema))
     if config.parser.learn_names and config.run.testonly:
         key["names"] = "those of the model"
     readings = config.passes.passes + (learner.preview_size == 0)
-    return Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines)
+    text.preview(peeked)
+    return Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines, learner.schema)

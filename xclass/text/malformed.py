@@ -58,8 +58,8 @@ SENTENCES = {
     PAIR: "'{seen}' is not a feature; a feature is number:value",
     PAIR_VALUE: "'{seen}' is not a finite number; a feature is number:value",
     BEYOND_FEATURES: "feature '{seen}' is not below the number of features in the header",
-    CELL: "'{seen}' is not a finite number, and the first rows of this column are numbers; leave the cell empty where "
-    "the value is not known",
+    CELL: "'{seen}' is text that is not a finite number, and the column '{column}' has the kind number; leave the cell "
+    "empty where the value is not known, or train the model with --column_kind {column}:text",
     WEIGHT_VALUE: "weight '{seen}' is not a finite number of at least 0",
     ENTRY: '\'{seen}\' is not what belongs here; {{"label": ..., "text": "words", "features": {{"name": number, '
     "...}}}} is a line of JSON",
@@ -107,6 +107,12 @@ def word_at(text: UInt8s, position: int) -> str:
     window = text[position : position + 160].tobytes()
     word = window.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
     return _printable(word.split(b" ")[0])
+
+
+def second_word_at(text: UInt8s, position: int) -> str:
+    """Return the word behind that at position `position` of the text, cut to 40 characters."""
+    words = text[position : position + 500].tobytes().partition(b"\n")[0].split(b" ")
+    return _printable(words[1]) if len(words) > 1 else ""
 
 
 def label_words_of(text: UInt8s, begin: int) -> list[str]:

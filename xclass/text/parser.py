@@ -53,6 +53,7 @@ from .malformed import (
     WARNINGS,
     WEIGHT,
     label_words_of,
+    second_word_at,
     word_at,
 )
 from .name_weights import NameWeights
@@ -345,7 +346,7 @@ class Parser:
         problem, line, start, position = note
         seen = word_at(text, position)
         sentence = INVALID_NAME if problem == CLASS and self.rules.learn_names else SENTENCES[problem]
-        sentence = sentence.format(seen=seen, range=self._range)
+        sentence = sentence.format(seen=seen, range=self._range, column=second_word_at(text, position))
         if problem == OUTSIDE and seen == "0":
             sentence += "; classes are counted from 1"
         if problem in (CLASS_WORDS, WEIGHT, LEADING_ZEROS, UNKNOWN_NAME) and (

@@ -64,10 +64,31 @@ class Options:
         default="auto",
     )
     label_column: str | None = option(
-        "column of the label in a CSV file: its name, or its number from 1; 0 if there is none",
-        default_text="the column named `label`, else the first",
+        "column of the label in CSV files, by its name or its number from 1, 0 if there is none; in JSON lines the key",
+        default_text="that of the model, else `label`, else the first column",
         metavar="NAME",
     )
+    columns: tuple[str, ...] = option(
+        "columns of CSV files or keys of JSON lines that are features, separated by commas; others are left out",
+        default_text="all",
+        metavar="NAMES",
+        repeated=True,
+    )
+    ignore_column: tuple[str, ...] = option(
+        "columns or keys to leave out, separated by commas", metavar="NAMES", repeated=True
+    )
+    column_kind: tuple[str, ...] = option(
+        "kind of a column: number, text (its words are features) or category (the whole cell is one feature)",
+        default_text="that of the model, else number if the first rows have only numbers, else text",
+        metavar="NAME:KIND",
+        repeated=True,
+    )
+    header: tuple[str, ...] = option(
+        "names of all columns of CSV files without a header, in order, separated by commas",
+        metavar="NAMES",
+        repeated=True,
+    )
+
     quoting: str = option(
         "quotes in a CSV file: `csv` takes a cell within double quotes as one cell and refuses text behind the closing "
         "quote; `none` takes quotes as ordinary characters, so that each line is a row",
@@ -332,6 +353,8 @@ class Reader:
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
+        self.notes.extend(self.format.notes)
+        self.format.notes.clear()
         if not self._scanners:
             count = processors.count() if self.format.parallel else 1
             self._scanners = [self.format.scanner(self.parser) for _ in range(count)]

@@ -32,6 +32,7 @@ class TextFormat:
     labelled : how a line gives its label, for the message about data without labels
     unfinished : message about a file that ends within an example
     about : lines about the format for the start of a run
+    notes : warnings about the files, which the reader passes on
     """
 
     name = "vw"
@@ -42,6 +43,8 @@ class TextFormat:
 
     def __init__(self) -> None:
         self.about: list[str] = []
+        self.notes: list[str] = []
+        self._noted: set[str] = set()  # warnings that were given
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
         """Read the header at the beginning of a file.

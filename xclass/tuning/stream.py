@@ -19,6 +19,7 @@ from ..cache import source as cache
 from ..cache.cache_file import Reader as CacheReader
 from ..data import batch_ops, class_names
 from ..data.batch import CONSTANT_GROUP, Batch
+from ..data.schema import Schema
 from ..errors import DataError
 from ..formats import detect
 from ..options.search import Facts
@@ -64,7 +65,7 @@ class Stream:
         )
         parsed.preview(peeked)
         key = cache_key.make_key(config.parser, WHOLE, True, labels.lowest, labels.highest, None)
-        key.update(files.meaning())
+        key.update(detect.key(files, Schema()))
         self._source = cache.Source(parsed, kept, key, self._constant, passes=2)
         self._reader = self._read()
         self.names = tuple(names.names)

@@ -6,6 +6,7 @@ The options of the run are those that the learner was made with and those of the
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 import warnings
@@ -23,6 +24,7 @@ from ...options.declare import OptionGroup, options_of
 from ...reductions import presets, registry
 from ...run import learner_use
 from ...system.printable import short_repr
+from ...text import reader
 from .. import options as cluster_options
 from .. import shards
 from ..session import Session
@@ -40,15 +42,14 @@ class Request(NamedTuple):
     data : paths, patterns and URLs, or a data set of Ray Data
     learner : the learner
     cluster : options of the cluster
-    format, label_column : as in `Learner.learn_file`
+    reading : how files are read
     groups : option groups of the command
     """
 
     data: Any
     learner: Learner
     cluster: cluster_options.Options
-    format: str
-    label_column: str | None
+    reading: reader.Options
     groups: Mapping[str, type[OptionGroup]]
 
 
@@ -59,22 +60,22 @@ class Files(NamedTuple):
     ----------
     paths : their names
     sizes : their bytes, None where unknown
-    format, label_column : options of the reader
+    reading : how they are read
     """
 
     paths: tuple[str, ...]
     sizes: list[int | None]
-    format: str
-    label_column: str | None
+    reading: reader.Options
 
 
 def request(
-    data: Any, learner: object, groups: Mapping[str, type[OptionGroup]], format: str, label_column: object, **given: Any
+    data: Any, learner: object, groups: Mapping[str, type[OptionGroup]], reading: Mapping[str, Any], **given: Any
 ) -> Request:
     """Check the arguments of a program.
 
     Parameters
     ----------
+    reading : arguments that say how files are read, as of `Learner.learn_file`
     given : options of the cluster, None for those that are not given
 
     Raises
@@ -94,8 +95,8 @@ def request(
     }
     if not blocks.is_dataset(data):
         data = _paths(data)
-    checked = files.options_of((), format, label_column)  # type: ignore[arg-type]  # any value, which becomes a text
-    return Request(data, learner, cluster_options.Options(**values), format, checked.label_column, groups)
+    checked = files.options_of((), **reading)
+    return Request(data, learner, cluster_options.Options(**values), checked, groups)
 
 
 def _paths(data: object) -> tuple[str, ...]:
@@ -147,18 +148,21 @@ def find(asked: Request, session: Session, least: int) -> Files:
     if not blocks.is_dataset(asked.data):
         folder = os.getcwd()
         paths = session.call(shards.files_in, folder, asked.data)
-        return Files(paths, session.call(shards.survey, folder, paths), asked.format, asked.label_column)
-    found = session.call(blocks.described, blocks.blocks_of(asked.data, least, asked.label_column))
+        return Files(paths, session.call(shards.survey, folder, paths), asked.reading)
+    for name, value in asked.reading.meaning().items():
+        if name not in ("format", "label_column") and value != getattr(reader.Options(), name):
+            raise UsageError(f"--{name} is for files; choose the columns of the data set by its own functions")
+    found = session.call(blocks.described, blocks.blocks_of(asked.data, least, asked.reading.label_column))
     if not found:
         raise DataError("the data set has no rows; give one with examples")
     sizes: list[int | None] = [None] * len(found)
-    return Files(tuple(found), sizes, "jsonl" if found[0].has_rows else asked.format, None)
+    return Files(tuple(found), sizes, reader.Options(format="jsonl" if found[0].has_rows else asked.reading.format))
 
 
 def are_names(asked: Request, session: Session, found: Files) -> bool:
     """Return whether the labels of the data are names, by the first lines, which a node of the cluster reads."""
     text = session.call(shards.first_lines_in, os.getcwd(), found.paths[0])
-    options = files.options_of(found.paths[:1], found.format, found.label_column)
+    options = dataclasses.replace(found.reading, data=found.paths[:1])
     return files.are_names_in(text, options, "indexing" in asked.learner.config.given)
 
 
@@ -181,8 +185,8 @@ def run_config(asked: Request, found: Files, contents: Contents | None, **given:
         }
         given["initial_regressor"] = LEARNER
     cluster = {name: value for name, value in vars(asked.cluster).items() if value not in (None, False)}
-    reader = {"data": found.paths, "format": found.format, "label_column": found.label_column}
-    read = {name: value for name, value in reader.items() if value is not None}
+    read: dict[str, object] = {"data": found.paths}
+    read.update((name, value) for name, value in found.reading.meaning().items() if value not in (None, ()))
     return resolve.resolve(
         {**typed, **given, **cluster, **read, "quiet": True},
         stored,
@@ -210,4 +214,4 @@ def contents_of(learner: Learner) -> Contents | None:
 
 def splittable(found: Files) -> bool:
     """Return whether files can be divided at any line."""
-    return found.format in ("auto", "vw") and not isinstance(found.paths[0], blocks.Block)
+    return found.reading.format in ("auto", "vw") and not isinstance(found.paths[0], blocks.Block)

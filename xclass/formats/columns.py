@@ -1,0 +1,179 @@
+"""Decide which columns of a CSV file, or keys of JSON lines, are features, and which one is the label.
+
+The options choose for the first table that a learner learns from. Later tables follow its schema: columns are found by
+their names in any order, a missing one is an error, and others are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..data.schema import CATEGORY, KINDS, NUMBER, TEXT, Schema, listed
+from ..errors import DataError, UsageError
+from ..text import reader
+
+FORMATS = {  # formats for which the options of columns have a meaning
+    "label_column": ("csv", "jsonl"), "columns": ("csv", "jsonl"), "ignore_column": ("csv", "jsonl"),
+    "column_kind": ("csv", "jsonl"), "header": ("csv",),
+}  # fmt: skip
+
+
+class Columns:
+    """Hold what the options say about columns, and the schema of the learner.
+
+    Parameters
+    ----------
+    options : options of the reader
+    schema : columns of the tables learned from; if there are none, those of the first table are added
+
+    Attributes
+    ----------
+    schema : the schema
+    header : names of the columns of files without a header; empty if files have one
+    label : what --label_column says, None for nothing
+    named : whether an option gives the name of a column, so that a header is expected
+    """
+
+    def __init__(self, options: reader.Options, schema: Schema) -> None:
+        self.schema = schema
+        self.header = names("--header", options.header)
+        self.label = options.label_column
+        self._only = names("--columns", options.columns)
+        self._ignored = names("--ignore_column", options.ignore_column)
+        self._kinds = kinds(options.column_kind)
+        self.named = bool(self._only or self._ignored or self._kinds)
+        self.restricted = bool(self._only)
+        for name in (*self._kinds, *self._only):
+            if name in self._ignored:
+                raise UsageError(f"--ignore_column {name}: another option says how it is read; leave one of them out")
+
+    def check_options(self, known: Sequence[str], table: str) -> None:
+        """Raise UsageError if an option names a column that a table does not have, or that is otherwise in the model.
+
+        Parameters
+        ----------
+        known : names of all columns
+        table : name of the table for messages
+        """
+        of_table, learned = set(known), self.schema.columns
+        for option, given in (
+            ("columns", self._only),
+            ("column_kind", [*self._kinds]),
+            ("ignore_column", self._ignored),
+        ):
+            for name in given:
+                if name not in of_table:
+                    raise UsageError(f"--{option} {name}: {table} has no such column; its columns are {listed(known)}")
+                if learned and (name in learned) != (option != "ignore_column"):
+                    how = "from" if name in learned else "without"
+                    raise UsageError(
+                        f"--{option} {name}: the model has learned {how} this column; leave the option out"
+                    )
+                if learned and self._kinds.get(name, learned.get(name)) != learned.get(name):
+                    raise UsageError(
+                        f"--column_kind {name}:{self._kinds[name]}: this column has kind {learned[name]} in the model; "
+                        "leave the option out, or train a new model"
+                    )
+        for name in learned if self._only else ():
+            if name not in self._only:
+                raise UsageError(f"--columns lacks {name}, from which the model has learned; leave the option out")
+
+    def features(self, known: Sequence[str], label: str | None) -> list[str]:
+        """Return the columns of the first table that are features, of all columns with a name."""
+        left_out, only = {label, *self._ignored}, set(self._only or known)
+        return [name for name in known if name not in left_out and name in only]
+
+    def kind(self, name: str) -> str | None:
+        """Return the kind of a column that an option gives, None for none."""
+        return self._kinds.get(name)
+
+    def left_out(self, known: Iterable[str]) -> str:
+        """Return a warning about columns that the model has not learned from and no option leaves out, or nothing."""
+        if self._only:
+            return ""
+        ignored = set(self._ignored)
+        others = [name for name in self.schema.additional(known) if name not in ignored]
+        if not others:
+            return ""
+        return (
+            f"the model has not learned from {plural('column', others)} {listed(others)}, which "
+            f"{'are' if len(others) > 1 else 'is'} left out; --ignore_column says so without this warning"
+        )
+
+    def about(self, label: str | None) -> str:
+        """Return what the columns are, as the start of a run shows it."""
+        by_kind = {kind: [name for name, k in self.schema.columns.items() if k == kind] for kind in KINDS}
+        parts = [
+            f"label: {listed([label]) if label is not None else 'none'}",
+            f"numbers: {listed(by_kind[NUMBER])}",
+            f"text: {listed(by_kind[TEXT])}",
+            *([f"categories: {listed(by_kind[CATEGORY])}"] if by_kind[CATEGORY] else []),
+        ]
+        return "; ".join(parts)
+
+
+def plural(word: str, names: Sequence[str]) -> str:
+    """Return a noun as the number of names requires it."""
+    return word + "s" * (len(names) > 1)
+
+
+def names(flag: str, given: Sequence[str]) -> list[str]:
+    """Return the names in the values of an option, each of which is written like a row of CSV.
+
+    Raises
+    ------
+    UsageError
+        if a name is empty or given twice.
+    """
+    found: dict[str, None] = {}
+    for value in given:
+        for cell in next(csv.reader(io.StringIO(value), skipinitialspace=True), [""]):
+            name = cell.strip()
+            if not name:
+                raise UsageError(f"{flag} {value}: there is an empty name; separate names by single commas")
+            if name in found:
+                raise UsageError(f"{flag} {value}: {name} is given twice; give each name once")
+            found[name] = None
+    return [*found]
+
+
+def kinds(given: Sequence[str]) -> dict[str, str]:
+    """Return the kinds of columns in the values of --column_kind; raise UsageError if one is malformed."""
+    found: dict[str, str] = {}
+    for pair in names("--column_kind", given):
+        name, _, kind = pair.rpartition(":")
+        if not name or kind not in KINDS:
+            raise UsageError(f"--column_kind {pair}: give NAME:KIND, where KIND is one of {', '.join(KINDS)}")
+        if found.setdefault(name, kind) != kind:
+            raise UsageError(f"--column_kind: {name} is given as {found[name]} and as {kind}; give one kind")
+    return found
+
+
+def as_row(given: str | Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
+    """Return names, or kinds by names, that a program has given as the values of an option."""
+    if isinstance(given, Mapping):
+        given = [f"{name}:{kind}" for name, kind in given.items()]
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow([given] if isinstance(given, str) else [str(name) for name in given])
+    return (row.getvalue(),) if given else ()
+
+
+def text_of(name: bytes) -> str:
+    """Return the name of a column as text."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(name: str) -> bytes:
+    """Return the bytes of the name of a column."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def suspect(file: str, cell: str, row: int) -> DataError:
+    """Return the error for a header whose cell occurs in a later row, so that it is likely to be an example."""
+    return DataError(
+        f"{file}:1:1: the first line has to name the columns, and its cell {listed([cell])} is also a cell of the same "
+        f"column in line {row}; if the file has no header, name its columns, as in --header label,text; if it has one, "
+        "name the column of the label, as in --label_column NAME"
+    )
