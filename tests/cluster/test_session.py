@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from cluster_worker import Worker
@@ -87,6 +89,7 @@ def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
     ray = pytest.importorskip("ray", reason="the package ray is not installed")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray, "nodes", lambda: [{"NodeManagerAddress": sessions.LOOPBACK}])
     message = {"lines": ["a node has died"], "pid": "raylet", "is_err": False}
 
     def tell():
@@ -157,6 +160,7 @@ def slow_services(monkeypatch, refusals):
     monkeypatch.setattr(ray._private.services, "get_node", refuse)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "nodes", lambda: [{"NodeManagerAddress": received.get("address_of_node", "127.0.0.1")}])
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     monkeypatch.setattr(sessions.Session, "_check_versions", lambda self: None)
     monkeypatch.setattr(sessions, "START_POLL", 0)
@@ -188,3 +192,52 @@ def test_workers_of_a_local_ray_have_the_priority_of_the_run(monkeypatch):
     monkeypatch.setenv(sessions.NICENESS, "7")  # the user has chosen
     with sessions.Session(Options(workers=1), print):
         assert "_system_config" not in received
+
+
+def test_a_ray_that_listens_to_the_network_is_refused(monkeypatch):
+    received, _ = slow_services(monkeypatch, 0)
+    received["address_of_node"] = "192.0.2.2"
+    with pytest.raises(ClusterError, match=r"^Ray [0-9.]+ listens at 192.0.2.2 and not at 127.0.0.1 only, so others"):
+        sessions.Session(Options(workers=1), print).__enter__()
+    assert sessions.NETWORK not in os.environ
+    monkeypatch.setenv(sessions.NETWORK, "1")  # the user has chosen
+    with sessions.Session(Options(workers=1), print):
+        pass
+
+
+LISTENING = """
+import glob, os
+from xclass.cluster.options import Options
+from xclass.cluster.session import Session
+
+def ports():
+    rows = [row.split() for name in ("tcp", "tcp6") for row in list(open("/proc/net/" + name))[1:]]
+    return {row[9]: row[1].rpartition(":")[0] for row in rows if row[3] == "0A"}
+
+def children(pid):
+    yield pid
+    for name in glob.glob(f"/proc/{pid}/task/*/children"):
+        for child in open(name).read().split():
+            yield from children(child)
+
+with Session(Options(workers=1, ray_timeout=60.0), print):
+    listening, addresses = ports(), set()
+    for pid in children(os.getpid()):
+        for link in glob.glob(f"/proc/{pid}/fd/*"):
+            try:
+                addresses.add(listening[os.readlink(link)[8:-1]])
+            except (KeyError, OSError):
+                pass
+print(*sorted(addresses))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="there is no /proc/net/tcp to look at")
+def test_the_local_ray_listens_on_this_machine_only():
+    variables = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", sessions.NETWORK)}
+    result = subprocess.run(
+        [sys.executable, "-c", LISTENING], env=variables, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split()
+    assert set(result.stdout.split()) <= {"0100007F", "0000000000000000FFFF00000100007F"}

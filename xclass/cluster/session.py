@@ -34,6 +34,9 @@ from .options import Options
 
 NICENESS = "RAY_worker_niceness"  # variable that sets the priority of Ray's workers
 TOKEN_MODE = "RAY_AUTH_MODE"  # variable that says whether Ray sends a token
+NETWORK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # variable that says, on any system, whether Ray listens to the network
+LOOPBACK = "127.0.0.1"
+NO_STACK = "RAY_DISABLE_FAILURE_SIGNAL_HANDLER"  # variable; without it Ray writes a stack when it is ended by SIGTERM
 START_POLL = 0.1  # seconds between two questions whether a Ray has started
 NOTICE_SECONDS = 10.0  # time until the user is told what the run waits for
 
@@ -136,8 +139,10 @@ class Session:
             if NICENESS not in os.environ:  # else Ray's own is 15, and other programs would take the processors
                 common["_system_config"] = {"worker_niceness": 0}
         try:
-            with self._slow_start(address):
+            with self._slow_start(address), self._unreachable(address):
                 self._ray.init(address=address, **common)
+        except ClusterError:
+            raise
         except Exception as error:  # Ray raises many kinds, a plain one if its services start too slowly
             reason = " ".join(str(error).split())
             if "Version mismatch" in reason:
@@ -151,6 +156,40 @@ class Session:
                 f"--ray {address}: no connection to a Ray cluster ({reason}); start one, `ray start --head`, or leave "
                 f"--ray out for a Ray on this machine{_token_advice(address)}"
             ) from None
+
+    @contextlib.contextmanager
+    def _unreachable(self, address: str) -> Iterator[None]:
+        """Let a Ray that is started in the `with` block listen on this machine only, not to the network.
+
+        A program that reaches a Ray can execute code in it. `ray.init` has no option for this, but a variable that it
+        reads when it is imported, and that its processes inherit.
+
+        Raises
+        ------
+        ClusterError
+            if this Ray listens to the network all the same.
+        """
+        if address != "local" or NETWORK in os.environ:
+            yield
+            return
+        constants: Any = self._ray._private.ray_constants
+        before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
+        variables = {name: value for name, value in ((NETWORK, "0"), (NO_STACK, "1")) if name not in os.environ}
+        os.environ.update(variables)
+        constants.ENABLE_RAY_CLUSTER = False
+        try:
+            yield
+        finally:
+            constants.ENABLE_RAY_CLUSTER = before
+            for name in variables:
+                del os.environ[name]
+        addresses = {node["NodeManagerAddress"] for node in self._ray.nodes()}
+        if addresses != {LOOPBACK}:
+            self._ray.shutdown()
+            raise ClusterError(
+                f"Ray {self._ray.__version__} listens at {', '.join(sorted(addresses))} and not at {LOOPBACK} only, so "
+                f"others could execute code in it: install a newer Ray, or set {NETWORK}=1 where the network is safe"
+            )
 
     @contextlib.contextmanager
     def _slow_start(self, address: str) -> Iterator[None]:

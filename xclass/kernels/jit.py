@@ -411,7 +411,7 @@ def _usable(folder: Path) -> Path:
 def _untrusted(place: str, error: OSError) -> str:
     """Return the warning about a folder that other users can write to."""
     return (
-        f"{place}: {error}, and whoever can write compiled kernels chooses code that this process executes; they are "
+        f"{place}: {error}, and a user who writes compiled kernels chooses code that this process executes; they are "
         "neither read nor kept there. Take the permission to write from others (chmod go-w), or set NUMBA_CACHE_DIR to "
         "a folder that only you can write to, so that not every run compiles them again"
     )

@@ -1,7 +1,7 @@
 """Tell whether other users could have written a file, or could replace it.
 
-Compiled kernels are stored as pickles, and whoever writes a pickle chooses code that its reader executes. They are
-therefore read only where nobody but this user and root can write: neither the folder, nor one of the folders above it,
+Compiled kernels are stored as pickles, and the author of a pickle chooses code that its reader executes. They are
+therefore read only where no user but this one and root can write: neither to the folder, nor to a folder above it,
 through which it could be exchanged for another. Access control lists are not looked at.
 """
 
