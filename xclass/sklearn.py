@@ -31,6 +31,7 @@ from .estimators.explanations import Renaming
 from .estimators.predictor import Predictor, rows_of
 from .explain.records import Explanation
 from .system import processors
+from .system.exclusive import Exclusive
 
 
 class XClassifier(ClassifierMixin, BaseEstimator):
@@ -157,8 +158,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         """
         if not checks.is_number(self.passes, 1):
             raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
-        goes_on = bool(self.warm_start) and hasattr(self, "learner_")
-        with self._unchanged_if_refused():
+        with self._turn, self._unchanged_if_refused():
+            goes_on = bool(self.warm_start) and hasattr(self, "learner_")
             X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
             self._learn(X, y, weight, int(self.passes), None, goes_on, exact=True)
         return self
@@ -190,8 +191,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         The other parameters that describe the learner, such as `bits`, `learning_rate` and `options`, are those of the
         first call: `set_params` changes them only for the next `fit`.
         """
-        goes_on = hasattr(self, "learner_")
-        with self._unchanged_if_refused():
+        with self._turn, self._unchanged_if_refused():
+            goes_on = hasattr(self, "learner_")
             X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
             known = None if classes is None else checks.checked_labels(classes, "classes")
             self._learn(X, y, weight, 0, known, goes_on, exact=False)
@@ -205,9 +206,16 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             yield
         except BaseException:
             if self.__dict__.get("_labels") is before.get("_labels"):
-                self.__dict__.clear()
+                for name in self.__dict__.keys() - before.keys():
+                    del self.__dict__[name]
                 self.__dict__.update(before)
             raise
+
+    @property
+    def _turn(self) -> Any:
+        """Return the lock that a thread holds while it uses this estimator; copies and pickles have others."""
+        turn: Exclusive = self.__dict__.get("_own_turn") or self.__dict__.setdefault("_own_turn", Exclusive())
+        return turn.lock
 
     def _learn(
         self,
@@ -256,8 +264,10 @@ class XClassifier(ClassifierMixin, BaseEstimator):
                 learner.preview(rows_of(X, np.arange(size)), given[:size], None if weight is None else weight[:size])
             learner.learn_many(X, given, weight)
             if number == 0:
-                self.learner_, self._labels = learner, labels.with_weight(y, weight)
-                self.classes_, self._fitted_reduction = labels.values, self.reduction
+                self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
+                    learner_=learner, _labels=labels.with_weight(y, weight), classes_=labels.values,
+                    _fitted_reduction=self.reduction,
+                )  # fmt: skip
             if passes:
                 learner.end_pass()
         self.n_iter_ = max(passes, 1)
@@ -284,9 +294,10 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        X, predictor = self._ready(X)
-        labels: AnyArray = self.classes_[predictor.predict(X)]
-        return labels
+        with self._turn:
+            X, predictor = self._ready(X)
+            labels: AnyArray = self.classes_[predictor.predict(X)]
+            return labels
 
     @with_probabilities
     def predict_proba(self, X: Any) -> Float64s:
@@ -303,8 +314,9 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of `classes_`; rows sum to 1.
         """
-        X, predictor = self._ready(X)
-        return np.concatenate(list(predictor.probabilities(X)))
+        with self._turn:
+            X, predictor = self._ready(X)
+            return predictor.probabilities(X)
 
     @with_probabilities
     def predict_log_proba(self, X: Any) -> Float64s:
@@ -335,11 +347,12 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         """
         if not checks.is_number(k, 1):
             raise UsageError(f"k: {k!r} is not a whole number of at least 1")
-        X, predictor = self._ready(X)
-        if k > len(self.classes_):
-            raise UsageError(f"k: {k} is more than the {len(self.classes_)} classes")
-        blocks = [(self.classes_[positions], p) for positions, p in predictor.top(X, int(k))]
-        return np.concatenate([labels for labels, _ in blocks]), np.concatenate([p for _, p in blocks])
+        with self._turn:
+            X, predictor = self._ready(X)
+            if k > len(self.classes_):
+                raise UsageError(f"k: {k} is more than the {len(self.classes_)} classes")
+            positions, p = predictor.top(X, int(k))
+            return self.classes_[positions], p
 
     @with_probabilities
     def decision_function(self, X: Any) -> Float64s:
@@ -355,10 +368,11 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             For "oaa", the scores of the classes' regressors; for other reductions, the logarithms of probabilities, at
             least -708. For two classes, the log odds of the second class.
         """
-        X, predictor = self._ready(X)
-        if len(self.classes_) != 2 and predictor.scores_all:
-            return np.concatenate(list(predictor.scores(X)))
-        p = np.concatenate(list(predictor.probabilities(X)))
+        with self._turn:
+            X, predictor = self._ready(X)
+            if len(self.classes_) != 2 and predictor.scores_all:
+                return predictor.scores(X)
+            p = predictor.probabilities(X)
         log_p: Float64s = np.log(np.maximum(p, np.finfo(np.float64).tiny))
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
@@ -376,9 +390,10 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         explanations : list of Explanation
             As `Learner.explain_many` returns them, with the labels of `fit`.
         """
-        X, _ = self._ready(X)
-        columns = getattr(self, "feature_names_in_", ()) if isinstance(X, np.ndarray) else ()
-        return list(map(Renaming(self._labels, columns).of, self.learner_.explain_many(X, k)))
+        with self._turn:
+            X, _ = self._ready(X)
+            columns = getattr(self, "feature_names_in_", ()) if isinstance(X, np.ndarray) else ()
+            return list(map(Renaming(self._labels, columns).of, self.learner_.explain_many(X, k)))
 
     def _ready(self, X: Any) -> tuple[Any, Predictor]:
         """Return checked examples and what predicts them, after learning from examples that the learner still holds."""
@@ -404,14 +419,17 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             Path of the model file. It does not contain the type of the labels; use pickle or joblib to keep the
             estimator.
         """
-        check_is_fitted(self)
-        self._end_learning()
-        self.learner_.save(path)
+        with self._turn:
+            check_is_fitted(self)
+            self._end_learning()
+            self.learner_.save(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        if hasattr(self, "learner_"):
-            self._end_learning()
-        state: dict[str, Any] = super().__getstate__()
+        with self._turn:
+            if hasattr(self, "learner_"):
+                self._end_learning()
+            state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_own_turn", None)
         return state
 
     def __sklearn_tags__(self) -> Any:

@@ -189,30 +189,42 @@ class Workspace:
             raise TypeError("a list is an example of several lines, which no reduction of xclass has; give one line")
         if not isinstance(ec, (str, Mapping, Example)):
             raise TypeError(f"an example is text, a dictionary or an Example, and not {type(ec).__name__}")
-        self._check_open()
-        example = ec if isinstance(ec, Example) else Example(self, ec, learn=learn)
-        example._task = self._session.process(example._batch, learn)
-        if example is not ec:
-            self.finish_example(example)
-        return example
+
+        def process() -> Example:
+            self._check_open()
+            example = ec if isinstance(ec, Example) else Example(self, ec, learn=learn)
+            example._task = self._session.process(example._batch, learn)
+            if example is not ec:
+                self.finish_example(example)
+            return example
+
+        return self._session.turn.complete(process)
 
     def finish_example(self, ex: Example) -> None:
         """Count an example that was made by `parse` or `example`, and write its prediction to the file of `-p`."""
-        if not ex.finished and ex._task is not None:
-            self._check_open()
-            self._session.report(*ex._task)
-        ex.finished = True
+
+        def finish() -> None:
+            if not ex.finished and ex._task is not None:
+                self._check_open()
+                self._session.report(*ex._task)
+            ex.finished = True
+
+        self._session.turn.complete(finish)
 
     # models and the end
 
     def save(self, filename: str | PathLike[str]) -> None:
         """Save the model in the format of xclass; it can be loaded by `-i` and by `xclass.load`."""
-        self._check_open()
-        self._session.save(fspath(filename))
+
+        def save() -> None:
+            self._check_open()
+            self._session.save(fspath(filename))
+
+        self._session.turn.complete(save)
 
     def finish(self) -> None:
         """Write the files of the options and the summary, and free the memory; a second call does nothing."""
-        self._finish()
+        self._session.turn.complete(self._finish)
 
     def get_log(self) -> list[str]:
         """Return the messages so far, a line each; raise UsageError without `enable_logging`."""
@@ -348,7 +360,7 @@ class Example:
         self.vw = vw
         self.finished = False
         self.labelType = vw.get_label_type()
-        self._batch = vw._session.batch(content, learn)
+        self._batch = vw._session.turn.complete(lambda: vw._session.batch(content, learn))
         self._task: tuple[BatchTask, np.ndarray | None] | None = None
 
     def learn(self) -> None:
@@ -357,7 +369,7 @@ class Example:
 
     def set_label_string(self, string: str) -> None:
         """Give this example another label and weight, written as before the bar of a line."""
-        label = self.vw._session.batch(f"{string} |", True)
+        label = self.vw._session.turn.complete(lambda: self.vw._session.batch(f"{string} |", True))
         self._batch = self._batch._replace(label=label.label, weight=label.weight, initial=label.initial)
 
     def get_label(self, label_class: int | None = None) -> SimpleLabel | MulticlassLabel:

@@ -131,7 +131,7 @@ def test_later_examples_leave_earlier_predictions_as_they_are():
         options = {"bits": 12, **({} if name in ("cpt", "multiclass") else {"classes": 3})}
         with xclass.Learner(name, **options) as model:
             model.learn_many(["1 | a", "2 | b", "3 | c"] * 20)
-            tasks = [task for line in ("| a", "| b", "| c") for task in model.predict_tasks(line)]
+            tasks = [task for line in ("| a", "| b", "| c") for task in model.predict_each(line, lambda task: task)]
             assert [task.prediction.tolist() for task in tasks] == [[1.0], [2.0], [3.0]], name
 
 

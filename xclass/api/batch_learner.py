@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from ..errors import UsageError
 from ..kernels import jit
 from ..options.declare import options_of
 from ..reductions import registry
-from ..reductions.core.base import Explains, Previews
+from ..reductions.core.base import Explains, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
+from ..system import exclusive
 from ..system.pipeline import Pipeline
 from . import arrays, configuration, model_contents
 from .configuration import Config, LearnerUse
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..explain.records import Explanation
+
+
+T = TypeVar("T")
 
 
 class Outcome(NamedTuple):
@@ -89,10 +93,22 @@ class Scores(NamedTuple):
 
 
 class BatchLearner(LearnerCore):
-    """Learn and predict batches, and turn their results into arrays; `Learner` has the public methods."""
+    """Learn and predict batches, and turn their results into arrays; `Learner` has the public methods.
 
+    Attributes
+    ----------
+    turn : gives the learner to one thread at a time; the public methods take it, and those here expect to have it
+    """
+
+    turn: exclusive.Exclusive
     _arguments: tuple[str, int | None, dict[str, Any]] | None = None  # of the constructor, for `_expect_names`
     _identity = False  # whether a column's number is the index of its feature
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Return a learner that is not initialised; `_start` may initialise one again while it has its turn."""
+        learner = super().__new__(cls)
+        learner.turn = exclusive.Exclusive()
+        return learner
 
     def _configure(self, reduction: str, classes: int | None, options: dict[str, Any]) -> None:
         """Initialise a new learner with the arguments of the constructor; messages name flags of the command line."""
@@ -108,9 +124,29 @@ class BatchLearner(LearnerCore):
         self._previewed = False  # whether `preview` was called
         self._wants_more = True  # whether the reduction wants to see more examples in `preview`
         self._skipped_steps = SkippedSteps("batch")
+        self._growing = self.names.growing  # `predict`, if it is interrupted, may leave another value
+
+    def _learning(self, job: Callable[[], T]) -> T:
+        """Call a function that learns: alone, and to its end; Ctrl-C ends it after the batch that is learned."""
+
+        def whole() -> T:
+            self.names.growing = self._growing
+            self._want(self._spec.wanted)
+            return job()
+
+        def stop() -> None:
+            if isinstance(self._reduction, LearnsAtEnd):
+                self._reduction.stop()
+
+        return self.turn.complete(whole, stop)
+
+    def _reading(self, job: Callable[[], T]) -> T:
+        """Call a function that does not change what was learned: alone, and to its end."""
+        return self.turn.complete(job, changes=False)
 
     def _learn_batches(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
         """Learn from batches in their order; yield the tasks that were learned."""
+        batches = exclusive.until_interrupted(batches)
         if self._previewed:
             self._end_preview()
         if self.preview_size == 0:
@@ -118,7 +154,6 @@ class BatchLearner(LearnerCore):
                 "this learner needs to see all of the data before it learns; pass every batch to preview() first, and "
                 "then to learn_many()"
             )
-        batches = iter(batches)
         while self.preview_size is not None:
             batch = next(batches, None)
             if batch is None:
@@ -145,7 +180,7 @@ class BatchLearner(LearnerCore):
         try:
             for task in pipeline:
                 yield self._count_task(task)
-        finally:  # after an interruption, wait for the stages and count what they have learned
+        finally:  # after an error of the caller, wait for the stages and count what they have learned
             pipeline.stop()
             for task in pipeline:
                 self._count_task(task)
@@ -224,14 +259,13 @@ class BatchLearner(LearnerCore):
         task.notes.extend(self._skipped_steps.count(task))
         return task
 
-    def _predict_tasks(self, batch: Batch) -> list[BatchTask]:
-        """Return the tasks of a batch after predicting it."""
-        tasks = []
+    def _predict_tasks(self, batch: Batch, wanted: Wanted | None = None) -> Iterator[BatchTask]:
+        """Yield the tasks of a batch after predicting it, with the results that are wanted; None for no others."""
+        self._want(wanted or self._spec.wanted)
         for task in self.tasks(batch, False, self.clock):
             for stage in self.stages:
                 stage(task)
-            tasks.append(task)
-        return tasks
+            yield task
 
     def _explanations(self, batches: Iterable[Batch], given: Examples, k: int) -> Iterator[Explanation]:
         """Yield an explanation of the prediction of each example.
@@ -246,6 +280,7 @@ class BatchLearner(LearnerCore):
         if not isinstance(self.reduction, Explains):
             raise UsageError(f"{self.config.reduction.name} does not explain its predictions")
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+        self._want(self._spec.wanted)
         c, named = self.config, naming.naming_of(self.names.class_list, self.config.reduction.labels == "multiclass")
         names = feature_names.Namer(
             c.parser, c.features, c.interactions, configuration.feature_bits(c), self.preparation.crosser
@@ -304,25 +339,23 @@ class BatchLearner(LearnerCore):
         """Return the k most probable classes of each example, and their probabilities, as `predict_many` does."""
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
         labels, p = [np.empty((0, k), np.int64)], [np.empty((0, k))]
-        for tasks in self._predict_listings(batches, ListingOptions(top_k=k)):
-            self._inputs.notes += [note for task in tasks for note in task.notes]
-            of_batch = arrays.top_k_arrays([task.class_lists for task in tasks if task.class_lists is not None], k)
-            labels.append(of_batch[0])
-            p.append(of_batch[1])
+        for task in self._predict_listings(batches, ListingOptions(top_k=k)):
+            self._inputs.notes += task.notes
+            if task.class_lists is not None:
+                of_task = arrays.top_k_arrays([task.class_lists], k)
+                labels.append(of_task[0])
+                p.append(of_task[1])
         return self._class_labels(np.concatenate(labels), None), np.concatenate(p)
 
-    def _predict_listings(self, batches: Iterable[Batch], listing_options: ListingOptions) -> Iterator[list[BatchTask]]:
+    def _predict_listings(self, batches: Iterable[Batch], listing_options: ListingOptions) -> Iterator[BatchTask]:
         """Predict batches with the listings of classes and probabilities that `listing_options` describes."""
         record = self.config.reduction
         if not record.probabilities:
             names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
             raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
-        self.reduction.want(Wanted(listing_options=listing_options))
-        try:
-            for batch in batches:
-                yield self._predict_tasks(batch)
-        finally:
-            self.reduction.want(self._spec.wanted)
+        wanted = Wanted(listing_options=listing_options)
+        for batch in batches:
+            yield from self._predict_tasks(batch, wanted)
 
     def _class_labels(self, labels: np.ndarray, other: object) -> np.ndarray:
         """Return labels as numbers, or as names if the classes have names, with `other` for label 0."""

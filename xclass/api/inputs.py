@@ -313,6 +313,11 @@ def written_by_program(given: Examples) -> Examples | None:
     return None if is_list and any(isinstance(text, str) and "|" in text for text in given) else given
 
 
+def collected(given: Examples) -> Examples:
+    """Return the examples of an iterator as a list, so that code of the program does not run while they are learned."""
+    return list(given) if isinstance(given, Iterator) else given
+
+
 def listed(given: object) -> Sequence[Any]:
     """Return examples that a program has given one by one as a sequence."""
     if isinstance(given, (list, tuple)):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,13 @@ from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from ..system import thread_limit
+from ..system import exclusive, thread_limit
 from ..text import reader
 from . import arrays, configuration, files, inputs, model_contents
-from .batch_learner import BatchLearner, Outcome, Scores
+from .batch_learner import BatchLearner, Outcome, Scores, T
 from .configuration import Config, LearnerUse
 from .inputs import Example, Examples
+from .learner_core import LearnerCore
 from .model_contents import Contents
 from .progress import Progress
 
@@ -111,7 +113,7 @@ class Learner(BatchLearner):
         ...     model, model.options["bits"], model.options["learning_rate"]
         (xclass.Learner('oaa', classes=3), 12, 0.3)
         """
-        learner = cls.__new__(cls)
+        learner: Learner = cls.__new__(cls)
         learner._configure(*configuration.of_words(command, reduction))
         return learner
 
@@ -128,7 +130,7 @@ class Learner(BatchLearner):
         config, use, contents : see `LearnerCore`
         identity : whether the number of a matrix's column is the index of its feature
         """
-        learner = cls.__new__(cls)
+        learner: Learner = cls.__new__(cls)
         learner._identity = identity
         learner._start(config, use, contents)
         return learner
@@ -185,10 +187,15 @@ class Learner(BatchLearner):
         >>> first, second
         (None, 'tea')
         """
-        self._use_names_if(lambda: inputs.have_names(example, label))
-        tasks = list(self._learn_batches([self._example(example, label, weight, learn=True)]))
-        _warn(self._notes(tasks))
-        return self._first_prediction(tasks)
+
+        def learned() -> tuple[Any, tuple[str, ...]]:
+            self._use_names_if(lambda: inputs.have_names(example, label))
+            tasks = list(self._learn_batches([self._example(example, label, weight, learn=True)]))
+            return self._first_prediction(tasks), self._notes(tasks)
+
+        prediction, notes = self._learning(learned)
+        _warn(notes)
+        return prediction
 
     def predict(self, example: Example, k: int | None = None) -> Any:
         """Predict the label of a single example.
@@ -225,14 +232,17 @@ class Learner(BatchLearner):
         >>> best, [name for name, probability in listed]
         ('wet', ['wet', 'dry'])
         """
-        batch = self._example(example, None, None, learn=False)
-        if k is None:
-            tasks = self._predict_tasks(batch)
-            _warn(self._notes(tasks))
-            return self._first_prediction(tasks)
-        labels, p = self._top([batch], k)
-        _warn(self._notes([]))
-        return [(label, float(q)) for label, q in zip(labels[0].tolist(), p[0], strict=True) if label not in (-1, None)]
+        with self.turn.lock:
+            batch = self._example(example, None, None, learn=False)
+            if k is None:
+                tasks = list(self._predict_tasks(batch))
+                prediction, notes = self._first_prediction(tasks), self._notes(tasks)
+            else:
+                labels, p = self._top([batch], k)
+                listed = zip(labels[0].tolist(), p[0].tolist(), strict=True)
+                prediction, notes = [pair for pair in listed if pair[0] not in (-1, None)], self._notes([])
+        _warn(notes)
+        return prediction
 
     learn_one, predict_one = learn, predict  # the names of these methods in River
 
@@ -280,8 +290,13 @@ class Learner(BatchLearner):
         4
         >>> model.close()
         """
-        self._use_names_if(lambda: inputs.have_names(X, y))
-        outcome = self._outcome(self._learn_batches(self._batches(X, y, sample_weight, learn=True)))
+        X = inputs.collected(X)
+
+        def learned() -> Outcome:
+            self._use_names_if(lambda: inputs.have_names(X, y))
+            return self._outcome(self._learn_batches(self._batches(X, y, sample_weight, learn=True)))
+
+        outcome = self._learning(learned)
         _warn(outcome.warnings)
         return outcome
 
@@ -316,17 +331,24 @@ class Learner(BatchLearner):
         ...     model.predict_many("| sunny warm").tolist()
         [1]
         """
-        if self.preview_size is None or self._pending:
-            if self._pending:
-                raise UsageError("learn_many() was already called; call preview() before it")
-            raise UsageError("this learner does not need to see examples first, or has seen enough; call learn_many()")
-        self._use_names_if(lambda: inputs.have_names(X, y))
-        batches = self._batches(X, y, sample_weight, learn=True)
-        self._previewed = True
-        for batch in batches:
-            for task in self.tasks(batch, True, self.clock):
-                self._wants_more = self._wants_more and self._preview_task(task)
-        _warn(self._notes([]))
+        X = inputs.collected(X)
+
+        def previewed() -> tuple[str, ...]:
+            if self.preview_size is None or self._pending:
+                raise UsageError(
+                    "learn_many() was already called; call preview() before it"
+                    if self._pending
+                    else "this learner does not need to see examples first, or has seen enough; call learn_many()"
+                )
+            self._use_names_if(lambda: inputs.have_names(X, y))
+            batches = self._batches(X, y, sample_weight, learn=True)
+            self._previewed = True
+            for batch in exclusive.until_interrupted(batches):
+                for task in self.tasks(batch, True, self.clock):
+                    self._wants_more = self._wants_more and self._preview_task(task)
+            return self._notes([])
+
+        _warn(self._learning(previewed))
         return self._wants_more
 
     def predict_many(self, X: Examples, k: int | None = None) -> Any:
@@ -372,17 +394,24 @@ class Learner(BatchLearner):
         ([2, 3], True)
         >>> model.close()
         """
-        batches = self._batches(X)
-        result = self._predictions(batches) if k is None else self._top(batches, k)
-        _warn(self._notes([]))
+        X = inputs.collected(X)
+
+        def predicted() -> tuple[Any, tuple[str, ...]]:
+            batches = self._batches(X)
+            result = self._predictions(batches) if k is None else self._top(batches, k)
+            return result, self._notes([])
+
+        result, notes = self._reading(predicted)
+        _warn(notes)
         return result
 
-    def predict_tasks(self, X: Examples, wanted: Wanted | None = None) -> Iterator[BatchTask]:
-        """Predict examples and yield what the reduction returns, a task at a time; classes are numbers.
+    def predict_each(self, X: Examples, result: Callable[[BatchTask], T], wanted: Wanted | None = None) -> list[T]:
+        """Predict examples, and return what a function makes of each task of the reduction; classes are numbers.
 
         Parameters
         ----------
         X : as in `predict_many`
+        result : the function; arrays of the task are valid until it returns
         wanted : results in addition to predictions; None for none
 
         Raises
@@ -390,16 +419,19 @@ class Learner(BatchLearner):
         DataError, UsageError
             As in `predict_many`.
         """
-        batches = self._batches(X)
-        self.reduction.want(wanted or self._spec.wanted)
-        try:
-            for batch in batches:
-                for task in self._predict_tasks(batch):
+        X = inputs.collected(X)
+
+        def predicted() -> tuple[list[T], tuple[str, ...]]:
+            results = []
+            for batch in self._batches(X):
+                for task in self._predict_tasks(batch, wanted):
                     self._inputs.notes += task.notes
-                    yield task
-        finally:
-            self.reduction.want(self._spec.wanted)
-        _warn(self._notes([]))
+                    results.append(result(task))
+            return results, self._notes([])
+
+        results, notes = self._reading(predicted)
+        _warn(notes)
+        return results
 
     def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each example.
@@ -436,13 +468,16 @@ class Learner(BatchLearner):
         (2, 2)
         >>> model.close()
         """
-        batches = self._batches(X)
-        tasks = [
-            task for listed in self._predict_listings(batches, ListingOptions(probabilities=True)) for task in listed
-        ]
-        _warn(self._notes(tasks))
-        labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
-        return self._class_labels(labels, None), p
+        X = inputs.collected(X)
+
+        def predicted() -> tuple[tuple[np.ndarray, np.ndarray], tuple[str, ...]]:
+            tasks = list(self._predict_listings(self._batches(X), ListingOptions(probabilities=True)))
+            labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
+            return (self._class_labels(labels, None), p), self._notes(tasks)
+
+        result, notes = self._reading(predicted)
+        _warn(notes)
+        return result
 
     def explain(self, example: Example, k: int = 2, label: Any = None) -> Explanation:
         """Explain the prediction of a single example: what the scores of the classes are sums of.
@@ -483,9 +518,13 @@ class Learner(BatchLearner):
         """
         from ..explain import records
 
-        batch = self._example(example, label, None, learn=False)
-        (explanation,) = self._explanations([batch], inputs.written_by_program([example]), k)
-        _warn([*self._notes([]), *records.notes([explanation])])
+        def explained() -> tuple[Explanation, tuple[str, ...]]:
+            batch = self._example(example, label, None, learn=False)
+            (explanation,) = self._explanations([batch], inputs.written_by_program([example]), k)
+            return explanation, self._notes([])
+
+        explanation, notes = self._reading(explained)
+        _warn([*notes, *records.notes([explanation])])
         return explanation
 
     def explain_many(self, X: Examples, k: int = 2, y: Any = None) -> list[Explanation]:
@@ -520,9 +559,14 @@ class Learner(BatchLearner):
         """
         from ..explain import records
 
-        given = list(X) if isinstance(X, Iterator) else X
-        explanations = list(self._explanations(self._batches(given, y), inputs.written_by_program(given), k))
-        _warn([*self._notes([]), *records.notes(explanations)])
+        X = inputs.collected(X)
+
+        def explained() -> tuple[list[Explanation], tuple[str, ...]]:
+            batches = self._batches(X, y)
+            return list(self._explanations(batches, inputs.written_by_program(X), k)), self._notes([])
+
+        explanations, notes = self._reading(explained)
+        _warn([*notes, *records.notes(explanations)])
         return explanations
 
     def scores(self, X: Examples) -> Scores:
@@ -563,15 +607,17 @@ class Learner(BatchLearner):
         if not record.class_scores:
             names = ", ".join(other.name for other in registry.REDUCTIONS if other.class_scores)
             raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
-        batches = self._batches(X)
-        self.reduction.want(Wanted(scores=True))
-        try:
-            tasks = [task for batch in batches for task in self._predict_tasks(batch)]
-        finally:
-            self.reduction.want(self._spec.wanted)
-        _warn(self._notes(tasks))
-        start, labels, scores = arrays.joined_scores(tasks)
-        return Scores(start, self._class_labels(labels, None), scores)
+        X = inputs.collected(X)
+
+        def predicted() -> tuple[Scores, tuple[str, ...]]:
+            wanted = Wanted(scores=True)
+            tasks = [task for batch in self._batches(X) for task in self._predict_tasks(batch, wanted)]
+            start, labels, scores = arrays.joined_scores(tasks)
+            return Scores(start, self._class_labels(labels, None), scores), self._notes(tasks)
+
+        result, notes = self._reading(predicted)
+        _warn(notes)
+        return result
 
     def learn_file(
         self,
@@ -630,22 +676,29 @@ class Learner(BatchLearner):
             raise UsageError(f"passes: {passes!r} is not a whole number of at least 1")
         _ = self.reduction
         given = files.options_of(paths, format, label_column=label_column, **columns)
-        self._use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
         for _ in range(passes):
-            counted = Progress(self.config.reduction.labels, None)
+            counted, notes = Progress(self.config.reduction.labels, None), list[str]()
             try:
-                self._learn_pass(given, counted)
+                self._learning(functools.partial(self._learn_pass, given, counted, notes))
             finally:  # an error does not concern the examples before it
-                _warn(self._notes([]))
+                _warn(notes)
         return _figures(counted)
 
-    def _learn_pass(self, given: reader.Options, counted: Progress) -> None:
+    def _learn_pass(self, given: reader.Options, counted: Progress, notes: list[str]) -> None:
+        """Learn from files in one pass, count the examples in `counted`, and add the messages about them to `notes`."""
+        self._use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
+        try:
+            self._learn_files(given, counted)
+        finally:
+            notes += self._notes([])
+
+    def _learn_files(self, given: reader.Options, counted: Progress) -> None:
         """Learn from files in one pass and count the examples in `counted`."""
         if self.preview_size is not None:
             for batch in self._inputs.read(given, learn=True):
                 if not self.preview(batch):
                     break
-        for batch in self._inputs.read(given, learn=True):
+        for batch in exclusive.until_interrupted(self._inputs.read(given, learn=True)):
             for task in self._learn_batches([batch]):
                 counted.count(task)
                 self._inputs.notes += task.notes
@@ -679,15 +732,20 @@ class Learner(BatchLearner):
     def evaluate_files(self, given: reader.Options) -> dict[str, float]:
         """Predict the examples of files that options of the reader describe, as `evaluate` does."""
         _ = self.reduction
-        counted = Progress(self.config.reduction.labels, None)
+        counted, notes = Progress(self.config.reduction.labels, None), list[str]()
+
+        def evaluated() -> None:
+            try:
+                for batch in exclusive.until_interrupted(self._inputs.read(given, learn=False)):
+                    for task in thread_limit.each(self._predict_tasks(batch)):
+                        counted.count(task)
+            finally:
+                notes.extend(self._notes([]))
+
         try:
-            for batch in self._inputs.read(given, learn=False):
-                with thread_limit.working():
-                    tasks = self._predict_tasks(batch)
-                for task in tasks:
-                    counted.count(task)
+            self._reading(evaluated)
         finally:
-            _warn(self._notes([]))
+            _warn(notes)
         return _figures(counted)
 
     def end_pass(self) -> Outcome:
@@ -711,9 +769,13 @@ class Learner(BatchLearner):
         >>> len(first.prediction), len(second.prediction)
         (0, 2)
         """
-        learned = self._end_preview() if self.preview_size is not None else []
-        self.reduction.end_pass()
-        outcome = self._outcome(learned)
+
+        def ended() -> Outcome:
+            learned = self._end_preview() if self.preview_size is not None else []
+            self.reduction.end_pass()
+            return self._outcome(learned)
+
+        outcome = self._learning(ended)
         _warn(outcome.warnings)
         return outcome
 
@@ -740,7 +802,7 @@ class Learner(BatchLearner):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the learner, as the bytes of its model file; raise UsageError where `save` does."""
-        return _unpickled, (self._saved_bytes(), self._identity)
+        return _unpickled, (self._reading(self._saved_bytes), self._identity)
 
     def __repr__(self) -> str:
         classes = self._spec.classes or None
@@ -778,16 +840,24 @@ class Learner(BatchLearner):
         >>> os.path.exists(path)
         True
         """
-        self._check_learned()
-        model_contents.save(fspath(path), self.contents)
+
+        def save() -> None:
+            self._check_learned()
+            model_contents.save(fspath(path), self.contents)
+
+        self._reading(save)
 
     def close(self) -> None:
         """Stop the threads of the learner and free its memory; it cannot be used afterwards.
 
-        Leaving a `with` block closes the learner, too.
+        A call of another thread that has begun ends first. Leaving a `with` block closes the learner, too.
         """
-        self._pending.clear()
-        super().close()
+
+        def close() -> None:
+            self._pending.clear()
+            LearnerCore.close(self)
+
+        self.turn.complete(close)
 
     def __enter__(self) -> Learner:
         return self

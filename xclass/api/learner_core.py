@@ -20,6 +20,7 @@ from ..errors import UsageError
 from ..reductions.core import base
 from ..reductions.core.base import PATH_GROUP, CrossesPath, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.spec import Wanted
 from . import configuration
 from .configuration import Config, LearnerUse
 from .model_contents import Contents
@@ -85,6 +86,7 @@ class LearnerCore:
     def _build(self, contents: Contents | None) -> None:
         """Build the reduction and restore it from the contents of a model, if there are any."""
         self._reduction = self.config.reduction.build(self._spec)
+        self._wanted: Wanted | None = self._spec.wanted
         self.reduction.names = self.names.names
         try:
             if contents is not None:
@@ -113,6 +115,13 @@ class LearnerCore:
                 "namespace \\x88; leave out --ignore_linear or this interaction"
             )
         self.reduction.cross_path(path_crosses)
+
+    def _want(self, wanted: Wanted) -> None:
+        """Tell the reduction what is wanted besides predictions, unless it knows."""
+        if self._wanted is not wanted:
+            self._wanted = None  # if this is interrupted
+            self.reduction.want(wanted)
+            self._wanted = wanted
 
     @property
     def stages(self) -> list[Callable[[BatchTask], None]]:

@@ -6,7 +6,7 @@ have classes without examples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 from typing import Any
 
 import numpy as np
@@ -50,42 +50,45 @@ class Predictor:
         Where the learner predicts a class that it has not learned, or none, the most probable of the learned labels is
         predicted instead, or the most frequent one if the reduction does not estimate probabilities.
         """
-        position = np.concatenate([self._predicted(task) for task in self._learner.predict_tasks(X)])
+        position = np.concatenate(self._learner.predict_each(X, self._predicted))
         rows = np.flatnonzero(~self._known(position))
         if not len(rows):
             return position
         if self._learner.config.reduction.probabilities:
-            blocks = self.probabilities(rows_of(X, rows))
-            position[rows] = np.concatenate([p.argmax(axis=1) for p in blocks])
+            position[rows] = self.probabilities(rows_of(X, rows)).argmax(axis=1)
         else:
             position[rows] = self._labels.weight.argmax()
         return position
 
-    def probabilities(self, X: Any) -> Iterator[Float64s]:
-        """Yield the probabilities of all labels, float64[rows, K], of some examples at a time.
+    def probabilities(self, X: Any) -> Float64s:
+        """Return the probabilities of all labels, float64[n, K].
 
         The learned labels that the learner does not list share the rest of the probability equally.
         """
-        learned = self._learned
-        most_rows = max(1, MOST_CELLS // len(learned))
-        for task in self._learner.predict_tasks(X, PROBABILITIES):
-            lists = task.class_lists
-            assert lists is not None
-            predicted = self._predicted(task)
-            for low in range(0, task.batch.n, most_rows):
-                high = min(low + most_rows, task.batch.n)
-                begin, end = lists.start[low], lists.start[high]
-                part = lists._replace(
-                    scores=lists.scores[begin:end],
-                    labels=lists.labels[begin:end],
-                    start=lists.start[low : high + 1] - begin,
-                )
-                row, classes, listed = arrays.listed_probabilities(part)
-                position = self._to_positions(classes)
-                kept = self._known(position)
-                p = np.zeros((high - low, len(learned)))
-                p[row[kept], position[kept]] = listed[kept]
-                yield self._completed(p, predicted[low:high])
+        return np.concatenate(self._learner.predict_each(X, self._distributions, PROBABILITIES))
+
+    def _distributions(self, task: BatchTask) -> Float64s:
+        """Return the probabilities of all labels for the examples of a task."""
+        lists = task.class_lists
+        assert lists is not None
+        predicted = self._predicted(task)
+        result = np.zeros((task.batch.n, len(self._learned)))
+        most_rows = max(1, MOST_CELLS // len(self._learned))
+        for low in range(0, task.batch.n, most_rows):
+            high = min(low + most_rows, task.batch.n)
+            begin, end = lists.start[low], lists.start[high]
+            part = lists._replace(
+                scores=lists.scores[begin:end],
+                labels=lists.labels[begin:end],
+                start=lists.start[low : high + 1] - begin,
+            )
+            row, classes, listed = arrays.listed_probabilities(part)
+            position = self._to_positions(classes)
+            kept = self._known(position)
+            p = result[low:high]
+            p[row[kept], position[kept]] = listed[kept]
+            p[:] = self._completed(p, predicted[low:high])
+        return result
 
     def _completed(self, p: Float64s, predicted: Int64s) -> Float64s:
         """Return probabilities that sum to 1, of which that of the predicted label is the highest.
@@ -108,47 +111,57 @@ class Predictor:
         p[lower] /= p[lower].sum(axis=1, keepdims=True)
         return p
 
-    def top(self, X: Any, k: int) -> Iterator[tuple[Int64s, Float64s]]:
-        """Yield the k most probable labels of some examples at a time.
+    def top(self, X: Any, k: int) -> tuple[Int64s, Float64s]:
+        """Return the k most probable labels.
 
         Classes that the learner lists but has not learned have to be left out, which takes the probabilities of all.
 
-        Yields
-        ------
-        positions : int64[rows, k], positions of the labels
-        p : float64[rows, k], their probabilities
+        Returns
+        -------
+        positions : int64[n, k], positions of the labels
+        p : float64[n, k], their probabilities
         """
         learned = self._learned
         spare = self.scores_all and learned.sum() < (self._learner.label_range.highest or 0)
         if k > MOST_LISTED or spare or not learned.all():
-            for block in self.probabilities(X):
-                order = np.argsort(-block, axis=1, kind="stable")[:, :k]
-                yield order, np.take_along_axis(block, order, axis=1)
-            return
-        frequent = np.argsort(-self._labels.weight, kind="stable")[:k]
-        for task in self._learner.predict_tasks(X, Wanted(probabilities.Options(top_k=k))):
-            assert task.class_lists is not None
-            listed, p = arrays.top_k_arrays([task.class_lists], k)
-            positions = self._to_positions(listed)
-            short = np.flatnonzero(positions[:, -1] < 0)
-            if len(short):
-                positions[short], p[short] = filled(positions[short], p[short], frequent, len(learned))
-            yield positions, p
+            wanted, result = PROBABILITIES, functools.partial(self._first_of_all, k)
+        else:
+            frequent = np.argsort(-self._labels.weight, kind="stable")[:k]
+            wanted, result = Wanted(probabilities.Options(top_k=k)), functools.partial(self._listed, k, frequent)
+        blocks = self._learner.predict_each(X, result, wanted)
+        return np.concatenate([positions for positions, _ in blocks]), np.concatenate([p for _, p in blocks])
 
-    def scores(self, X: Any) -> Iterator[Float64s]:
-        """Yield the scores of all labels, float64[rows, K], of some examples at a time, if the reduction scores all."""
-        learned = self._learned
-        for task in self._learner.predict_tasks(X, Wanted(scores=True)):
+    def _first_of_all(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:
+        """Return the k most probable labels of the examples of a task that lists all classes."""
+        p = self._distributions(task)
+        order = np.argsort(-p, axis=1, kind="stable")[:, :k]
+        return order, np.take_along_axis(p, order, axis=1)
+
+    def _listed(self, k: int, frequent: Int64s, task: BatchTask) -> tuple[Int64s, Float64s]:
+        """Return the k most probable labels of the examples of a task that lists k classes."""
+        assert task.class_lists is not None
+        listed, p = arrays.top_k_arrays([task.class_lists], k)
+        positions = self._to_positions(listed)
+        short = np.flatnonzero(positions[:, -1] < 0)
+        if len(short):
+            positions[short], p[short] = filled(positions[short], p[short], frequent, len(self._learned))
+        return positions, p
+
+    def scores(self, X: Any) -> Float64s:
+        """Return the scores of all labels, float64[n, K], if the reduction scores all."""
+        return np.concatenate(self._learner.predict_each(X, self._scores, Wanted(scores=True)))
+
+    def _scores(self, task: BatchTask) -> Float64s:
+        """Return the scores of all labels for the examples of a task."""
+        result = np.empty((task.batch.n, len(self._learned)))
+        if task.batch.n:
             assert task.scores is not None and task.score_labels is not None
-            if not task.batch.n:
-                continue
             scores = task.scores.reshape(task.batch.n, -1)
             position = self._to_positions(task.score_labels[: scores.shape[1]])
             kept = self._known(position)
-            result = np.empty((task.batch.n, len(learned)))
             result[:, position[kept]] = scores[:, kept]
-            result[:, ~learned] = scores[:, kept].min(axis=1, keepdims=True) - 1
-            yield result
+            result[:, ~self._learned] = scores[:, kept].min(axis=1, keepdims=True) - 1
+        return result
 
     def _predicted(self, task: BatchTask) -> Int64s:
         """Return the positions of the labels that a task predicts, -1 for a class without a label."""

@@ -35,7 +35,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from ..errors import XclassError, XclassWarning
-from ..system import address_space, leftovers, trust
+from ..system import address_space, exclusive, leftovers, trust
 from . import kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
@@ -61,6 +61,15 @@ VERSIONS = 3  # to be raised if versions of kernels are kept in another way; par
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
 KEPT_NOTES = 8  # of `note_compiled` for a component, since several installations of xclass may take turns
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
+
+
+def _after_fork() -> None:
+    """Make a lock that no thread holds: a thread that compiled in the parent does not exist in the child."""
+    global _dispatcher_lock
+    _dispatcher_lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def jit(function: F) -> F:
@@ -135,6 +144,10 @@ class _Kernel:
 
     def dispatcher(self) -> Callable[..., Any]:
         """Return the compiled kernel, and put it in the place of this object."""
+        return exclusive.to_its_end(self._dispatcher_of_module)
+
+    def _dispatcher_of_module(self) -> Callable[..., Any]:
+        """Return the compiled kernel, and put it in the place of this object; numba must not be interrupted."""
         with _dispatcher_lock:
             if self._dispatcher is None:
                 import numba
@@ -178,6 +191,10 @@ class _Versions:
         dispatcher._compiler.compile = self.compile
 
     def compile_or_load(self, types: tuple[Any, ...]) -> Any:
+        """Return the function for some types of arguments; an interruption within numba could crash the process."""
+        return exclusive.to_its_end(lambda: self._compiled_or_loaded(types))
+
+    def _compiled_or_loaded(self, types: tuple[Any, ...]) -> Any:
         """Return the function for some types of arguments."""
         from numba.core.compiler_lock import global_compiler_lock
         from numba.core.types.misc import unliteral

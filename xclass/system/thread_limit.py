@@ -9,6 +9,7 @@ begun, not for these threads, so that no thread waits for a permit while it hold
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 _permits: threading.Semaphore | None = None  # None if the threads are not limited
 _most: int | None = None
-_own = threading.local()  # `held` is True in a thread that holds a permit
+_held = contextvars.ContextVar("held", default=False)  # whether a thread, or the one that it works for, holds a permit
 
 
 def most() -> int | None:
@@ -49,15 +50,15 @@ def limited(threads: int | None) -> Iterator[None]:
 def working() -> Iterator[None]:
     """Hold a permit until the context ends; wait for a free one first, unless this thread holds one already."""
     permits = _permits
-    if permits is None or getattr(_own, "held", False):
+    if permits is None or _held.get():
         yield
         return
     with permits:
-        _own.held = True
+        before = _held.set(True)
         try:
             yield
         finally:
-            _own.held = False
+            _held.reset(before)
 
 
 def each(items: Iterable[T]) -> Iterator[T]:

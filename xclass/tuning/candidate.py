@@ -6,6 +6,7 @@ follow, and learns from them afterwards (progressive validation). Others begin a
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 
@@ -142,10 +143,10 @@ class Candidate:
         for first, batch in self._stream.batches((span.judged,)):
             check()
             at = first
-            for task in self._learner.predict_tasks(batch, metrics.wanted(self._metric)):
-                loss, weight = metrics.losses(self._metric, task)
-                chunk = (np.arange(at, at + task.batch.n) - low) * CHUNKS // (high - low)
+            result = functools.partial(metrics.losses, self._metric)
+            for loss, weight in self._learner.predict_each(batch, result, metrics.wanted(self._metric)):
+                chunk = (np.arange(at, at + len(loss)) - low) * CHUNKS // (high - low)
                 sums += np.bincount(chunk, loss, CHUNKS)
                 weights += np.bincount(chunk, weight, CHUNKS)
-                at += task.batch.n
+                at += len(loss)
         return sums, weights

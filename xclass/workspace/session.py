@@ -23,6 +23,7 @@ from ..run import file_conflicts, finish, learner_use
 from ..run.predictions import files
 from ..run.report.console import Console
 from ..run.run import Run
+from ..system import exclusive
 from ..system.printable import short_repr
 from .features import namespaces
 from .types import PredictionType
@@ -46,6 +47,7 @@ class Session(Run):
         jit.activate(hide_scipy=False)
         super().__init__(config, notes, b"")
         self._started = time.perf_counter()
+        self.turn = exclusive.Exclusive()  # `Workspace` takes it for each call
         if log is not None:
             self.console = _Log(config.run.quiet, log)
         with contextlib.ExitStack() as closing:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +39,6 @@ FEW_ROWS = 2  # examples that are processed faster in the thread of the caller t
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
 PATH_GROUP = 0x88  # namespace of the features that encode an example's path in a tree, see `CrossesPath`
 _survey = DirectCall(finite, "survey")
-_starting = threading.Lock()  # guards the creation of a thread pool, because stages run on several threads
 
 
 def split_range(n: int, parts: int) -> list[tuple[int, int]]:
@@ -82,8 +80,7 @@ class Learner(ABC):
     enabled: str = ""
     report: Report | None = None
     tallied: Sequence[str] = ()
-    _threads: ThreadPoolExecutor | None = None  # created when `share` first needs it
-    _process: int = 0  # id of the process that created it
+    _pool: tuple[ThreadPoolExecutor, int] | None = None  # made when `share` first needs it, by the process of this id
 
     @property
     def most_rows(self) -> int | None:
@@ -211,8 +208,8 @@ class Learner(ABC):
         The stages are bound methods, which refer to the learner. Without them its memory is freed with the last
         reference to it, and need not wait for the garbage collector.
         """
-        if self._threads is not None and self._process == os.getpid():
-            self._threads.shutdown()
+        if self._pool is not None and self._pool[1] == os.getpid():
+            self._pool[0].shutdown()
         self.stages = []
 
     # helpers for subclasses
@@ -233,11 +230,10 @@ class Learner(ABC):
             for item in items:
                 job(*item)
             return
-        with _starting:
-            if self._threads is None or self._process != os.getpid():  # threads do not survive fork
-                self._threads = ThreadPoolExecutor(self.workers or processors.count(), "share")
-                self._process = os.getpid()
-        thread_limit.share(self._threads, job, items)
+        pool = self._pool  # if stages on two threads make one each, that of the first ends with its work
+        if pool is None or pool[1] != os.getpid():  # threads do not survive fork
+            pool = self._pool = ThreadPoolExecutor(self.workers or processors.count(), "share"), os.getpid()
+        thread_limit.share(pool[0], job, items)
 
     def thread_ranges(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
         """Split the examples of a batch into ranges for `share`.

@@ -344,6 +344,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         )
         yield from trainer.rounds(initial_leaf, self._report_iteration)
         self._finish(tree, rows, trainer.results, held_out, hashes)
+        self.stop_requested = False
         if len(self.tree_arrays.label):  # empty if the user stopped training before the first node
             self.scales = None if self.new_scales is None else self.new_scales.copy()
             part_read = self.store.part_read
