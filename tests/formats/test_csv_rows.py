@@ -38,5 +38,5 @@ def test_rows_are_those_of_python(text, quoted, width, at):
     names = {CELLS: "cells", QUOTED_CELL: None, INNER_RETURN: None}
     read = [next(good) if not problem else names[problem] for problem in rows.problem.tolist()]
     assert read == [row if row is None or len(row) == width else "cells" for row in wanted if row != []]
-    assert rows.blank == wanted.count([])
+    assert len(rows.empty) == wanted.count([])
     assert rows.lines == text[:end].count(b"\n")

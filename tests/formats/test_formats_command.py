@@ -98,7 +98,7 @@ def test_other_formats_test_the_models_of_each_other(data):
 
 def test_banner_names_the_format(data):
     done = learn("n.csv", cwd=data)
-    assert "Data format: CSV, by the first lines\n" in done.err
+    assert "Data format: CSV, by the name of the file\n" in done.err
     assert "Delimiter: semicolon; label: 'label'; numbers: 'n'; text: 'text'\n" in done.err
     first = (data / "n.csv").read_text().split("\n")[1].split(";")[0]
     assert f"labels are names, the first of them {first!r}" in done.err
@@ -330,8 +330,8 @@ def test_real_labels(tmp_path):
         (b"tea qid:3 1:.5\n", "f", "libsvm"),
         (b"1:1 2:1e-5\n", "f", "libsvm"),
         (b"1:1 2:x\n", "f", "vw"),
-        (b"3 1:0.5 | a\n", "f.svm", "vw"),
-        (b"3 1:0.5\n", "f.vw", "vw"),
+        (b"3 1:0.5:7\n", "f.svm.bz2", "libsvm"),
+        (b"3\n", "f.vw.xz", "vw"),
         (b"__label__a b\n", "f", "fasttext"),
         (b"b __label__a\n", "f", "fasttext"),
         (b"__label__a | b\n", "f", "vw"),
@@ -342,13 +342,18 @@ def test_real_labels(tmp_path):
         (b"label\ttext\n", "f", "csv"),
         (b"label,wo|rds\n", "f.csv", "csv"),
         (b"text\na\n", "f.csv.zst", "csv"),
-        (b"1,2\n", "f", "vw"),
+        (b"1,2\n", "f", "csv"),
+        (b"1,2\n", "f.jsonl", "jsonl"),
+        (b"b c\n", "f.ft", "fasttext"),
+        (b"[\n", "f", "jsonl"),
+        (b"{\n", "f", "jsonl"),
         (b"a b,c\n", "f", "csv"),
         (b"a, b |c\n", "f", "vw"),
         (b'{"label": "a|b"}\n', "f", "jsonl"),
         (b'{"label": "a"\n', "f", "jsonl"),
         (b"{a |b\n", "f", "vw"),
         (b"\n\n \n", "f", None),
+        (b"\n" * 100_000, "f", "vw"),
         (b"", "f", None),
         (b"\xef\xbb\xbf3 1:0.5\n", "f", "libsvm"),
     ],

@@ -92,8 +92,7 @@ def fasttext(data: bytes, valid=is_name) -> Iterator[Line]:
                 column = 0 if valid(label) else word.start() + 10
             if column:
                 break
-        if words:
-            yield Line(i, label or b"", features, column)
+        yield Line(i, label or b"", features, column)
 
 
 def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) -> Iterator[Line]:

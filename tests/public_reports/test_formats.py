@@ -1,5 +1,13 @@
 """Situations from public reports about data formats, one test each."""
 
+import bz2
+import io
+import json
+import lzma
+import pickle
+import zipfile
+
+import pytest
 from command import learn, xclass
 
 OPEN_QUOTE = """\
@@ -23,3 +31,116 @@ def test_a_quote_that_opens_a_cell_by_mistake_is_an_error_at_its_line(tmp_path):
     assert "number of examples = 7\n" in learn("train.tsv", "--quoting", "none", "-f", "m", cwd=tmp_path).err
     again = xclass("train.tsv", "--quoting", "none", "-t", "-i", "m", "-p", "stdout", "--quiet", cwd=tmp_path)
     assert len(again.lines) == 7
+
+
+def test_fasttext_writes_a_prediction_for_each_line(tmp_path):
+    """facebookresearch/fastText#344."""
+    (tmp_path / "train.txt").write_text("__label__a x y\n__label__b z w\n__label__c q\n")
+    (tmp_path / "new.txt").write_text("x y\n\nz w\n\nq\n")
+    learn("train.txt", "--passes", 5, "--holdout_off", "-f", "m", cwd=tmp_path)
+    done = learn("new.txt", "--format", "fasttext", "-t", "-i", "m", "-p", "stdout", "--quiet", cwd=tmp_path)
+    assert (len(done.lines), done.lines[::2]) == (5, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.vw", "1 | a\n\n2 | b\n", 2),
+        ("a.vw", "1 | a\n2 | b\n1 x y | c\n", 3),
+        ("a.svm", "1 1:1\n# a comment\n2 1:2\n", 2),
+        ("a.jsonl", '{"label": 1, "text": "a"}\n{"label": 2}\n\n', 3),
+        ("a.csv", 'label,a\n1,"x\ny"\n\n2,z\n', 4),
+        ("a.csv", 'label,a\n1,"x\ny"\n1,2,3\n2,z\n', 4),
+    ],
+)
+def test_lines_without_a_prediction_are_told(tmp_path, name, text, line):
+    """facebookresearch/fastText#344, in the other formats."""
+    (tmp_path / name).write_text(text)
+    options = (name, "--oaa", 2, "--on_bad_line", "skip")
+    words = f"warning: lines without an example, the first of them {name}:{line}, have no prediction"
+    assert words in learn(*options, "-p", "p", cwd=tmp_path).err
+    assert words not in learn(*options, cwd=tmp_path).err
+    full = text.replace("\n\n", "\n").replace("# a comment\n", "").replace("1 x y | c\n", "").replace("1,2,3\n", "")
+    (tmp_path / name).write_text(full)
+    assert "have no prediction" not in learn(*options, "-p", "p", cwd=tmp_path).err
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("1 1:0.9 6:6.646450757947346680e-0114:8.746e-01\n1 2:0.1\n", "1:11"), ("1 1:nan\n2 2:1\n", "1:5")],
+)
+def test_a_malformed_first_line_is_read_by_the_format_of_the_name(tmp_path, text, place):
+    """mathurinm/libsvmdata#33, cjlin1/libsvm#199."""
+    (tmp_path / "a.svm").write_text(text)
+    refused = xclass("a.svm", "--multiclass", cwd=tmp_path)
+    assert refused.status == 1
+    assert f"xclass: a.svm:{place}: " in refused.err
+    assert "is not a finite number; a feature is number:value" in refused.err
+
+
+VW = b"1 | a\n2 | b\n"
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a", "b")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a", bz2.compress(VW), "a: the data are compressed, but the name does not end in .bz2; rename the file"),
+        ("a", lzma.compress(VW), "a: the data are compressed, but the name does not end in .xz; rename the file"),
+        ("a.bz2", VW, "a.bz2: the file cannot be read (Invalid data stream)"),
+        ("a.xz", VW, "a.xz: the file cannot be read (Input format not supported by decoder)"),
+        ("a.bz2", bz2.compress(VW)[:-9], "a.bz2: the compressed data end too early"),
+        ("a.xz", lzma.compress(VW)[:-9], "a.xz: the compressed data end too early"),
+        ("a.vw", VW.decode().encode("utf-16"), "a.vw: the text is encoded as UTF-16; convert it, `iconv -f UTF-16 "),
+        ("a.csv", "label,a\n1,2\n".encode("utf-16-le"), "a.csv: the text is encoded as UTF-16LE; convert it, `iconv"),
+        ("a.txt", VW.decode().encode("utf-32-be"), "a.txt: the text is encoded as UTF-32BE; convert it, `iconv"),
+        ("a.json", b'[{"label": 1},\n{"label": 2}]\n', "a.json:1:1: this is an array of JSON; write one object on each "
+         "line, such as by `jq -c '.[]' FILE`"),
+        ("a.json", json.dumps([{"label": 1}], indent=1).encode(), "a.json:1:1: this is an array of JSON"),
+        ("a.json", json.dumps({"label": 1}, indent=1).encode(),
+         "a.json:1:1: this is JSON with objects of several lines; write one object on each line, such as by"),
+        ("a.parquet", b"PAR1\x15\x04", "a.parquet: this is a Parquet file, not text; write it as CSV"),
+        ("a.xlsx", zipped(), "a.xlsx: this is a spreadsheet, not text; save it as CSV"),
+        ("a.npz", zipped(), "a.npz: this is an archive of NumPy arrays, not text; give its arrays to"),
+        ("a.zip", zipped(), "a.zip: this is a zip archive, not text; unpack it"),
+        ("a.pkl", pickle.dumps([1]), "a.pkl: this is a pickle of Python, not text"),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0", "a.png: this is an image, not text"),
+        ("a", bytes(range(256)), "a: this is a binary file, not text"),
+        ("a.csv", VW, "a.csv: the name is that of CSV, and the first line that of VW text; rename the file, or name "
+         "its format, --format csv or --format vw"),
+        ("a.csv", b'{"label": 1, "b": 2}\n', "a.csv: the name is that of CSV, and the first line that of JSON lines"),
+        ("a.vw", b"1 1:2 3:4\n", "a.vw: the name is that of VW text, and the first line that of LIBSVM"),
+        ("a.data", b"5.1,3.5,tea\n4.9,3.0,beer\n", "a.data:1:1: column 1 of the header is the number '5.1'"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_named_with_the_cure(tmp_path, name, data, words):
+    """Files that had messages about labels or columns."""
+    (tmp_path / name).write_bytes(data)
+    refused = xclass(name, "--oaa", 2, cwd=tmp_path)
+    assert refused.status == 1
+    assert f"xclass: {words}" in refused.err
+
+
+def test_bz2_and_xz_are_read_like_the_plain_file(tmp_path):
+    """Files of mulan and of LIBSVM's site are compressed by bzip2 and xz."""
+    models = []
+    for name, data in (("a.vw", VW), ("a.vw.bz2", bz2.compress(VW)), ("a.vw.xz", lzma.compress(VW))):
+        (tmp_path / name).write_bytes(data)
+        learn(name, "--oaa", 2, "-k", "-c", "--cache_file", "cache", "-f", "m", cwd=tmp_path)
+        models.append((tmp_path / "m").read_bytes())
+    assert models[0] == models[1] == models[2]
+
+
+def test_text_without_bars_is_told_to_have_no_features(tmp_path):
+    """A file in which no line has a bar had no message."""
+    (tmp_path / "a.txt").write_text("1 2\n2 2\n")
+    words = "warning: no example has a feature; a line of VW text is `label | features`"
+    assert words in learn("a.txt", "--oaa", 2, cwd=tmp_path).err
+    (tmp_path / "a.txt").write_text("1 2\n2 2 | a\n")
+    assert words not in learn("a.txt", "--oaa", 2, cwd=tmp_path).err

@@ -31,7 +31,7 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..formats import detect
-from ..text import reader, urls
+from ..text import reader, streams, urls
 
 PEEKED = 1 << 18  # bytes of the first file that show what the labels are
 CHUNK = 1 << 20  # bytes read at a time while lines are counted
@@ -154,7 +154,7 @@ def deal(paths: Sequence[str], sizes: Sequence[int | None], count: int, splittab
     parts: list[Part] = []
     for i, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         pieces = count * (i + 1) // len(paths) - count * i // len(paths)
-        if pieces > 1 and (size is None or not splittable or path.endswith((".gz", ".zst"))):
+        if pieces > 1 and (size is None or not splittable or streams.ending_of(path)):
             raise UsageError(
                 f"there are {count} workers and {len(paths)} data file{'s' * (len(paths) > 1)}, and {path} cannot be "
                 f"split: only plain files of VW text can; give at least {count} files, or --workers {len(paths)}"

@@ -19,6 +19,7 @@ from ..text.malformed import CELLS, INNER_RETURN, QUOTED_CELL
 from ..text.numbers import NEWLINE, RETURN
 
 QUOTE, NO_QUOTE = 34, -1  # byte that quotes a cell, or none
+EMPTY = -1  # problem of an empty line
 START, PLAIN, QUOTED, CLOSED, RETURNED, REFUSED = range(6)  # where a byte stands, see `next_state`
 
 
@@ -38,7 +39,7 @@ class Rows(NamedTuple):
     cell_begin: Int64s  # int64[g, width], range of each cell in the split text; a newline follows
     cell_end: Int64s
     lines: int  # number of lines
-    blank: int  # number of empty rows, which are left out
+    empty: Int64s  # lines that are empty, which are not among the rows
 
 
 # -- kernels
@@ -100,7 +101,7 @@ def end_of_rows(
 @jit
 def split(
     data: UInt8s, end: int, delimiter: int, quote: int, width: int, rows: Int64s, begins: Int64s, ends: Int64s
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int]:
     """Split the complete rows of `data[:end]`.
 
     Parameters
@@ -108,16 +109,16 @@ def split(
     data : uint8[end + 1 or more], written: quotes are made single, and a newline ends every cell
     delimiter, quote : byte between cells, byte around them
     width : number of cells of a row
-    rows : int64[newlines + 1, 7], written: the first seven fields of `Rows`
+    rows : int64[newlines + 1, 7], written: the first seven fields of `Rows`, also of empty lines
     begins, ends : int64[cells], written, see `Rows`
 
     Returns
     -------
     n, z : number of rows, and of cells of good rows
-    lines, blank : number of lines, and of empty rows
+    lines : number of lines
     """
     text = intrinsics.pointer(data)
-    n = z = lines = blank = p = 0
+    n = z = lines = p = 0
     while p < end:
         lines += 1
         row, line, z0 = p, lines, z
@@ -125,7 +126,7 @@ def split(
         c = np.int64(text[p])
         begin = stop = p
         if c == NEWLINE or c == RETURN:
-            blank += 1
+            problem = EMPTY
         else:
             while True:
                 begin = p
@@ -173,21 +174,19 @@ def split(
                 p += 1
                 c = np.int64(text[p])
             if c != NEWLINE:
-                blank -= count == 0
                 problem, where, begin, stop = INNER_RETURN, returned, p, p
         while text[p] != NEWLINE:
             p += 1
-        if count > 0 or problem != 0:
-            if problem == 0 and count != width:
-                problem = CELLS
-                where = begin - 1 if np.int64(text[begin - 1]) == quote and begin > row else begin
-            rows[n, 0], rows[n, 1], rows[n, 2] = line, row, p
-            rows[n, 3], rows[n, 4], rows[n, 5], rows[n, 6] = problem, where, begin, stop
-            n += 1
-            if problem != 0:
-                z = z0
+        if problem == 0 and count != width:
+            problem = CELLS
+            where = begin - 1 if np.int64(text[begin - 1]) == quote and begin > row else begin
+        rows[n, 0], rows[n, 1], rows[n, 2] = line, row, p
+        rows[n, 3], rows[n, 4], rows[n, 5], rows[n, 6] = problem, where, begin, stop
+        n += 1
+        if problem != 0:
+            z = z0
         p += 1
-    return n, z, lines, blank
+    return n, z, lines
 
 
 # -- Python
@@ -199,7 +198,8 @@ def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int) -> R
     cells = min(newlines + int(np.count_nonzero(data[:end] == delimiter)), width * (newlines + 1)) + 1
     rows = np.empty((newlines + 1, 7), np.int64)
     begins, ends = np.empty(cells, np.int64), np.empty(cells, np.int64)
-    n, z, lines, blank = split(data, end, delimiter, quote, width, rows, begins, ends)
-    line, begin, last, problem, where, seen_begin, seen_end = rows[:n].T
+    n, z, lines = split(data, end, delimiter, quote, width, rows, begins, ends)
+    is_empty = rows[:n, 3] == EMPTY
+    line, begin, last, problem, where, seen_begin, seen_end = rows[:n][~is_empty].T
     cells_of_rows = begins[:z].reshape(-1, width), ends[:z].reshape(-1, width)
-    return Rows(line, begin, last, problem, where, seen_begin, seen_end, *cells_of_rows, lines, blank)
+    return Rows(line, begin, last, problem, where, seen_begin, seen_end, *cells_of_rows, lines, rows[:n][is_empty, 0])

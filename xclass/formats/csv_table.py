@@ -375,7 +375,7 @@ class CsvScanner(records.RecordScanner):
         def column_of_label(i: int) -> int:
             return _place_of_cell(block, rows, i, int(rows.cell_begin[good[i], table.layout.label]))[1]
 
-        return self.scan_of(examples, items, content, rows.lines, end, column_of_label)
+        return self.scan_of(examples, items, content, rows.lines, end, column_of_label, rows.empty)
 
     def _examples(self, rows: csv_rows.Rows, block: bytes, content: bytes) -> records.Examples:
         """Return the examples of rows, with the problems of those that cannot be read."""

@@ -1,7 +1,8 @@
 """Choose the format of the data by the first lines and the name of the file.
 
-The first line that is not empty decides. Where it could be VW text, it is. The extension of the file (without .gz and
-.zst) decides between the other formats only where the line permits it. All files have the format of the first one.
+The extension of the file (without that of a compressed file) decides, and else the first line that is not empty. Where
+the line plainly has another format than the extension says, the file is refused. All files have the format of the first
+one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
-from ..text import reader
+from ..text import foreign, reader, streams
 from ..text.label_detection import LabelDetector
 from ..text.text_format import Chooser, OtherFormat, TextFormat
 from . import columns, csv_table, fasttext, json_lines, pairs
@@ -33,16 +34,21 @@ EXTENSIONS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+NUMBER = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 PAIR = rb"(?:[0-9]+:" + NUMBER + rb")"
 LIBSVM = re.compile(
     rb"[ \t]*(?:[^ \t:|#]+(?:[ \t]+qid:[0-9]+)?(?:[ \t]+" + PAIR + rb")+|" + PAIR + rb"(?:[ \t]+" + PAIR + rb")*)[ \t]*"
     rb"(?:#.*)?"
 )
 REAL = re.compile(rb"[ \t]*" + NUMBER + rb"[ \t]*")
-TITLES = {"fasttext": "lines of fastText", "libsvm": "LIBSVM", "xmc": "extreme classification repository",
-          "csv": "CSV", "jsonl": "JSON lines"}  # fmt: skip
-MOST_SCANNED = 1 << 16  # bytes of a line that are compared with the formats
+XMC_LINE = re.compile(rb"(^|[ \t])[0-9]+:[0-9.]")
+TITLES = {"vw": "VW text", "fasttext": "lines of fastText", "libsvm": "LIBSVM",
+          "xmc": "extreme classification repository", "csv": "CSV", "jsonl": "JSON lines"}  # fmt: skip
+UNCERTAIN = {  # extension -> formats that a line seems to have although it can be of the format of the extension
+    "fasttext": ("vw", "libsvm", "xmc"), "xmc": ("libsvm",),
+}  # fmt: skip
+MOST_SCANNED = 1 << 16  # bytes of a line, or of empty lines, that are compared with the formats
+SEARCHED_OFTEN = 1 << 12  # bytes up to which each line is examined at once
 
 
 def detect(text: bytes, ended: bool, file: str) -> str | None:
@@ -52,59 +58,78 @@ def detect(text: bytes, ended: bool, file: str) -> str | None:
     ----------
     text, ended, file : as in `TextFormat.begin`
     """
-    extension = EXTENSIONS.get(_extension(file), "")
-    if extension == "vw":
-        return "vw"
-    lines = [line.rstrip(b"\r") for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
-    if not ended:
-        lines.pop()  # after the last newline
-    first = next((i for i, line in enumerate(lines) if line.strip()), None)
-    if first is None:
-        return "vw" if ended else None
-    line = lines[first][:MOST_SCANNED]
-    if _is_object(lines[first]):
+    said = EXTENSIONS.get(_extension(file), "")
+    text = text.removeprefix(b"\xef\xbb\xbf")
+    found = re.search(rb"[^\s]", text)
+    if found is None:
+        return said or "vw" if ended or len(text) > MOST_SCANNED else None
+    begin = text.rfind(b"\n", 0, found.start()) + 1
+    if text.find(b"\n", begin) < 0 and not ended:
+        return None
+    line, _, rest = text[begin:].partition(b"\n")
+    line = line[:MOST_SCANNED]
+    if problem := foreign.is_binary(line[: foreign.SHOWN]):
+        raise DataError(f"{file}: {problem}")
+    seen = _recognised(line.rstrip(b"\r"), rest, ended)
+    if seen is None:
+        return None
+    uncertain = ("vw", "fasttext", "libsvm") if said == "csv" and _delimited(line) else UNCERTAIN.get(said, ())
+    if said and seen not in ("", said, *uncertain):
+        raise DataError(
+            f"{file}: the name is that of {TITLES[said]}, and the first line that of {TITLES[seen]}; rename the file, "
+            f"or name its format, --format {said} or --format {seen}"
+        )
+    return said or seen or ("csv" if _delimited(line) and b"|" not in line else "vw")
+
+
+def _recognised(line: bytes, rest: bytes, ended: bool) -> str | None:
+    """Return the name of the format that a line plainly has, an empty string, or None if the next line is needed.
+
+    Parameters
+    ----------
+    line : the first line that is not empty, limited to MOST_SCANNED bytes
+    rest : the lines after it
+    ended : whether these are all lines
+    """
+    if _is_object(line):
         return "jsonl"
-    if extension == "fasttext" and fasttext.PREFIX in line:
-        return "fasttext"
-    if extension == "csv" and csv_table.delimiter_of(line.partition(b"|")[0]):
-        return "csv"
     if b"|" in line:
         head = line.partition(b"|")[0].split()
         labelled = len(head) > 2 and head[0].startswith(fasttext.PREFIX) and not REAL.fullmatch(head[1])
         return "fasttext" if labelled else "vw"  # no VW text has several words behind a label that is a name
     if any(word.startswith(fasttext.PREFIX) for word in line.split()):
         return "fasttext"
-    if extension == "csv":
-        return "csv"
     if pairs.HEADER.fullmatch(line):
-        if extension == "xmc":
-            return "xmc"
-        if first + 1 == len(lines):
-            return "vw" if ended else None
-        return "xmc" if re.search(rb"(^|[ \t])[0-9]+:[0-9.]", lines[first + 1]) else "vw"
-    if LIBSVM.fullmatch(line) or (extension == "libsvm" and (REAL.fullmatch(line) or line.lstrip().startswith(b"#"))):
+        if not rest:
+            return "" if ended else None
+        return "xmc" if XMC_LINE.search(rest.partition(b"\n")[0][:MOST_SCANNED]) else ""
+    if LIBSVM.fullmatch(line):
         return "libsvm"
-    cells = line.split(csv_table.delimiter_of(line) or b"\n")
-    names = [cell.strip() for cell in cells]
-    if len(cells) > 1 and all(names) and not any(REAL.fullmatch(name) for name in names):
-        return "csv"
-    return "vw"
+    return ""
+
+
+def _delimited(line: bytes) -> bool:
+    """Return whether a line has cells before its first bar."""
+    return csv_table.delimiter_of(line.partition(b"|")[0]) != b""
 
 
 def _extension(file: str) -> str:
-    """Return the extension of a file in lower case, without .gz and .zst."""
-    name = file.lower().removesuffix(".gz").removesuffix(".zst")
+    """Return the extension of a file in lower case, without that of a compressed file."""
+    name = file.lower().removesuffix(streams.ending_of(file))
     return name[name.rfind(".") :] if "." in name else ""
 
 
 def _is_object(line: bytes) -> bool:
-    """Return whether a line is an object of JSON."""
-    if not line.lstrip().startswith(b"{"):
+    """Return whether a line is an object of JSON, or begins some of them."""
+    begin = line.lstrip()
+    if begin.startswith((b"[{", b"[[")) or begin.rstrip() in (b"[", b"{"):
+        return True  # of an array, or over several lines, which `JsonLines.begin` refuses
+    if not begin.startswith(b"{"):
         return False
     try:
         return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
-        return line.lstrip().startswith(b'{"') and b"|" not in line
+        return begin.startswith(b'{"') and b"|" not in line
 
 
 def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
@@ -130,18 +155,18 @@ def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
             name = first_name  # such a line does not tell
         if name != first_name:
             raise DataError(
-                f"{file} begins like {TITLES.get(name, 'VW text')}, and {first_file} like "
-                f"{TITLES.get(first_name, 'VW text')}; give files of one format, or name the format of all by --format"
+                f"{file} begins like {TITLES[name]}, and {first_file} like "
+                f"{TITLES[first_name]}; give files of one format, or name the format of all by --format"
             )
         for option, formats in columns.FORMATS.items():
             if name not in formats and getattr(options, option) not in (None, ()):
                 readable = " and ".join(TITLES[one] for one in formats)
-                raise UsageError(
-                    f"--{option} is for {readable}, and {file} is {TITLES.get(name, 'VW text')}: leave it out"
-                )
+                raise UsageError(f"--{option} is for {readable}, and {file} is {TITLES[name]}: leave it out")
         chosen = _new(name, options, schema)
         if name != "vw":
-            by = "by the first lines" if options.format == "auto" else "as --format says"
+            by = "by the name of the file" if EXTENSIONS.get(_extension(file)) == name else "by the first lines"
+            if options.format != "auto":
+                by = "as --format says"
             chosen.about.insert(0, f"Data format: {TITLES[name]}, {by}")
         return chosen
 
@@ -191,7 +216,8 @@ class FormatLabels:
         self._file = options.data[0] if options.data else "stdin"
         self._format: TextFormat | None = None
         self._begun = False  # whether the header is read
-        self._pending = b""
+        self._pending = bytearray()  # lines that are not passed on yet
+        self._needed = 0  # bytes of them before they are examined again
 
     @property
     def classes(self) -> bool | None:
@@ -203,8 +229,11 @@ class FormatLabels:
         if self.classes is not None:
             return
         self._pending += line + b"\n"
+        if len(self._pending) < self._needed:
+            return
         if self._begun or self._begin(ended=False):
             self._pass_lines()
+        self._needed = 2 * len(self._pending) if len(self._pending) > SEARCHED_OFTEN else 0
 
     def end(self) -> None:
         """Decide by the lines so far, because there are no more."""
@@ -214,22 +243,23 @@ class FormatLabels:
 
     def _begin(self, ended: bool) -> bool:
         """Choose the format and skip the header; return whether there were enough lines."""
+        text = bytes(self._pending)
         if self._format is None:
-            self._format = self._choose(self._pending, ended, self._file)
-        header = self._format.begin(self._pending, ended, self._file) if self._format is not None else None
+            self._format = self._choose(text, ended, self._file)
+        header = self._format.begin(text, ended, self._file) if self._format is not None else None
         if header is None:
             return False
         self._begun = True
-        self._pending = self._pending[header[0] :]
+        del self._pending[: header[0]]
         return True
 
     def _pass_lines(self) -> None:
         """Pass on the labels of the complete lines that are waiting."""
         assert self._format is not None
-        waiting = np.frombuffer(self._pending, np.uint8)
+        waiting = np.frombuffer(bytearray(self._pending), np.uint8)
         if self._format.end_of_lines(waiting, 0, len(waiting)) < len(waiting):
             return
-        text, self._pending = self._pending, b""
+        text, self._pending = bytes(self._pending), bytearray()
         if not isinstance(self._format, OtherFormat):
             for line in text.split(b"\n")[:-1]:
                 self._labels.add(line)

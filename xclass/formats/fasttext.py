@@ -3,7 +3,7 @@
     line := { word }     separated by white space
 
 A word that begins with `__label__` is the label, wherever it stands; every other word is a feature of the default
-namespace with the value 1.
+namespace with the value 1. A line without words is an example without features.
 
 Source    fastText's supervised mode.
 Differs   from fastText, which learns several labels of a line and adds a word for the end of each line.
@@ -64,7 +64,6 @@ def parse_words(
         label = np.nan
         labelled = False
         problem, where = 0, start
-        count = 0
         while p < stop:
             while words.is_space(text[p]) and p < stop:
                 p += 1
@@ -73,7 +72,6 @@ def parse_words(
                 p += 1
             if p == first:
                 break
-            count += 1
             if is_label(text, first, p):
                 if labelled:
                     problem, where = SEVERAL_LABELS, first
@@ -96,7 +94,7 @@ def parse_words(
             bad, left_out, stopped = line_scanner.note_problem(notes, rules, True, problem, line, start, where, bad)
             skipped += left_out
             z = z0
-        elif count > 0:  # an empty line is not an example
+        else:  # an empty line, too, since fastText writes a prediction for each line
             n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
     return n, z, g, line, bad, skipped, stopped
 

@@ -23,6 +23,7 @@ import contextlib
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy as np
 
 from ..array_types import UInt8s
 from ..data.schema import MISSING_WORDS, NUMBER, TEXT, Schema, category, listed, written
+from ..errors import DataError
 from ..system.printable import short_repr
 from ..text import parser, reader
 from ..text.malformed import CELL, ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WEIGHT_VALUE
@@ -43,7 +45,7 @@ from .line_scanner import DEFAULT_GROUP
 KEYS = ("label", "text", "features", "weight", "tag")
 MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
 DECODER = json.JSONDecoder()
-BLANKS = (" ", "\t", "\r", "\n")
+BLANKS = re.compile(r"[ \t\r\n]*")
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -191,6 +193,14 @@ class JsonLines(OtherFormat):
         return 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
+        first = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+        kind, jq = "", ""
+        if first.startswith(b"["):
+            kind, jq = "an array of JSON", "jq -c '.[]'"
+        elif first.partition(b"\n")[0].strip() == b"{":
+            kind, jq = "JSON with objects of several lines", "jq -c ."
+        if kind:
+            raise DataError(f"{file}:1:1: this is {kind}; write one object on each line, such as by `{jq} FILE`")
         if self._begun:
             return 0, 0
         lines = self._objects(text, ended)
@@ -358,10 +368,12 @@ class JsonScanner(records.RecordScanner):
         self._spaces: list[int] = []
         self._ends: list[int] = []  # begin and end of each item, alternately
         self._values: list[float] = []
-        first = [0]
+        first, empty = [0], []
         for number, line in enumerate(lines, 1):
             line = line.removeprefix(b"\xef\xbb\xbf")
-            if line.strip():
+            if not line.strip():
+                empty.append(number)
+            else:
                 self._read(line, number, examples)
                 first.append(len(self._values))
         places = np.array(self._ends, np.int64).reshape(-1, 2)
@@ -372,6 +384,7 @@ class JsonScanner(records.RecordScanner):
         return self.scan_of(
             examples, items, bytes(self._content), len(lines), end,
             lambda i: _column(lines[examples.line[i] - 1].removeprefix(b"\xef\xbb\xbf"), (self._lines.label or "",)),
+            np.array(empty, np.int64),
         )  # fmt: skip
 
     def _read(self, line: bytes, number: int, examples: records.Examples) -> None:
@@ -482,6 +495,4 @@ def _column(line: bytes, path: Sequence[str]) -> int:
 
 def _after_space(text: str, at: int) -> int:
     """Return the position of the first character from `at` on that is not white space."""
-    while text[at : at + 1] in BLANKS:
-        at += 1
-    return at
+    return BLANKS.match(text, at).end()  # type: ignore[union-attr]  # it matches an empty text, too

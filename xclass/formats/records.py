@@ -237,7 +237,14 @@ class RecordScanner:
         self._pool = Pool()  # memory of the batches
 
     def scan_of(
-        self, examples: Examples, items: Items, text: bytes, lines: int, end: int, column_of_label: Callable[[int], int]
+        self,
+        examples: Examples,
+        items: Items,
+        text: bytes,
+        lines: int,
+        end: int,
+        column_of_label: Callable[[int], int],
+        empty: Int64s,
     ) -> Scan:
         """Return the scan of a block.
 
@@ -248,6 +255,7 @@ class RecordScanner:
         text : bytes of the items
         lines, end : numbers of lines and of bytes of the block
         column_of_label : returns the column of the label of an example, for messages
+        empty : lines that are empty
         """
         parts = list(itertools.chain.from_iterable(zip(examples.label, examples.tag, examples.source, strict=True)))
         size = np.fromiter(map(len, parts), np.int64, len(parts))
@@ -285,6 +293,7 @@ class RecordScanner:
             stopped,
             notes,
             lambda row: column_of_label(int(rows[row])),
+            np.sort(np.concatenate((empty, np.array(examples.line, np.int64)[~kept]))),
         )
 
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:

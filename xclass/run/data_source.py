@@ -35,6 +35,8 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
         config.reader, config.parser, feature_bits(config), multiclass, *labels, stream=empty, names=learner.names,
         peeked=peeked, choose=detect.chooser(config.reader, learner.schema),
     )  # fmt: skip
+    o = config.run
+    text.parser.predicting = (o.predictions is not None or o.raw_predictions is not None) and not o.vw_exact
     limit = passes.source_limit(config.passes)
     key = cache_key.make_key(config.parser, feature_bits(config), multiclass, labels.lowest, labels.highest, limit)
     key.update(detect.key(config.reader, learner.schema))

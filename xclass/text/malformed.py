@@ -50,7 +50,8 @@ SENTENCES = {
     UNLISTED: "label '{seen}' is none of --named_labels",
     BEYOND_LABELS: "label '{seen}' is not a whole number below the number of labels in the header",
     RECORD: "the line cannot be read from '{seen}' on",
-    RECORD_END: "the line ends before its object does; write an object on one line, from {{ to }}",
+    RECORD_END: "the line ends before its object does; write an object on one line, from {{ to }}, such as "
+    "by `jq -c . FILE`",
     CELLS: "the row that ends in '{seen}' has another number of cells than the header; quote cells that contain the "
     "delimiter",
     QUOTED_CELL: "the quoted cell that begins here ends before '{seen}'; write a quote within quotes twice, or give "
@@ -76,6 +77,10 @@ DIFFERENT_WEIGHT = (
 SINGLE_NAME = (
     "all labelled lines have the same class, '{name}', so there is nothing to distinguish; in VW text, the name of a "
     "class is the first word of a line, and only a weight and a tag may follow it before the bar"
+)
+LEFT_OUT = (
+    "lines without an example, the first of them {place}, have no prediction, so predictions and lines do not "
+    "correspond; remove such lines"
 )
 WARNINGS = {  # about words that look like labels but are not; the line is read as VW reads it
     LABEL_AS_TAG: "'{seen}' touches the bar and is read as a tag, so the line is unlabelled; if it is a label, write "

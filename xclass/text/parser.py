@@ -39,6 +39,7 @@ from .malformed import (
     DIFFERENT_WEIGHT,
     INVALID_NAME,
     LEADING_ZEROS,
+    LEFT_OUT,
     MAX_MESSAGES,
     NAME_IS_ONE_WORD,
     OUTSIDE,
@@ -118,6 +119,7 @@ class Scan(NamedTuple):
     stopped: bool  # whether the last line read ends the run
     notes: Int64s  # int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
     label_column: Callable[[int], int] | None = None  # column of an example's label; None if the text holds the line
+    left_out: Int64s | None = None  # lines without an example; None for all that are not in the batch
 
 
 class Parser:
@@ -139,6 +141,8 @@ class Parser:
     bad : number of malformed places
     notes : messages that are not yet shown to the user; the caller removes them
     first_messages : the first messages about malformed lines, MAX_MESSAGES at most
+    featureless : whether no example has had a feature
+    predicting : whether `report` says that lines without an example have no prediction
     rules : what kernels need to know to parse a line
     """
 
@@ -157,6 +161,8 @@ class Parser:
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
         self.first_messages: list[str] = []
+        self.featureless, self.predicting = True, False
+        self._left_out = ""  # the place of the first line without an example
         self._label_warned = False  # whether a warning about a word that looks like a label was given
         self._weights: NameWeights | None = None  # None before the first block
         treatment = TREATMENTS.index(options.on_bad_line)
@@ -226,6 +232,13 @@ class Parser:
         """
         n, z, g = scan.size
         batch = _trimmed(scan.batch, n, z, g)
+        self.featureless = self.featureless and (n == 0 or z == (n if self.rules.constant else 0))
+        if scan.lines > n and self.predicting and not self._left_out:
+            left_out = scan.left_out
+            if left_out is None:
+                left_out = np.setdiff1d(np.arange(1, scan.lines + 1), batch.line)
+            if len(left_out):
+                self._left_out = f"{name}:{left_out[0] + self.lines}"
         if self.lines:
             batch.line[:] += self.lines
             scan.notes[:, 1] += self.lines
@@ -300,9 +313,10 @@ class Parser:
         self.notes.append(f"{name}:{int(batch.line[row])}: {message}")
 
     def report(self) -> list[str]:
-        """Return the lines for the end of the run about malformed lines and a single name for all examples."""
+        """Return the lines for the end of the run: malformed lines, missing predictions, one name for all examples."""
         single = self.names.growing and self._weights is not None and len(self.names.names) == 1
-        return [*self._report_bad(), *([SINGLE_NAME.format(name=self.names.names[0])] if single else [])]
+        left_out = [LEFT_OUT.format(place=self._left_out)] if self._left_out else []
+        return [*self._report_bad(), *left_out, *([SINGLE_NAME.format(name=self.names.names[0])] if single else [])]
 
     def take_report(self) -> list[str]:
         """Return the lines of `report` about malformed lines since the last call of this method."""

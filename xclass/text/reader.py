@@ -16,7 +16,6 @@ import os
 import queue
 import stat
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,15 +29,15 @@ from ..array_types import UInt8s
 from ..data.batch import Batch, Pool
 from ..data.class_names import Names
 from ..errors import DataError
-from ..model import model_header
 from ..options.declare import option
 from ..system import processors, thread_limit
-from . import parser, streams, urls
+from . import foreign, parser, streams, urls
 from .streams import Stream, Wrapped
 from .text_format import FORMATS, BlockScanner, Chooser, TextFormat, vw_text
 
-COMPRESSED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, extension, tool
-CACHE_MAGIC = b"xclass cache\n"  # first bytes of a cache
+NO_FEATURES = (
+    "no example has a feature; a line of VW text is `label | features`, and --format names the format of other data"
+)
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 # blocks of long lines are larger, because the work for each batch counts when it has few examples
 BLOCK_LINES, LARGEST_BLOCK_OF_LONG_LINES = 1 << 10, 1 << 20
@@ -50,7 +49,7 @@ class Options:
     """Declare the options of the reader."""
 
     data: tuple[str, ...] = option(
-        "file of examples, plain, .gz or .zst",
+        "file of examples, plain, .gz, .bz2, .xz or .zst",
         flags=("-d", "--data"),
         default_text="standard input",
         metavar="FILE",
@@ -113,7 +112,7 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: byt
     peeked : written: the bytes taken from standard input, which the reader has to start with
     """
     line: list[bytes] = []  # pieces of an incomplete line, joined only once, because it may be gigabytes long
-    with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
+    with contextlib.ExitStack() as closing, streams.errors_ignored():
         if paths:
             if not urls.is_url(paths[0]) and not stat.S_ISREG(os.stat(paths[0]).st_mode):
                 return  # a named pipe can be read only once
@@ -242,8 +241,11 @@ class Reader:
         return self.parser.notes
 
     def report(self) -> list[str]:
-        """Return the lines for the end of the run about malformed lines."""
-        return self.parser.report()
+        """Return the lines for the end of the run about malformed lines, and about data that may not be VW text."""
+        lines = self.parser.report()
+        if self.format is not None and self.format.name == "vw" and self.bytes and self.parser.featureless:
+            lines.append(NO_FEATURES)
+        return lines
 
     def position(self) -> int:
         """Return the number of bytes read so far, before decompression."""
@@ -285,32 +287,44 @@ class Reader:
     def _blocks(self, stream: Stream) -> Iterator[Block]:
         """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
         size, largest_size = self._sizes
-        incomplete = np.empty(0, np.uint8)  # the beginning of an incomplete line
-        first = True
-        ended = False
+        text, begin, capacity = self._pool.take(size + 1 + parser.PADDING), 0, size
+        header: int | None = 0
+        needed = 0  # bytes before the format is looked for again
+        first, ended = True, False
         while not ended:
-            begin = len(incomplete)
-            text = self._pool.take(begin + size + 1 + parser.PADDING)
-            text[:begin] = incomplete
-            filled, ended, error = self._fill(stream, text, begin, begin + size)
+            if begin == capacity:  # the line is longer than the block
+                capacity *= 2
+                text = np.concatenate((text[:begin], np.empty(capacity - begin + 1 + parser.PADDING, np.uint8)))
+            filled, ended, error = self._fill(stream, text, begin, capacity)
             if ended and error is None and filled and text[filled - 1] != parser.NEWLINE:
                 text[filled] = parser.NEWLINE
                 filled += 1
-            self._refuse_non_text(text[: min(filled, 128)].tobytes() if first else b"")
-            header = self._begin_format(text[:filled].tobytes(), ended) if first else 0
+            if first:
+                shown = text[: min(filled, foreign.SHOWN)].tobytes()
+                if kind := foreign.what_it_is(shown, self.name, self._path is not None):
+                    raise DataError(f"{self.name}: {kind}")
+                header = self._begin_format(text[:filled].tobytes(), ended) if ended or filled >= needed else None
+                needed = 2 * filled if filled > 2 * FIRST_BLOCK else 0
             end = 0
             if header is not None and self.format is not None:
                 end = self.format.end_of_lines(text, 0 if first else begin, filled)
-            incomplete = text[end:filled].copy()
-            text[end : end + parser.PADDING] = 0
-            first = first and end == 0
-            if end or ended:
-                begin_of_lines = min(header or 0, end)
-                yield text[begin_of_lines:], end - begin_of_lines, error
+            if not end and not ended:
+                begin = filled
+                continue
+            begin_of_lines = min(header or 0, end)
+            if first:
+                first, header = False, 0
             if end and size < largest_size == LARGEST_BLOCK:
                 largest_size = _largest_block(text[:end])
-            size = min(size * 2, largest_size) if end else max(size, len(incomplete))
-        if len(incomplete) and error is None:
+            size = min(size * 2, largest_size) if end else size
+            begin = filled - end
+            capacity = begin + size
+            following = self._pool.take(capacity + 1 + parser.PADDING)
+            following[:begin] = text[end:filled]
+            text[end : end + parser.PADDING] = 0
+            yield text[begin_of_lines:], end - begin_of_lines, error
+            text = following
+        if begin and error is None:
             assert self.format is not None
             raise DataError(f"{self.name}:{self.parser.lines + 1}:1: {self.format.unfinished}")
 
@@ -323,7 +337,7 @@ class Reader:
         ----------
         peeked : bytes already taken from standard input
         """
-        with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
+        with contextlib.ExitStack() as closing, streams.errors_ignored():
             ended = False
             if self.rereadable and self._path is not None:
                 file = closing.enter_context(urls.opened(self._path))
@@ -400,24 +414,6 @@ class Reader:
                     yield next_scan()
             while waiting:
                 yield next_scan()
-
-    def _refuse_non_text(self, first_bytes: bytes) -> None:
-        """Raise DataError if the first bytes of a file are those of a model, a compressed file or a cache."""
-        kind = model_header.model_kind(first_bytes)
-        if kind:
-            raise DataError(
-                f"{self.name}: this is {kind}, not data; give a file of examples with -d, and a model with -i"
-            )
-        for magic, ending, tool in COMPRESSED:
-            if first_bytes.startswith(magic):
-                cure = f"decompress it, `{tool} FILE{ending} | xclass ...`, or give -d FILE{ending}"
-                if self._path is not None:
-                    cure = "rename the file so that it does"
-                if self.name.endswith((".gz", ".zst")):
-                    raise DataError(f"{self.name}: the file is compressed twice; decompress it once")
-                raise DataError(f"{self.name}: the data are compressed, but the name does not end in {ending}; {cure}")
-        if first_bytes.startswith(CACHE_MAGIC):
-            raise DataError(f"{self.name}: this is a cache of xclass, not data; give it with --cache_file")
 
     def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
         """Read into `text[begin:end]`.

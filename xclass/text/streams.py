@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import FileIO
 from typing import Any, Protocol
 
 from ..errors import DataError
+
+COMPRESSED = (  # first bytes, extension, tool that decompresses
+    (b"\x1f\x8b", ".gz", "zcat"),
+    (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"),
+    (b"BZh", ".bz2", "bzcat"),
+    (b"\xfd7zXZ\0", ".xz", "xzcat"),
+)
+MODULES = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of Python that decompress
 
 
 class Stream(Protocol):
@@ -49,15 +58,21 @@ def standard_input() -> Any:
     return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
+def ending_of(path: str) -> str:
+    """Return the extension by which the name of a file says that it is compressed, or an empty string."""
+    return next((ending for _, ending, _ in COMPRESSED if path.lower().endswith(ending)), "")
+
+
 def decompressed(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
-    """Return the stream of a file, decompressed if its name ends in .gz or .zst."""
-    if path.endswith(".gz"):
-        try:
-            from isal import igzip as gzip
-        except ImportError:
-            import gzip
-        return closing.enter_context(gzip.open(file, "rb"))  # type: ignore[no-any-return]  # isal is not looked into
-    if path.endswith(".zst"):
+    """Return the stream of a file, decompressed if its name says that it is compressed."""
+    ending = ending_of(path)
+    if ending in MODULES:
+        module = importlib.import_module(MODULES[ending])
+        with contextlib.suppress(ImportError):
+            if ending == ".gz":
+                module = importlib.import_module("isal.igzip")  # several times as fast
+        return closing.enter_context(module.open(file, "rb"))  # type: ignore[no-any-return]  # the modules vary
+    if ending == ".zst":
         try:
             import zstandard
         except ImportError:
@@ -70,8 +85,21 @@ def decompressed(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStac
 
 def read_errors() -> tuple[type[Exception], ...]:
     """Return the types of the exceptions raised if a file cannot be read or decompressed."""
-    isal = sys.modules.get("isal.isal_zlib")
-    return (OSError, ValueError, zlib.error) if isal is None else (OSError, ValueError, zlib.error, isal.error)
+    others = (("isal.isal_zlib", "error"), ("_lzma", "LZMAError"))
+    loaded: list[type[Exception]] = [
+        getattr(sys.modules[module], name) for module, name in others if module in sys.modules
+    ]
+    return (OSError, ValueError, zlib.error, *loaded)
+
+
+@contextlib.contextmanager
+def errors_ignored() -> Iterator[None]:
+    """Ignore in the `with` block that a file cannot be read, because that is an error when its examples are read."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, (DataError, EOFError, *read_errors())):
+            raise
 
 
 class _ZstdStream:
