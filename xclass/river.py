@@ -19,6 +19,9 @@ except ImportError:
 
 from .api import configuration
 from .api.learner import Learner
+from .data.array_input import is_missing
+from .data.frames import Frame
+from .data.schema import Schema
 from .errors import DataError, UsageError
 from .options.declare import options_of
 from .reductions.core import probabilities
@@ -26,9 +29,6 @@ from .system.printable import short_repr
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-MISSING = ("nan", "<NA>", "NaT")  # NaN, pandas.NA and pandas.NaT as text
 
 
 class Classifier(base.MiniBatchClassifier):
@@ -245,7 +245,7 @@ class Classifier(base.MiniBatchClassifier):
         """Return the name of a label's class, None for no label."""
         if label is None:
             return None
-        if not isinstance(label, str) and str(label) in MISSING:
+        if is_missing(label):
             raise DataError(f"the label {short_repr(label)} is a missing value; give None for no label")
         if isinstance(label, np.generic):
             label = label.item()
@@ -296,7 +296,7 @@ def _rows(X: pd.DataFrame) -> Any:
     if not isinstance(X, pd.DataFrame):
         raise TypeError(f"X is {type(X).__name__}; give a pandas.DataFrame, or use xclass.Learner for other tables")
     if all(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind) for kind in X.dtypes):
-        return X[sorted(X.columns, key=str)]
+        return Frame(X[sorted(X.columns, key=str)], Schema(), keeps=False)  # features may come and go, as in rows
     return [_sorted(row) for row in X.to_dict("records")]
 
 

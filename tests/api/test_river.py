@@ -168,7 +168,7 @@ def test_features_have_any_name():
 @pytest.mark.parametrize(
     ("x", "y", "w", "message"),
     [
-        ({"a": float("nan")}, "b", 1.0, "the feature 'a' has the value nan"),
+        ({"a": float("inf")}, "b", 1.0, "the feature 'a' has the value inf"),
         ({"a": [1]}, "b", 1.0, "the feature 'a' has the value"),
         ({"a": 1}, "b", -1.0, "sample_weight"),
         ({"a": 1}, "b\n", 1.0, "control characters"),

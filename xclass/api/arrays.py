@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..data.batch import CONSTANT, DTYPES, Batch
+from ..data.batch import CONSTANT, Batch
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import ClassLists
 
@@ -17,11 +17,6 @@ def have_constant(batch: Batch) -> np.ndarray:
     """Return bool[n]: whether the last feature of each example is the constant feature."""
     last = np.maximum(batch.start[1:] - 1, 0)
     return (np.diff(batch.start) > 0) & (batch.index[last] == CONSTANT) if len(batch.index) else np.zeros(batch.n, bool)
-
-
-def typed(batch: Batch) -> Batch:
-    """Return a batch of a program with contiguous arrays of the types that `Batch` declares."""
-    return Batch._make(map(np.ascontiguousarray, batch, DTYPES))
 
 
 def masked(batch: Batch, bits: int) -> Batch:

@@ -8,10 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import dicts, feature_names, tables
+from ..data import array_input, batch_ops, dicts, feature_names, frames, tables
 from ..data.batch import Batch
 from ..data.class_names import Names
+from ..data.feature_names import encoded
+from ..data.frames import Frame
 from ..data.schema import Schema
+from ..data.schema import listed as listed_names
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..system.printable import short_repr
@@ -32,7 +35,7 @@ AFTER_TEXT = b"\n" + bytes(parser.PADDING)
 class Documents(tuple[str, ...]):
     """Mark texts as plain text, whose words are features; a bar in them has no meaning.
 
-    Texts in which no bar occurs are plain text without this mark.
+    Without this mark, a text with a bar is VW text, and only one without a bar is plain text.
 
     Examples
     --------
@@ -73,6 +76,8 @@ class Inputs:
         )
         self._hasher = feature_names.NameHasher(self._rule)
         self._dicts = dicts.DictConverter(self._hasher, self._constant)
+        self._learned: set[str] = set()  # kinds of text that were learned, "plain" and "lines"
+        self._left_out: set[str] = set()  # columns of which a note says that they are left out
         self.notes: list[str] = []
 
     @cached_property
@@ -112,31 +117,92 @@ class Inputs:
     def _checked_batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         """Return examples as batches, see `batches`."""
         if isinstance(given, Batch):
+            given = array_input.batch(given)
             self._check_constant(given)
-            batch = arrays.masked(arrays.typed(given), feature_bits(self._config))
+            weights_of(given.weight, given.n)
+            batch = arrays.masked(given, feature_bits(self._config))
             return iter([self._labelled(batch, given.label if y is None else y, sample_weight, learn)])
-        if isinstance(given, Mapping):
-            raise UsageError("a dictionary is a single example: call learn() or predict(), or give a list of them")
-        table = tables.table_of(given, self._rule, self._hasher)
+        table = tables.table_of(given, self._rule, self._hasher, self._schema)
         if table is not None:
             return self._pieces(table, y, sample_weight, learn)
+        if isinstance(given, Mapping):  # and no sparse matrix, as one of SciPy's formats is a dictionary, too
+            raise UsageError("a dictionary is a single example: call learn() or predict(), or give a list of them")
+        if isinstance(given, Documents):
+            return self._pieces(self._plain(_texts(given), learn), y, sample_weight, learn)
         if isinstance(given, bytes):
             given = given.decode("utf-8", "surrogateescape")
-        examples = given.removesuffix("\n").split("\n") if isinstance(given, str) else listed(given)
-        if isinstance(given, Documents) or (not _is_empty_text(given) and _are_documents(examples)):
-            return self._pieces(tables.TextTable(examples, self._rule), y, sample_weight, learn)
-        if examples and isinstance(examples[0], Mapping):
+        if isinstance(given, str):
+            examples: Sequence[Any] = given.removesuffix("\n").split("\n") if given.strip() else ()
+        else:
+            examples = listed(given)
+        if isinstance(next((item for item in examples if not array_input.is_missing(item)), None), Mapping):
             self._require_labels(y, learn)
             batch = self._dicts.batch(_mappings(examples))
             return iter([self._labelled(batch, y, sample_weight, learn)])
+        texts = _texts(examples)
+        if texts and not any("|" in text for text in texts):
+            return self._pieces(self._plain(texts, learn), y, sample_weight, learn)
+        return iter([self._labelled(self._lines(texts, y, learn), y, sample_weight, learn)])
+
+    def opened(self, given: Examples) -> Examples:
+        """Return examples, a DataFrame as a Frame, in which `python_features` finds names."""
+        return Frame(given, self._schema) if frames.is_frame(given) else given
+
+    def _plain(self, texts: Sequence[str], learn: bool) -> tables.TextTable:
+        """Return what converts plain texts."""
+        if learn:
+            self._learned.add("plain")
+        return tables.TextTable(texts, self._rule)
+
+    def _lines(self, texts: Sequence[str], y: Any, learn: bool) -> Batch:
+        """Return texts as a batch: those with a bar are lines of VW text, and the others, if there are any, plain text.
+
+        Raises
+        ------
+        DataError
+            if a line is malformed.
+        UsageError
+            if a line has a label although there are labels beside the texts.
+        """
+        bars = ["|" in text for text in texts]
+        lines = [_line(i, text) if bar else "|" for i, (text, bar) in enumerate(zip(texts, bars, strict=True))]
         try:
-            batch = self._parsed("\n".join(_lines(examples)), "batch", learn and y is None)
+            batch = self._parsed("\n".join(lines), "batch", learn and y is None)
         except DataError as error:
             raise error if y is None else DataError(f"{error}; {PLAIN_TEXT}") from None
         if y is not None and not np.isnan(batch.label).all():
             line = int(batch.line[np.flatnonzero(~np.isnan(batch.label))[0]])
             raise UsageError(f"batch:{line}: the text has a label before its bar, and y has labels, too; {PLAIN_TEXT}")
-        return iter([self._labelled(batch, y, sample_weight, learn)])
+        if learn:
+            self._learned.add("lines")
+        if all(bars):
+            self._note_bar(texts)
+            return batch
+        table = self._plain(["" if bar else text for text, bar in zip(texts, bars, strict=True)], learn)
+        row = batch.line - 1
+        of_lines, of_plain = np.flatnonzero(np.array(bars)[row]), np.flatnonzero(~np.array(bars))
+        parts = [(batch, of_lines), (table.batch(0, table.n, self._constant), of_plain)]
+        order = np.argsort(np.concatenate([row[of_lines], of_plain]))
+        self._note_two_kinds(texts, bars)
+        return batch_ops.pick([(batch_ops.pick(parts, lines=True), order)], lines=True)
+
+    def _note_bar(self, texts: Sequence[str]) -> None:
+        """Add a note if texts with a bar are given to a learner that has learned from plain texts alone."""
+        if self._learned == {"plain"} and texts:
+            self.notes.append(
+                f"batch:1: {short_repr(texts[0])} has a bar, so it is VW text, `label | features`, and the learner has "
+                "learned from plain texts; give xclass.Documents(texts) if all are plain text"
+            )
+
+    def _note_two_kinds(self, texts: Sequence[str], bars: Sequence[bool]) -> None:
+        """Add a note if some texts are VW text and others, which are not empty, plain text."""
+        plain = next((i for i, text in enumerate(texts) if text.strip() and not bars[i]), None)
+        if plain is not None:
+            self.notes.append(
+                f"batch:{plain + 1}: {short_repr(texts[plain])} has no bar, so it is plain text, and "
+                f"{short_repr(texts[bars.index(True)])} is VW text, `label | features`; give "
+                "xclass.Documents(texts) if all are plain text"
+            )
 
     def example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         """Return a single example as a batch.
@@ -175,8 +241,11 @@ class Inputs:
         if "\n" in line:
             raise UsageError("the text holds several lines; many examples go to learn_many() and predict_many()")
         if "|" not in line:
-            return tables.TextTable((line,), self._rule).batch(0, 1, self._constant)
+            return self._plain((line,), learn).batch(0, 1, self._constant)
         batch = self._parsed(line, "example", learn and label is None)
+        if learn:
+            self._learned.add("lines")
+        self._note_bar((line,))
         if label is not None and not np.isnan(batch.label).all():
             raise UsageError("the text has a label, and a label is given beside it; give one of them")
         return batch
@@ -221,7 +290,18 @@ class Inputs:
         table.check()
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
         label = None if y is None else self._labels.labels(y, table.n, learn)
+        if isinstance(table, tables.FrameTable):
+            self._note_additional(table.frame)
+            if learn and not self._schema and table.frame.keeps:
+                self._schema.adopt(table.frame.columns, None, "the DataFrame")
         return self._converted(table, label, weight)
+
+    def _note_additional(self, frame: Frame) -> None:
+        """Add a note about columns of a DataFrame that the learner does not know, once for each."""
+        new = [name for name in frame.additional if name not in self._left_out]
+        self._left_out.update(new)
+        if new:
+            self.notes.append(f"the DataFrame has columns from which the model has not learned: {listed_names(new)}")
 
     def _converted(self, table: tables.Table, label: np.ndarray | None, weight: np.ndarray | None) -> Iterator[Batch]:
         """Yield the rows of a table piece by piece, with labels, float64[n], and weights, float32[n]."""
@@ -250,10 +330,9 @@ class Inputs:
 
     def _parsed(self, text: str, name: str, learn: bool) -> Batch:
         """Parse lines of VW text; new names of labels become classes only with `learn`."""
-        content = text.encode("utf-8", "surrogateescape")
+        content = encoded(text)
         end = len(content) + 1
         buffer = np.frombuffer(bytearray(content + AFTER_TEXT), np.uint8)
-        self._note_lines_without_bar(text)
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.restart_lines()
         try:
@@ -264,18 +343,6 @@ class Inputs:
             raise error
         self.notes += self._parser.take_report()
         return batch
-
-    def _note_lines_without_bar(self, text: str) -> None:
-        """Add a note about the first line without a bar, which has no features."""
-        if text.count("|") > text.count("\n"):  # most likely every line has one
-            return
-        lines = text.split("\n")
-        without_bar = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
-        if without_bar is not None:
-            self.notes.append(
-                f"batch:{without_bar + 1}: {short_repr(lines[without_bar])} has no bar and so no features; a line is "
-                "`label | features`, or `| features`"
-            )
 
     def _check_constant(self, batch: Batch) -> None:
         """Check that a batch has the constant feature if and only if the learner uses it."""
@@ -297,20 +364,21 @@ def have_names(given: object, y: object) -> bool:
         return False
     detector = LabelDetector(read_on=True, only_names=True)
     for line in given[:MAX_LINES]:
-        if isinstance(line, str):
-            detector.add(line.encode("utf-8", "surrogateescape"))
+        if isinstance(line, str) and "|" in line:
+            detector.add(encoded(line))
     detector.end()
     return bool(detector.name)
 
 
 def written_by_program(given: Examples) -> Examples | None:
-    """Return examples that are not VW text as objects in which `python_features` finds names, None for others."""
+    """Return examples as objects in which `python_features` finds names: None for a batch, and for each VW text."""
     if isinstance(given, Batch):
         return None
     if isinstance(given, str):
         given = given.removesuffix("\n").split("\n")
-    is_list = isinstance(given, (list, tuple)) and not isinstance(given, Documents)
-    return None if is_list and any(isinstance(text, str) and "|" in text for text in given) else given
+    if isinstance(given, Documents) or not isinstance(given, (list, tuple)):
+        return given
+    return [None if isinstance(item, str) and "|" in item else item for item in given]
 
 
 def collected(given: Examples) -> Examples:
@@ -327,16 +395,6 @@ def listed(given: object) -> Sequence[Any]:
     raise UsageError(f"examples are {type(given).__name__} {short_repr(given)}; {KINDS}")
 
 
-def _is_empty_text(given: object) -> bool:
-    """Return whether `given` is text of no lines, and not a list with an empty text."""
-    return isinstance(given, str) and not given.strip()
-
-
-def _are_documents(examples: Sequence[Any]) -> bool:
-    """Return whether examples are plain text: there are some, and none of them holds a bar."""
-    return bool(examples) and not any(not isinstance(text, str) or "|" in text for text in examples)
-
-
 def _mappings(examples: Sequence[Any]) -> Sequence[Mapping[Any, Any]]:
     """Check that all examples are dictionaries, and return them."""
     for i, example in enumerate(examples):
@@ -347,23 +405,23 @@ def _mappings(examples: Sequence[Any]) -> Sequence[Mapping[Any, Any]]:
     return examples
 
 
-def _lines(examples: Sequence[Any]) -> Iterator[str]:
-    """Yield the lines of VW text that a program has given one by one.
+def _texts(examples: Sequence[Any]) -> list[str]:
+    """Return texts, empty text for a missing one; raise UsageError if something else is among them."""
+    texts = list(examples)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            if not array_input.is_missing(text):
+                raise UsageError(f"example {i}: {type(text).__name__} {short_repr(text)}; {KINDS}")
+            texts[i] = ""
+    return texts
 
-    Raises
-    ------
-    UsageError
-        if they are not strings.
-    DataError
-        if a string holds several lines.
-    """
-    for i, line in enumerate(examples):
-        if not isinstance(line, str):
-            raise UsageError(f"examples hold {type(line).__name__} {short_repr(line)}; {KINDS}")
-        text = line.rstrip("\n")
-        if "\n" in text:
-            raise DataError(
-                f"batch:{i + 1}: {short_repr(text)} holds a newline, which ends an example; replace it by a space, or "
-                "give the text as one string"
-            )
-        yield text
+
+def _line(i: int, text: str) -> str:
+    """Return text i as a line without its newline; raise DataError if it holds several lines."""
+    line = text.rstrip("\n")
+    if "\n" in line:
+        raise DataError(
+            f"batch:{i + 1}: {short_repr(line)} holds a newline, which ends an example; replace it by a space, or give "
+            "the text as one string"
+        )
+    return line

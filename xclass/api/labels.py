@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..data import class_names
+from ..data import array_input, class_names
 from ..data.class_names import Names
 from ..errors import DataError
 from ..system.printable import short_repr
@@ -72,7 +71,7 @@ class LabelConverter:
             return self._numbered(values, learn)
         if not named and are_names(labels):
             raise DataError("y holds names, and the classes of this learner are numbers: give numbers")
-        label = column("y", labels, n, np.float64)
+        label = array_input.column("y", labels, n)
         self._check(label, named)
         return label
 
@@ -115,7 +114,9 @@ class LabelConverter:
                 label[i] = class_names.UNKNOWN
             else:
                 if not class_names.is_allowed(name):
-                    raise DataError(f"y[{i}] is {short_repr(name)}; a name has no control characters")
+                    raise DataError(
+                        f"y[{i}] is {short_repr(name)}; a name has no control characters or halves of surrogate pairs"
+                    )
                 label[i] = new[name] = len(numbers) + len(new) + 1
                 if most is not None and label[i] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
@@ -140,32 +141,6 @@ class LabelConverter:
         raise DataError(f"y[{at}] is {label[at]:g}; {allowed}")
 
 
-def column(name: str, values: Any, n: int, kind: Any) -> np.ndarray:
-    """Return the labels or weights of n examples as a contiguous array.
-
-    Parameters
-    ----------
-    name : name of the argument, for error messages
-    values : n numbers; None and NaN for no label
-    n : number of examples
-    kind : dtype of the result
-
-    Raises
-    ------
-    DataError
-        if `values` are not n numbers.
-    """
-    array = np.asarray(values)
-    if array.dtype.kind == "O" and array.shape == (n,):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            array = np.array([math.nan if value is None else float(value) for value in array.tolist()])
-    if array.shape != (n,) or array.dtype.kind not in "iufb":
-        raise DataError(
-            f"{name} has the type {array.dtype} and the shape {array.shape}; give a number for each of the {n} examples"
-        )
-    return np.ascontiguousarray(array, kind)
-
-
 def weights_of(values: Any, n: int) -> np.ndarray:
     """Return the weights of n examples as float32[n].
 
@@ -174,7 +149,7 @@ def weights_of(values: Any, n: int) -> np.ndarray:
     DataError
         if `values` are not n numbers from 0 to `LARGEST_WEIGHT`.
     """
-    weights = column("sample_weight", values, n, np.float64)
+    weights = array_input.column("sample_weight", values, n)
     wrong = ~((weights >= 0) & (weights <= LARGEST_WEIGHT))
     if wrong.any():
         at = int(np.argmax(wrong))

@@ -562,8 +562,9 @@ class Learner(BatchLearner):
         X = inputs.collected(X)
 
         def explained() -> tuple[list[Explanation], tuple[str, ...]]:
-            batches = self._batches(X, y)
-            return list(self._explanations(batches, inputs.written_by_program(X), k)), self._notes([])
+            given = self._inputs.opened(X)
+            batches = self._batches(given, y)
+            return list(self._explanations(batches, inputs.written_by_program(given), k)), self._notes([])
 
         explanations, notes = self._reading(explained)
         _warn([*notes, *records.notes(explanations)])

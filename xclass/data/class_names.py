@@ -248,7 +248,11 @@ def separated(text: str) -> tuple[str, ...]:
 
 
 def is_allowed(name: str) -> bool:
-    """Return whether a name may be that of a class: it is not empty and holds no control characters."""
+    """Return whether a name may be that of a class: it is not empty, can be stored, and has no control characters."""
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
     return bool(name) and min(name) >= " "
 
 

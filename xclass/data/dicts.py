@@ -16,12 +16,12 @@ import numpy as np
 
 from ..errors import DataError
 from ..system.printable import short_repr
-from . import batch_ops
+from . import array_input, batch_ops
 from .batch import CONSTANT, CONSTANT_GROUP, Batch
-from .feature_names import NameHasher
+from .feature_names import NameHasher, encoded
 from .matrix import UNNAMED_GROUP
 
-ALLOWED = "allowed are numbers up to 3.4e38, text, and None for a missing value"
+ALLOWED = "allowed are numbers up to 3.4e38, text, and None or NaN for a missing value"
 LARGEST = float(np.finfo(np.float32).max)
 NO_TEXT = np.zeros(0, np.uint8)
 PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
@@ -54,13 +54,14 @@ class DictConverter:
         Parameters
         ----------
         examples : n dictionaries from names of features to values, or from names of namespaces to such dictionaries.
-            Text is a value, too: the feature is then the name together with the text.
+            Text is a value, too: the feature is then the name together with the text. A missing value, such as None or
+            NaN, is no feature.
         first_line : number of the first example, for messages
 
         Raises
         ------
         DataError
-            if a value is not a number up to 3.4e38, text or None.
+            if a value is not a number up to 3.4e38, text or missing, or two names are the same text.
         """
         rows = _Rows()
         for i, example in enumerate(examples):
@@ -109,7 +110,7 @@ class DictConverter:
         first = len(rows.index)
         self._add_features(rows, features, seed, line)
         if len(rows.index) > first:
-            group = namespace.encode("utf-8", "surrogateescape")[:1]
+            group = encoded(namespace)[:1]
             rows.group_name.append(group[0] if group else UNNAMED_GROUP)
             rows.group_start.append(first)
 
@@ -133,7 +134,7 @@ class DictConverter:
         for name, value in features.items():
             kind = type(value)
             if type(name) is not str:
-                name = str(name)
+                name = _text(name, features, line)
             name_seed = seed
             if kind is not float:
                 if kind is str or isinstance(value, str):
@@ -144,22 +145,30 @@ class DictConverter:
                     namespaces.append((name, value))
                     continue
                 else:
-                    value = _number(value, name, line)
+                    number = array_input.number(value)
+                    if number is None:
+                        if array_input.is_missing(value):
+                            continue
+                        raise _wrong(name, value, line)
+                    value = number
             if not -LARGEST <= value <= LARGEST:
+                if value != value:
+                    continue
                 raise _wrong(name, value, line)
             if value != 0.0:
                 index.append(index_of(name, name_seed))
                 values.append(value)
 
 
-def _number(value: Any, name: str, line: int) -> float:
-    """Return the value of a feature as a float; raise DataError if it is not a number."""
-    if isinstance(value, (int, float, np.number, np.bool_)) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
-            pass
-    raise _wrong(name, value, line)
+def _text(name: Any, features: Mapping[Any, Any], line: int) -> str:
+    """Return a name that is not text as text; raise DataError if another feature has it already."""
+    text = str(name)
+    if not isinstance(name, str) and text in features:
+        raise DataError(
+            f"batch:{line}: the features {short_repr(name)} and {short_repr(text)} have the same name; give each a "
+            "name of its own"
+        )
+    return text
 
 
 def _wrong(name: str, value: object, line: int) -> DataError:

@@ -35,6 +35,17 @@ class Hashing(NamedTuple):
     identity: bool  # whether a column number is the index itself
 
 
+def encoded(text: str) -> bytes:
+    """Return the bytes that are hashed for a text: UTF-8, with bytes that were not decoded as they were.
+
+    Half of a surrogate pair, which JSON may contain, becomes three bytes, as in the reader of JSON lines.
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
 def new_hashing(hash_seed: int, hash_all: bool, bits: int, identity: bool = False) -> Hashing:
     """Return the rule of a learner with 2**bits indices."""
     unnamed = _murmur3()(b"", hash_seed, signed=False) if hash_seed else 0
@@ -79,7 +90,7 @@ class NameHasher:
 
     def hash(self, name: str, seed: int) -> int:
         """Return the hash of a name, of 32 bits, which `hashing.name_hash` gives the same name."""
-        data = name.encode("utf-8", "surrogateescape")
+        data = encoded(name)
         if len(data) > LONGEST:
             letters = np.frombuffer(data, np.uint8)
             return int(hashing.name_hash(letters, 0, len(letters), np.uint32(seed), self._hash_all))

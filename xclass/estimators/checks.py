@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sized
 from typing import Any
 
@@ -17,6 +18,10 @@ from sklearn.utils.validation import (
 
 from ..api.inputs import Documents
 from ..array_types import AnyArray, Float64s
+from ..data import array_input, schema
+from ..data.array_input import is_missing
+from ..data.frames import Frame, is_frame
+from ..data.schema import NUMBER, Column, Schema
 from ..errors import UsageError
 from ..system.printable import short_repr
 
@@ -50,13 +55,38 @@ def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
         kinds = ("a matrix or DataFrame", "a sequence of texts")
         raise UsageError(f"X is {kinds[texts]}, and the estimator was fitted on {kinds[not texts]}; give the same")
     if texts:
-        return Documents(X)
-    if not _has_text_columns(X):
-        return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric")
+        return Documents("" if is_missing(text) else text for text in X)
+    columns = None if reset else estimator.learner_.schema  # of the DataFrame that it was fitted on, if it had text
+    if is_frame(X):
+        return _checked_frame(estimator, X, reset, columns)
+    if columns:
+        raise UsageError(
+            f"X is {type(X).__name__}, and the estimator was fitted on a DataFrame with the columns "
+            f"{schema.listed(list(columns.columns))}; give a DataFrame with these columns"
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        X = array_input.filled(array_input.dense(X))
+    elif isinstance(X, (list, tuple)) or getattr(getattr(X, "dtype", None), "kind", "") == "O":
+        _refuse_text(X)
+    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric")
+
+
+def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) -> Any:
+    """Return a DataFrame after scikit-learn's checks of its columns; one of numbers becomes a matrix.
+
+    Parameters
+    ----------
+    known : the columns by which the cells are read; empty if the estimator was fitted on a matrix, None if it is new
+    """
     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    if not len(X):
+    frame = Frame(X, known or Schema())
+    if not frame.n:
         raise ValueError("X has 0 rows; give at least one")
-    return X
+    numbers = known is not None or all(kind == NUMBER for _, kind in frame.columns)
+    if known or not numbers:
+        return X
+    matrix = Frame(X, Schema([Column(name, NUMBER) for name, _ in frame.columns])).matrix()
+    return check_array(matrix, input_name="X")
 
 
 def checked_labels(y: Any, name: str) -> AnyArray:
@@ -80,24 +110,18 @@ def is_number(value: Any, lowest: int | None = None) -> bool:
     return whole and (lowest is None or bool(value >= lowest))
 
 
+def _refuse_text(X: Any) -> None:
+    """Raise DataError if there is text in a matrix of objects, which scikit-learn takes as numbers."""
+    with contextlib.suppress(ValueError):  # rows of different lengths, which scikit-learn refuses
+        values = np.asarray(X)
+        if values.dtype.kind != "O" or not any(issubclass(kind, (str, bytes)) for kind in set(map(type, values.flat))):
+            return
+        X = values
+    array_input.dense(X)
+
+
 def _are_texts(X: Any) -> bool:
-    """Return whether examples are a sequence of texts: the first item that is not None is one."""
+    """Return whether examples are a sequence of texts: the first item that is not missing is one."""
     if isinstance(X, (list, tuple)) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__iter__")):
-        return isinstance(next((item for item in X if item is not None), None), str)
-    return False
-
-
-def _has_text_columns(X: Any) -> bool:
-    """Return whether examples are a DataFrame, of pandas or polars, with a column that does not hold numbers."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return False
-    for name, kind in zip(X.columns, X.dtypes, strict=True):
-        if hasattr(kind, "is_numeric"):  # polars
-            if not kind.is_numeric() and str(kind) != "Boolean":
-                return True
-        elif str(kind) == "object":
-            if any(isinstance(value, str) for value in X[name]):
-                return True
-        elif getattr(kind, "kind", "O") not in "iufb":
-            return True
+        return isinstance(next((item for item in X if not is_missing(item)), None), str)
     return False

@@ -201,5 +201,5 @@ def rows_of(X: Any, rows: Int64s) -> AnyArray:
     """Return rows (int64[...], their numbers) of a matrix, a DataFrame or texts."""
     if isinstance(X, tuple):  # `Documents`
         return type(X)(X[row] for row in rows.tolist())  # type: ignore[return-value]  # any examples
-    result: AnyArray = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    result: AnyArray = X.iloc[rows] if hasattr(X, "iloc") else X.take(rows) if hasattr(X, "num_rows") else X[rows]
     return result

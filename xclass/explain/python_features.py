@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..data.array_input import is_missing
+from ..data.feature_names import encoded
+from ..data.frames import Frame
+from ..data.schema import NUMBER
 from ..text.text_format import WrittenFeature
 
 
@@ -21,17 +25,18 @@ def written(given: Any, i: int) -> Iterator[WrittenFeature] | None:
     given : examples that `Learner.predict_many` accepts and that are not VW text
     i : number of the example
     """
-    if hasattr(given, "columns") and hasattr(given, "dtypes"):
-        return _of_row(given.iloc[i : i + 1] if hasattr(given, "iloc") else given[i : i + 1])
+    if isinstance(given, Frame):
+        return _of_row(given, i)
     if hasattr(given, "tocsr"):
         given = given.tocsr()
     if hasattr(given, "indptr"):
         begin, end = int(given.indptr[i]), int(given.indptr[i + 1])
         return _of_columns(given.indices[begin:end], given.data[begin:end])
-    if isinstance(given, np.ndarray) and given.ndim == 2:
-        columns = np.flatnonzero(given[i])
-        return _of_columns(columns, given[i][columns])
     if isinstance(given, (list, tuple, np.ndarray)):
+        if isinstance(given[i], (list, tuple, np.ndarray)):
+            row = np.ma.filled(np.ma.asarray(given[i], np.float32), 0)
+            columns = np.flatnonzero(row)
+            return _of_columns(columns, row[columns])
         if isinstance(given[i], Mapping):
             return _of_dict(given[i], b"")
         if isinstance(given[i], str):
@@ -47,7 +52,7 @@ def _of_columns(columns: Any, values: Any) -> Iterator[WrittenFeature]:
 
 def _of_words(text: str, namespace: bytes) -> Iterator[WrittenFeature]:
     """Yield the words of a text as features."""
-    for word in _bytes(text).split():
+    for word in encoded(text).split():
         yield WrittenFeature(word, np.float32(1), namespace)
 
 
@@ -55,23 +60,19 @@ def _of_dict(example: Mapping[Any, Any], namespace: bytes) -> Iterator[WrittenFe
     """Yield the features of a dictionary, and those of the dictionaries in it, whose names are namespaces."""
     for name, value in example.items():
         if isinstance(value, Mapping):
-            yield from _of_dict(value, _bytes(str(name)))
+            yield from _of_dict(value, encoded(str(name)))
         elif isinstance(value, str):
-            yield WrittenFeature(_bytes(str(name)), np.float32(1), namespace, _bytes(value))
-        elif value is not None:
-            yield WrittenFeature(_bytes(str(name)), np.float32(value), namespace)
+            yield WrittenFeature(encoded(str(name)), np.float32(1), namespace, encoded(value))
+        elif not is_missing(value):
+            yield WrittenFeature(encoded(str(name)), np.float32(value), namespace)
 
 
-def _of_row(row: Any) -> Iterator[WrittenFeature]:
-    """Yield the features of a DataFrame of one row: numbers, and the words of columns of text."""
-    for name in row.columns:
-        (value,) = row[name].to_list()
-        if isinstance(value, str):
-            yield from _of_words(value, _bytes(str(name)))
-        elif isinstance(value, (int, float, np.number, np.bool_)) and value == value:
-            yield WrittenFeature(_bytes(str(name)), np.float32(value))
-
-
-def _bytes(text: str) -> bytes:
-    """Return the bytes that are hashed for a text."""
-    return text.encode("utf-8", "surrogateescape")
+def _of_row(frame: Frame, i: int) -> Iterator[WrittenFeature]:
+    """Yield the features of a row of a DataFrame: numbers, and the words of columns of text and categories."""
+    for j, (name, kind) in enumerate(frame.columns):
+        if kind == NUMBER:
+            (value,) = frame.numbers(j, i, i + 1).astype(np.float32)
+            if not np.isnan(value):
+                yield WrittenFeature(encoded(name), value)
+        else:
+            yield from _of_words(frame.words(j, i, i + 1)[0], encoded(name))

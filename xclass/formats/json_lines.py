@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import UInt8s
+from ..data.feature_names import encoded
 from ..data.schema import MISSING_WORDS, NUMBER, TEXT, Schema, category, listed, written
 from ..errors import DataError
 from ..system.printable import short_repr
@@ -56,14 +57,6 @@ class MalformedError(Exception):
         super().__init__()
         self.column = column
         self.problem, self.path, self.seen, self.ends = problem, path, seen, ends
-
-
-def encoded(text: str) -> bytes:
-    """Return a text as UTF-8; bytes that could not be decoded, and halves of surrogate pairs, are kept."""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
 
 
 def label_word(given: object, key: str = "label") -> bytes:

@@ -1,0 +1,259 @@
+"""Read the cells of a DataFrame by the schema of a learner.
+
+A DataFrame is one of pandas, polars or pyarrow, or an object that pyarrow or pandas converts. Without a schema, the
+types of its columns say what they are: numbers and truth values are of the kind `number`, categories of the kind
+`category`, and text is of the kind `text`. With a schema, columns are found by name, and their cells are converted to
+the kind that the learner has learned; cells that cannot be converted are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..array_types import Float64s
+from ..errors import DataError, UsageError
+from ..system.printable import short_repr
+from . import array_input, schema
+from .feature_names import encoded
+from .schema import CATEGORY, MISSING_WORDS, NUMBER, TEXT, Column, Schema
+
+# types of columns, as the libraries write them in lower case
+KIND_OF_TYPE = (
+    (NUMBER, re.compile(r"(sparse\[)?(u?int(8|16|32|64|128)|float|double|halffloat|bool|decimal)")),
+    (CATEGORY, re.compile(r"category|categorical|enum|dictionary")),
+    (TEXT, re.compile(r"(object|str|string|string_view|large_string|null)(\[|$)")),
+)
+NARROW = re.compile(r"(sparse\[)?(float16|float32|halffloat|float(\[|$))")
+WRITTEN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_frame(given: object) -> bool:
+    """Return whether an object is a DataFrame."""
+    if hasattr(given, "columns") and hasattr(given, "dtypes"):
+        return True
+    is_stream = hasattr(given, "__arrow_c_stream__") and not hasattr(given, "__array__")  # columns are arrays
+    return is_stream or hasattr(given, "column_names") or hasattr(given, "__dataframe__")
+
+
+class Frame:
+    """Read the cells of a DataFrame.
+
+    Parameters
+    ----------
+    given : the DataFrame
+    known : schema of the learner; an empty one if it has not learned from a table
+    keeps : whether a learner without a schema keeps the columns
+
+    Attributes
+    ----------
+    keeps : as given
+    n : number of rows
+    columns : names and kinds of the columns that are read
+    additional : names of columns that the schema does not contain, and which are left out
+
+    Raises
+    ------
+    UsageError
+        if two columns have the same name, or a column has a type that is neither text nor numbers.
+    DataError
+        if a column of the schema is missing.
+    """
+
+    def __init__(self, given: Any, known: Schema, keeps: bool = True) -> None:
+        self.keeps = keeps
+        names, cells, types, self.n = _opened(given)
+        _check_names(names)
+        kinds = [_kind_of(name, kind) for name, kind in zip(names, types, strict=True)]
+        if known:
+            self.additional = known.additional(names)
+            positions = known.positions(names, "the DataFrame")
+            self.columns = [Column(*column) for column in known.columns.items()]
+        else:
+            self.additional = []
+            positions = list(range(len(names)))
+        self._cells = [cells[i] for i in positions]
+        self._types = [str(types[i]) for i in positions]
+        self._stored = [kinds[i] for i in positions]  # what the type says
+        if not known:
+            self.columns = [
+                Column(name, self._kind_of_cells(j) if self._types[j] == "object" else kind)
+                for j, (name, kind) in enumerate(zip(names, kinds, strict=True))
+            ]
+
+    def numbers(self, j: int, low: int, high: int) -> Float64s:
+        """Return rows of column j, which has the kind `number`, as float64[high - low], NaN for missing cells.
+
+        Raises
+        ------
+        DataError
+            if a cell is no finite number.
+        """
+        name = self.columns[j].name
+        if self._stored[j] == NUMBER:
+            values = array_input.column(f"column {name!r}", self._cells[j].numbers(low, high), high - low)
+        else:
+            cells = self._cells[j].listed(low, high)
+            values = np.array([_number(cell, name, low + i) for i, cell in enumerate(cells)], np.float64)
+        infinite = np.flatnonzero(~(np.abs(values) <= array_input.LARGEST) & ~np.isnan(values))
+        if len(infinite):
+            at = int(infinite[0])
+            raise array_input.wrong_value(f"row {low + at}, column {name!r}", values[at])
+        return values
+
+    def matrix(self) -> Float64s:
+        """Return all columns, which have the kind `number`, as float64[n, d], 0 for missing cells."""
+        values = np.empty((self.n, len(self.columns)))
+        for j in range(len(self.columns)):
+            values[:, j] = np.nan_to_num(self.numbers(j, 0, self.n))
+        return values
+
+    def words(self, j: int, low: int, high: int) -> list[str]:
+        """Return rows of column j, which has the kind `text` or `category`, as words; empty text for missing cells.
+
+        Raises
+        ------
+        DataError
+            if a cell is neither text nor a number.
+        """
+        name, kind = self.columns[j]
+        cells = self._cells[j].listed(low, high)
+        if NARROW.match(self._types[j].lower()):
+            cells = [cell if cell is None else float(str(np.float32(cell))) for cell in cells]  # as it is written
+        for wrong in set(map(type, cells)):
+            if issubclass(wrong, str) or array_input.is_number(wrong):
+                continue
+            for row, cell in enumerate(cells):
+                if type(cell) is wrong and not array_input.is_missing(cell):
+                    raise DataError(
+                        f"row {low + row}, column {name!r}: the value is {wrong.__name__} {short_repr(cell)}; allowed "
+                        "are text and numbers: convert the column to text, or to columns of numbers"
+                    )
+        texts = ["" if array_input.is_missing(cell) else schema.written(cell) for cell in cells]
+        return texts if kind == TEXT else [text and schema.category(text) for text in texts]
+
+    def _kind_of_cells(self, j: int) -> str:
+        """Return the kind of a column of objects: NUMBER if they are numbers, or missing."""
+        kinds = set(map(type, self._cells[j].listed(0, self.n)))
+        numbers = {kind for kind in kinds if array_input.is_number(kind)}
+        others = {kind for kind in kinds if kind.__name__ not in array_input.MISSING} - {type(None)}
+        if not numbers or others != numbers:
+            return TEXT
+        self._stored[j] = TEXT  # so that each cell is looked at
+        return NUMBER
+
+
+class _Cells:
+    """Give access to the cells of a column of pandas; other libraries are subclasses."""
+
+    def __init__(self, column: Any) -> None:
+        self._column = column
+
+    def _part(self, low: int, high: int) -> Any:
+        """Return rows low..high-1 of the column."""
+        return self._column.iloc[low:high]
+
+    def listed(self, low: int, high: int) -> list[Any]:
+        """Return the cells of rows low..high-1 as a list."""
+        return list(self._part(low, high).to_list())
+
+    def numbers(self, low: int, high: int) -> Any:
+        """Return the numbers of rows low..high-1; a missing one is NaN, or an object that stands for it."""
+        part = self._part(low, high)
+        try:
+            return part.to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            return part.to_numpy()
+
+
+class _PolarsCells(_Cells):
+    """Give access to the cells of a column of polars."""
+
+    def _part(self, low: int, high: int) -> Any:
+        return self._column[low:high]
+
+    def numbers(self, low: int, high: int) -> Any:
+        return self._part(low, high).to_numpy()
+
+
+class _ArrowCells(_Cells):
+    """Give access to the cells of a column of pyarrow."""
+
+    def _part(self, low: int, high: int) -> Any:
+        return self._column.slice(low, high - low)
+
+    def listed(self, low: int, high: int) -> list[Any]:
+        return list(self._part(low, high).to_pylist())
+
+    def numbers(self, low: int, high: int) -> Any:
+        part = self._part(low, high)
+        return np.array(part.to_pylist(), object) if part.null_count else np.asarray(part)
+
+
+def _opened(given: Any) -> tuple[list[str], Sequence[_Cells], list[Any], int]:
+    """Return the names, cells and types of the columns of a DataFrame, and the number of its rows."""
+    if hasattr(given, "iloc"):  # pandas
+        cells = [_Cells(given.iloc[:, j]) for j in range(given.shape[1])]
+        return [str(name) for name in given.columns], cells, list(given.dtypes), len(given)
+    if hasattr(given, "get_columns") and hasattr(given, "height"):  # polars
+        return list(given.columns), list(map(_PolarsCells, given.get_columns())), list(given.dtypes), int(given.height)
+    if hasattr(given, "column_names") and hasattr(given, "num_rows"):  # pyarrow
+        columns = [given.column(j) for j in range(len(given.column_names))]
+        types = [column.type for column in columns]
+        return list(given.column_names), list(map(_ArrowCells, columns)), types, int(given.num_rows)
+    return _opened(_converted(given))
+
+
+def _converted(given: Any) -> Any:
+    """Return a table of pyarrow from an object that can be read as one."""
+    if hasattr(given, "__arrow_c_stream__"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module("pyarrow").table(given)
+    raise UsageError(
+        f"examples are {type(given).__module__}.{type(given).__name__}; give a DataFrame of pandas or polars "
+        "(`collect()` makes one of a LazyFrame), or a table of pyarrow"
+    )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raise UsageError if the names of columns are no text that a model can contain, or not distinct."""
+    known: set[str] = set()
+    for j, name in enumerate(names):
+        if name in known:
+            raise UsageError(f"the DataFrame has two columns named {name!r}; give each a name of its own")
+        known.add(name)
+        if not name or any("\ud800" <= c <= "\udfff" for c in name):
+            raise UsageError(f"column {j} of the DataFrame is named {short_repr(name)}; give it a name that is text")
+
+
+def _kind_of(name: str, dtype: Any) -> str:
+    """Return the kind of a column by its type; raise UsageError if it is neither numbers nor text."""
+    text = str(dtype).lower()
+    kind = next((kind for kind, pattern in KIND_OF_TYPE if pattern.match(text)), None)
+    if kind is None:
+        raise UsageError(f"column {name!r} holds {dtype}; convert it to numbers or to text")
+    return kind
+
+
+def _number(cell: Any, name: str, row: int) -> float:
+    """Return a cell of any type as a number, NaN if it is missing; raise DataError if it is none."""
+    if array_input.is_missing(cell):
+        return np.nan
+    if isinstance(cell, str):
+        text = cell.strip()
+        if not text or encoded(text) in MISSING_WORDS:
+            return np.nan
+        value = float(text) if WRITTEN_NUMBER.fullmatch(text) else None
+    else:
+        value = array_input.number(cell)
+    if value is None:
+        raise DataError(
+            f"row {row}, column {name!r}: the value is {type(cell).__name__} {short_repr(cell)}, and the model has "
+            "learned this column as numbers: give numbers, or learn the column as text from the first table on"
+        )
+    return value
