@@ -26,6 +26,7 @@ from ..api.skipped_steps import SkippedSteps
 from ..array_types import Int64s
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
+from ..data.schema import Schema
 from ..errors import XclassError
 from ..kernels import jit
 from ..reductions.core.base import Previews
@@ -117,7 +118,7 @@ class PartLearner:
         waited = 0.0 if self._ended_at is None else begin - self._ended_at
         # arrays of Ray cannot be written, and kernels are compiled for arrays that can
         base = None if model is None else model._replace(arrays={k: np.array(v) for k, v in model.arrays.items()})
-        stream = self._stream(work)
+        stream = self._stream(work, Schema() if base is None else base.schema)
         with self._learner(base, work) as learner:
             counted = self._progress(learner)
             round_ = _Round(self._config, learner, stream, counted, work.alone)
@@ -130,6 +131,7 @@ class PartLearner:
             contents = arrays = None
             tallies = learner.reduction.tallies()
             if read:
+                learner.schema.replace(stream.reader.schema)
                 contents = learner.contents()
                 arrays = delta.encode(contents.arrays, {} if base is None else base.arrays)
                 contents = contents._replace(arrays={})
@@ -144,12 +146,12 @@ class PartLearner:
             Cost(round_.examples, time.process_time() - cpu, 0, 0 if base is None else nbytes(base), waited),
         )  # fmt: skip
 
-    def _stream(self, work: Work) -> PartStream:
+    def _stream(self, work: Work, schema: Schema) -> PartStream:
         """Return the stream of a part, which continues where it is, or begins another pass."""
         ended, stream = self._streams.get(work.part.number, (-1, None))
         if stream is None or ended != work.passes_ended:
             numbers = ModelNumbers(self._config) if stream is None else stream.numbers
-            stream = PartStream(work.part, self._config, self._label_range, numbers)
+            stream = PartStream(work.part, self._config, self._label_range, numbers, schema)
             self._streams[work.part.number] = work.passes_ended, stream
         return stream
 

@@ -18,6 +18,7 @@ from ..array_types import Float64s, Int64s
 from ..data import batch_ops
 from ..data.batch import Batch
 from ..data.class_names import Names
+from ..data.schema import Schema
 from .shards import Part, PartReader
 
 
@@ -89,14 +90,17 @@ class PartStream:
     config : options of the run
     label_range : labels that the learner accepts
     numbers : of the part, which may be that of an earlier pass
+    schema : columns of the tables that the model has learned from
 
     Attributes
     ----------
     reader : reader of the part
     """
 
-    def __init__(self, part: Part, config: Config, label_range: LabelRange, numbers: ModelNumbers) -> None:
-        self.reader = PartReader(part, config, numbers.names, label_range)
+    def __init__(
+        self, part: Part, config: Config, label_range: LabelRange, numbers: ModelNumbers, schema: Schema
+    ) -> None:
+        self.reader = PartReader(part, config, numbers.names, label_range, schema)
         self.numbers = numbers
         self._batches: Iterator[tuple[Batch, Int64s]] | None = None
         self._next: tuple[Batch, Int64s] | None = None  # the rest of a batch that was read

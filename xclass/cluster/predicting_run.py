@@ -141,7 +141,7 @@ class PartPredictor(Predictor):
             config.reduction.labels, None, as_vw=config.run.vw_exact, lists_scores=config.run.vw_exact and bool(lists)
         )
         labels = LabelNotes(config.reduction.labels == "multiclass", learner.names.class_list is not None)
-        reader = PartReader(part, config, learner.names, learner.label_range)
+        reader = PartReader(part, config, learner.names, learner.label_range, learner.schema)
         notes: list[str] = []
         clock = learner.clock
         for batch, _ in reader.after(0):

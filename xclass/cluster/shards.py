@@ -29,6 +29,7 @@ from ..array_types import Int64s
 from ..data import batch_ops
 from ..data.batch import Batch
 from ..data.class_names import Names
+from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..text import reader, streams, urls
@@ -189,14 +190,18 @@ class PartReader:
     config : options of the run
     names : names of classes, to which new ones are added if it grows
     label_range : labels that the learner accepts
+    schema : columns of the tables learned from; if there are none, the first file of all data decides, so that columns
+        mean the same in all parts
 
     Attributes
     ----------
     reader : reader of the files, made when the reading begins
+    schema : columns of the tables
     """
 
-    def __init__(self, part: Part, config: Config, names: Names, label_range: LabelRange) -> None:
+    def __init__(self, part: Part, config: Config, names: Names, label_range: LabelRange, schema: Schema) -> None:
         self.part = part
+        self.schema = schema.copy()
         self._config, self._names, self._label_range = config, names, label_range
         self.reader: reader.Reader | None = None
 
@@ -211,8 +216,19 @@ class PartReader:
         options = replace(config.reader, data=self.part.paths)
         text = self.reader = reader.Reader(
             options, config.parser, feature_bits(config), config.reduction.labels == "multiclass", *self._label_range,
-            names=self._names, choose=detect.chooser(options),
+            names=self._names, choose=detect.chooser(options, self.schema),
         )  # fmt: skip
+        first = reader.Reader(
+            replace(config.reader, data=config.reader.data[:1]), config.parser, 18, False,
+            choose=detect.chooser(config.reader, self.schema),
+        )  # fmt: skip
+        if not isinstance(config.reader.data[0], urls.VirtualFile):
+            first.preview()
+        if self.part.begin and first.format is not None and first.format.name == "csv":
+            raise DataError(
+                f"{self.part.paths[0]}: the file is CSV, whose parts lack the header, so it cannot be split; give a "
+                f"file for each worker, or --workers {len(config.reader.data)}"
+            )
         if self.part.begin or self.part.end is not None:
             text.wrap = lambda file: _Range(file, self.part)
             text.lines_skipped = _count_lines(self.part.paths[0], self.part.begin)

@@ -118,6 +118,7 @@ class SpreadRun(Run):
         assert isinstance(reduction, Spreadable)
         if contents is not None:
             whole.examples, whole.clock = contents.examples, contents.clock
+            whole.schema.replace(contents.schema)
         self._clock = whole.clock
         if self._state is not None:
             self._clock = self._state.clock
@@ -126,7 +127,7 @@ class SpreadRun(Run):
         parts = [Part(i, self._number_of_workers) for i in range(self._number_of_workers)]
         self._crew = whole.crew = Crew(
             self.session, lambda number, i: reduction.takes_part(number, parts[i]), len(parts), self.console.info,
-            os.getcwd(), self.config, use, len(parts),
+            os.getcwd(), self.config, use, len(parts), whole.schema,
         )  # fmt: skip
         reduction.stages = [self._combine]
         return whole
@@ -141,7 +142,9 @@ class SpreadRun(Run):
             self._state = None
         else:
             self._clock = self.model.clock  # which may have changed since the model was loaded
-        return RemoteSource(self._crew.begin(self._clock, place, self._states))
+        facts = self._crew.begin(self._clock, place, self._states)
+        self.model.schema.replace(facts.schema)
+        return RemoteSource(facts)
 
     def _compile(self) -> None:
         """Leave the compilation to the workers."""

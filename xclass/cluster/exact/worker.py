@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ...api.configuration import Config, LearnerUse
 from ...api.learner import Learner
+from ...data.schema import Schema
 from ...errors import DataError, XclassError
 from ...kernels import jit
 from ...reductions.core.base import LearnsAtEnd
@@ -39,6 +40,7 @@ class Facts(NamedTuple):
     name: str
     size: int | None
     rounds: int
+    schema: Schema  # of the tables learned from, with those of the data
 
 
 class Place(NamedTuple):
@@ -94,11 +96,13 @@ class Worker:
     folder : in which the names of files in `config` are, if this node has it
     config, use : options of the run, and how it uses its learner
     count : number of workers
+    schema : columns of the tables that the model has learned from
     """
 
     _stream: TaskStream
 
-    def __init__(self, number: int, folder: str, config: Config, use: LearnerUse, count: int) -> None:
+    def __init__(self, number: int, folder: str, config: Config, use: LearnerUse, count: int, schema: Schema) -> None:
+        self._schema = schema
         enter(folder)
         self._number, self._where = number, place_of(number)
         self._part = Part(number - 1, count)
@@ -126,6 +130,7 @@ class Worker:
             self._stream.close()
             self._learner.close()
         self._learner = Learner.from_config(self._config, self._use)
+        self._learner.schema.replace(self._schema)
         reduction = self._learner.reduction
         assert isinstance(reduction, Spreadable)  # else the run has another mode
         self._reduction = reduction
@@ -147,11 +152,9 @@ class Worker:
         self._stops = place.stops
         self._ends: Generator[Any, list[Any], None] | None = None
         source = self._stream.source
-        return self._sleep(
-            pickle.dumps(
-                Facts(source.banner(self._config.run.vw_exact), source.name, source.size, len(reduction.rounds))
-            )
-        )
+        banner = source.banner(self._config.run.vw_exact)
+        facts = Facts(banner, source.name, source.size, len(reduction.rounds), self._learner.schema)
+        return self._sleep(pickle.dumps(facts))
 
     # a step
 

@@ -51,7 +51,7 @@ class ArrayPredictor(Predictor):
             if the part cannot be read or a line is malformed; the message names the worker.
         """
         learner = self._opened(model)
-        reader = PartReader(part, self._config, learner.names, learner.label_range)
+        reader = PartReader(part, self._config, learner.names, learner.label_range, learner.schema)
         batches = (batch for batch, _ in reader.after(0))
         with self._placed():
             arrays = (learner._predictions(batches),) if k is None else learner._top(batches, k)
