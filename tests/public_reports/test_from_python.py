@@ -1,0 +1,227 @@
+"""Examples that a program passes mean what NumPy, SciPy and pandas mean; each case is one of a public report."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import xclass
+
+HALF = json.loads('"smile \\ud83d"')  # half of a surrogate pair
+TEXTS = ["red wine", "white wine", "pale ale", "brown ale", "green tea", "black tea"]
+DRINKS = ["wine", "wine", "beer", "beer", "tea", "tea"]
+
+
+def learned_bytes(*args) -> bytes:
+    """Return the model that is learned from examples."""
+    with xclass.Learner("oaa", 3, bits=10) as model:
+        model.learn_many(*args)
+        return pickle.dumps(model)
+
+
+# -- texts
+
+
+def test_half_a_surrogate_in_a_label_is_refused_and_the_model_can_be_saved(tmp_path):
+    """Show that nothing is learned with which `save` and `pickle` fail (openai/tiktoken#82, RasaHQ/rasa#1489)."""
+    with xclass.Learner(bits=12) as model:
+        model.learn("a b", "p")
+        with pytest.raises(xclass.DataError, match=r"y\[0\] is 'smile \\ud83d'; a name has no .*halves of surrogate"):
+            model.learn("c d", HALF)
+        model.learn("c d", "q")
+        model.save(tmp_path / "m")
+        assert pickle.loads(pickle.dumps(model)).classes == ["p", "q"]
+
+
+def test_half_a_surrogate_in_a_text_is_the_word_that_the_command_reads(tmp_path):
+    """Show that the library hashes the bytes that the reader of JSON lines hashes (openai/tiktoken#82)."""
+    (tmp_path / "d.jsonl").write_text('{"label": "p", "text": "a \\ud83d"}\n{"label": "q", "text": "b"}\n')
+    with xclass.Learner(bits=12) as model:
+        model.learn_file(tmp_path / "d.jsonl", passes=4)
+        assert model.predict("\ud83d") == "p"
+        assert model.predict_many(["\ud83d", "b"]).tolist() == ["p", "q"]
+        for example in ({"t": HALF}, {HALF: 1.0}, f"| {HALF}"):
+            assert model.predict(example) in ("p", "q")
+
+
+@pytest.mark.parametrize("other", ["ale | stout", None, float("nan"), ""])
+def test_no_text_changes_how_another_one_is_read(other):
+    """Show that a bar or a missing text concerns its own example alone (VowpalWabbit/vowpal_wabbit#4467, #251)."""
+    with xclass.Learner(bits=14) as model:
+        for _ in range(8):
+            model.learn_many(TEXTS, DRINKS)
+        if other and "|" in str(other):
+            with pytest.warns(xclass.XclassWarning, match="'red wine' has no bar, so it is plain text, and 'ale | st"):
+                predicted = model.predict_many([*TEXTS, other])
+            with pytest.warns(xclass.XclassWarning, match="has learned from plain texts; give xclass.Documents"):
+                model.predict("red | wine")
+        else:
+            predicted = model.predict_many([other, *TEXTS])[[*range(1, 7), 0]]
+        assert predicted[:6].tolist() == DRINKS and len(predicted) == 7
+
+
+def test_a_list_of_lines_has_one_prediction_for_each():
+    """Show that an empty line is an example without features, in its place (VowpalWabbit/vowpal_wabbit#251)."""
+    with xclass.Learner("oaa", 2, bits=12) as model:
+        for _ in range(4):
+            model.learn_many(["1 | a", "", "2 | b"])
+        assert model.predict_many(["| a", "", "| b"])[[0, 2]].tolist() == [1, 2]
+
+
+# -- columns of DataFrames
+
+STORES = np.tile(["x", "y", "z"], 8)
+
+
+def stores():
+    """Return the forms that a column of the numbers 3, 7 and 12 has in pandas."""
+    pandas = pytest.importorskip("pandas")
+    numbers = pandas.DataFrame({"store": np.tile([3, 7, 12], 8), "noise": np.arange(24) % 5})
+    forms = {
+        "int64": numbers.store,
+        "float64": numbers.store.astype(float),
+        "Int64": numbers.store.astype("Int64"),
+        "category": numbers.store.astype("category"),
+        "category of floats": numbers.store.astype(float).astype("category"),
+        "text": numbers.store.astype(str),
+        "objects": numbers.store.astype(object),
+    }
+    return {name: numbers.assign(store=column)[["noise", "store"]] for name, column in forms.items()}
+
+
+@pytest.mark.parametrize("first", ["category", "category of floats", "text", "int64"])
+def test_a_column_means_the_same_whatever_its_type_is_later(first):
+    """Show that later types are converted (lightgbm-org/LightGBM#3626, PriorLabs/TabPFN#1015, alteryx/evalml#3498)."""
+    forms = stores()
+    with xclass.Learner(bits=14) as model:
+        for _ in range(4):
+            model.learn_many(forms[first], STORES)
+        expected = model.predict_many(forms[first]).tolist()
+        assert first == "int64" or expected == STORES.tolist()
+        for name, frame in forms.items():
+            assert model.predict_many(frame).tolist() == expected, name
+            assert model.predict_many(frame[["store", "noise"]]).tolist() == expected, name
+        with pytest.raises(xclass.DataError, match="the DataFrame has no column 'store', from which the model has"):
+            model.predict_many(forms[first][["noise"]])
+        with pytest.warns(xclass.XclassWarning, match="'more'"):
+            assert model.predict_many(forms[first].assign(more=1)).tolist() == expected
+
+
+def test_text_in_a_column_of_numbers_is_refused_by_name_and_row():
+    frame = stores()["int64"]
+    with xclass.Learner(bits=14) as model:
+        model.learn_many(frame, STORES)
+        frame = frame.astype({"store": object})
+        frame.loc[4, "store"] = "unknown"
+        with pytest.raises(xclass.DataError, match=r"row 4, column 'store': the value is str 'unknown'.*as numb"):
+            model.predict_many(frame)
+
+
+def test_estimators_read_columns_as_they_were_fitted():
+    """Show the same for estimators (alteryx/evalml#3498)."""
+    pytest.importorskip("sklearn")
+    from xclass.sklearn import XClassifier
+
+    forms = stores()
+    for first in ("text", "int64"):
+        model = XClassifier(passes=4, bits=14).fit(forms[first], STORES)
+        expected = model.predict(forms[first]).tolist()
+        for name, frame in forms.items():
+            assert model.predict(frame).tolist() == expected, (first, name)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(forms[first][["store", "noise"]])
+    with pytest.raises(ValueError, match="row 0, column 'store': the value is str 'q'"):
+        model.predict(forms["text"].assign(store="q"))
+    with pytest.raises(ValueError, match="was fitted on a DataFrame with the columns"):
+        XClassifier(bits=14).fit(forms["text"], STORES).predict(forms["int64"].to_numpy())
+
+
+def test_files_and_frames_have_one_schema(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    (tmp_path / "t.csv").write_text("size,store,label\n" + "0.25,x 1,A\n3,y,B\n" * 4)
+    frame = pandas.read_csv(tmp_path / "t.csv")
+    with xclass.Learner(bits=12) as model:
+        model.learn_file(tmp_path / "t.csv", passes=4)
+        assert model.predict_many(frame.drop(columns="label")[["store", "size"]]).tolist() == ["A", "B"] * 4
+        assert model.predict_many(frame.astype(str)).tolist() == ["A", "B"] * 4
+    with xclass.Learner(bits=12) as model:
+        for _ in range(4):
+            model.learn_many(frame[["store", "size"]], frame.label)
+        assert model.evaluate(tmp_path / "t.csv", label_column="label")["average_loss"] == 0
+
+
+def test_missing_cells_are_no_features():
+    """Show that NaN in a DataFrame is a missing cell, as an empty cell of a CSV file is."""
+    pandas = pytest.importorskip("pandas")
+    columns = {"a": [1.5, np.nan], "b": ["x", None], "c": pandas.array([1, None], "Int64"), "d": [True, pandas.NA]}
+    with xclass.Learner("oaa", 2, bits=10, noconstant=True) as model:
+        model.learn_many(pandas.DataFrame(columns), [1, 2])
+        assert model.progress.features == 4
+        model.predict_many(pandas.DataFrame({name: [pandas.NaT] for name in columns}, dtype=object))
+
+
+def test_columns_with_the_same_name_as_text_are_refused():
+    pandas = pytest.importorskip("pandas")
+    with xclass.Learner("oaa", 2, bits=10) as model:
+        with pytest.raises(xclass.UsageError, match="two columns named '1'"):
+            model.learn_many(pandas.DataFrame([[1, 2]], columns=[1, "1"]), [1])
+        with pytest.raises(xclass.DataError, match="batch:1: the features 1 and '1' have the same name"):
+            model.learn({1: 2.0, "1": 3.0}, 1)
+
+
+# -- arrays
+
+MATRIX = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]])
+
+
+def test_arrays_mean_what_numpy_and_scipy_mean():
+    expected = learned_bytes(MATRIX, [1, 2])
+    twice = sparse.csr_matrix(([0.5, 0.5, 2, 4, 3], [0, 0, 1, 2, 1], [0, 3, 5]), shape=(2, 3))  # and not sorted
+    hidden = np.ma.array([[1, 2, np.nan], [9, 3, 4]], mask=[[0, 0, 1], [1, 0, 0]])
+    given = [
+        twice,
+        twice.tocoo(),
+        hidden,
+        MATRIX.tolist(),
+        MATRIX.astype(object),
+        MATRIX.astype(">f8"),
+        memoryview(MATRIX),
+    ]
+    given += [sparse.csr_array(MATRIX).asformat(name) for name in ("csc", "bsr", "lil", "dok", "dia")]
+    assert all(learned_bytes(x, [1, 2]) == expected for x in given)
+    assert twice.data.tolist() == [0.5, 0.5, 2, 4, 3]
+
+
+def rows(indptr, indices, data, **shape) -> SimpleNamespace:
+    """Return a sparse matrix that is not one of SciPy's."""
+    return SimpleNamespace(indptr=indptr, indices=indices, data=data, **shape)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (
+            rows(np.array([0, 5, 1], np.uint64), np.arange(5), np.ones(5)),
+            "indptr has to start at 0, and never decrease",
+        ),
+        (rows([0, 1, 2], [1.7, 1], [1.0, 1.0]), r"indices is an array float64\[2\] with the entry 1.7"),
+        (rows([0, 1, 2], [1, 1], ["3", "4"]), r"data is an array <U1\[2\] with the entry '3'"),
+        (rows([0, 1, 2], [1, 1], [1j, 1]), "data is an array complex128"),
+        (rows([0, 1, 2], [1, 1], [1, 1], shape=(2, 1)), "row 0: indices contains 1; allowed are 0 to 0"),
+        ([[1, "3"], [2, 3]], "row 0, column 1: the value is str '3'; allowed are numbers"),
+        ([[1, 2], [3]], r"row 1 is \[3\]; allowed are rows of 2 numbers"),
+        ([[1, 2], [3, None]], "row 1, column 1: the value is nan"),
+        ([{"a": np.complex64(1j)}, {}], "the feature 'a' has the value"),
+        (MATRIX + 1j, r"examples are an array complex128\[2, 3\]"),
+    ],
+)
+def test_what_would_lose_a_part_of_a_value_is_refused(x, message):
+    with xclass.Learner("oaa", 3, bits=10) as model:
+        with pytest.raises(xclass.XclassError, match=message):
+            model.learn_many(x, [1, 2])
+        assert model.examples == 0
