@@ -85,8 +85,9 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     takes integers as numbers only up to `max_classes` or, without it, up to 1000 or ten times the number of classes.
     The first call decides which of the two is the case, and later labels have to be of the same kind.
 
-    Column j of a matrix is the feature named `j`, a column of numbers in a DataFrame is named by its position, too, and
-    the words of a text are features. `save` therefore writes the model that the command learns from the same data.
+    Column j of a matrix is the feature named `j`, and so is that of a DataFrame if all of its columns hold numbers.
+    Else its columns are features by their names. The words of a text are features. `save` therefore writes the model
+    that the command learns from the same data.
 
     Examples
     --------

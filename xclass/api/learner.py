@@ -258,8 +258,9 @@ class Learner(BatchLearner):
         X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
             n examples. Column j of a matrix (`indptr`, `indices` and `data`, as SciPy's CSR matrices, a method `tocsr`,
             or a dense array) is the feature named `j`. A column of a DataFrame is a feature of its name if it holds
-            numbers, and else a namespace of the words of its text. Texts without a bar are plain text, whose words are
-            features; other texts are lines of VW text.
+            numbers, and else a namespace of the words of its text or of its categories; the columns of the first
+            table decide how later ones are read. A text without a bar is plain text, whose words are features; one
+            with a bar is a line of VW text.
         y : array-like of shape (n,), optional
             Labels, numbers or names; None or NaN for no label. The labels of VW text are in the text.
         sample_weight : array-like of shape (n,), optional
