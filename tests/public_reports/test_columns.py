@@ -228,3 +228,15 @@ def test_a_table_from_a_pipe_is_answered_line_by_line(folder):
         assert select.select([process.stdout], [], [], 60)[0], time.monotonic() - begin
         assert process.stdout.readline() == answer
     process.communicate()
+
+
+def test_one_row_decides_on_kinds_even_if_it_is_longer_than_the_first_block(tmp_path):
+    columns = [f"c{i}" for i in range(12_000)]
+    rows = [["A", *("123.25" for _ in columns)], ["B", *("7" for _ in columns)]]
+    (tmp_path / "t.csv").write_text("\n".join(",".join(row) for row in (["label", *columns], *rows)) + "\n")
+    lines = [json.dumps(dict(zip(["label", *columns], [row[0], *map(float, row[1:])], strict=True))) for row in rows]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    for name in ("t.csv", "t.jsonl"):
+        with Learner("oaa", 2, bits=18) as model:
+            model.learn_file(tmp_path / name)
+            assert model.schema.columns == dict.fromkeys(columns, "number")

@@ -161,7 +161,10 @@ class CsvTable(OtherFormat):
         known = self._check_header(header, file)
         if not self.schema:
             self.columns.check_options(known, file)
-            self._adopt(text, size, ended, header, file)
+            rows = self._first_rows(text, size, ended)
+            if rows is None:
+                return None
+            self._adopt(rows, header, file)
         cure = "; if the file has no header, give the names of its columns by --header"
         positions = self.schema.positions(header, f"{file}:1:1: the header", cure)
         self.columns.check_options(known, file)
@@ -237,11 +240,18 @@ class CsvTable(OtherFormat):
         label = "label" if "label" in header else first
         return None if label in schema.columns else label
 
-    def _adopt(self, text: bytes, begin: int, ended: bool, header: list[str], file: str) -> None:
-        """Take the columns of the first file; the rows of `text[begin:TYPED_BYTES]` decide which are numbers."""
-        rows = text[begin : max(begin, TYPED_BYTES)]
-        if not ended or len(text) > TYPED_BYTES:
-            rows = rows[: self.end_of_lines(np.frombuffer(bytearray(rows), np.uint8), 0, len(rows)) if rows else 0]
+    def _first_rows(self, text: bytes, begin: int, ended: bool) -> bytes | None:
+        """Return the rows of `text[begin:TYPED_BYTES]`, at least one; None if more of the file is needed for that."""
+        if ended and len(text) <= TYPED_BYTES:
+            return text[begin:]
+        data = np.frombuffer(bytearray(text[begin:]) or bytearray(1), np.uint8)
+        end = self.end_of_lines(data, 0, max(TYPED_BYTES - begin, 0))
+        if not end:
+            end, _ = csv_rows.end_of_rows(data, 0, len(text) - begin, START, self.delimiter_byte, self.quote, True)
+        return text[begin : begin + end] if end else text[begin:] if ended else None
+
+    def _adopt(self, rows: bytes, header: list[str], file: str) -> None:
+        """Take the columns of the first file, of which the first rows decide which are numbers."""
         seen, other, again = ([0] * len(header) for _ in range(3))
         cells = [columns.bytes_of(name).decode("latin-1") for name in header]
         label = -1 if self.label_name is None else header.index(self.label_name)

@@ -201,10 +201,10 @@ class JsonLines(OtherFormat):
             if any("text" in line or "features" in line for line in lines):
                 self._begun = True
                 return 0, 0
-            if not ended and len(text) < TYPED_BYTES:
+            if not ended and (len(text) < TYPED_BYTES or not self._examined):
                 return None
             self.flat = any(not line.keys() <= {self.label, "weight", "tag"} for line in lines)
-        elif not self.schema and not ended and len(text) < TYPED_BYTES:
+        elif not ended and (not self._examined or (not self.schema and len(text) < TYPED_BYTES)):
             return None
         if self.flat:
             self._begin_columns(lines, file)
@@ -214,7 +214,7 @@ class JsonLines(OtherFormat):
     def _objects(self, text: bytes, ended: bool) -> list[dict[str, Any]]:
         """Return the objects of the first lines that can be read; each line is read only once."""
         end = min(len(text), TYPED_BYTES)
-        end = end if ended and end == len(text) else text.rfind(b"\n", 0, end) + 1
+        end = end if ended and end == len(text) else text.rfind(b"\n", 0, end) + 1 or text.find(b"\n") + 1
         for line in text[self._examined : end].split(b"\n"):
             with contextlib.suppress(ValueError, RecursionError):
                 given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
