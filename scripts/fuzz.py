@@ -1,8 +1,10 @@
-"""Run xclass with crafted models, mutated text, damaged caches and random options, and count the outcomes.
+"""Run xclass with crafted models and results, mutated text, damaged caches and random options; count the outcomes.
 
     python -m scripts.fuzz all --seconds 600
     python -m scripts.fuzz models --runs 100000 --seconds 7200 --seed 1
     python -m scripts.fuzz text --lines 10000000
+    python -m scripts.fuzz results                      # summaries, states, curves, names, trees, predictions
+    python -m scripts.fuzz readers                      # every format against an independent reader
     python -m scripts.fuzz surroundings --runs 7        # first runs without a home folder and such; not part of `all`
 
 Every case has to be accepted, or refused with a message. Anything else is a failure: an uncaught exception, a crash, a
@@ -30,7 +32,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scripts.fuzzing import caches, models, options, runs, seeds, surroundings, texts
+from scripts.fuzzing import caches, models, options, readers, results, runs, seeds, surroundings, texts
 from scripts.lib.processes import ROOT
 from xclass.kernels import jit
 from xclass.run import warm_up
@@ -41,9 +43,11 @@ PARTS = {
     "text": texts.Texts,
     "caches": caches.Caches,
     "options": options.OptionSets,
+    "results": results.Results,
+    "readers": readers.Readers,
     "surroundings": surroundings.Surroundings,
 }
-SHORT = {"models": 300, "text": 60, "caches": 30, "options": 50}
+SHORT = {"models": 300, "text": 60, "caches": 30, "options": 50, "results": 40, "readers": 6}
 SHORT_ONLY = (  # names of the models of --short, one of each kind
     "^(scalar|oaa names|recall_tree|recall_tree names|log_multi|ect error|random_tree|cpt|cpt kmeans|cpt rerank names|"
     "pecoc|softmax_tree names|oaa ngram|skip)$"
@@ -226,7 +230,7 @@ def main() -> int:
     try:
         (folder / "run").mkdir()
         Campaign.fill(folder / "run")
-        for name in list(PARTS)[:4] if args.part == "all" else [args.part]:
+        for name in [one for one in PARTS if one != "surroundings"] if args.part == "all" else [args.part]:
             began = time.monotonic()
             part = PARTS[name](args.only)
             number = SHORT.get(name) if args.short else args.runs

@@ -40,6 +40,8 @@ USES = {
     "oaa scores": "-t --scores -p out/p", "greedy": "-t --cpt_search greedy -p out/p",
     "losses": "-t --cpt_report losses -p out/p", "print": "-f out/m --print_tree out/t",
     "readable learn": "-f out/m --readable_model out/txt",
+    "shrink": "-f out/m --bits 8", "shrink more": "-f out/m --keep 0.5", "merge": f"-f out/m {MODEL}",
+    "report": "--json out/r",
 }  # fmt: skip
 ALWAYS = (
     "predict",
@@ -150,6 +152,11 @@ class Models:
     def words(self, case: Case) -> tuple[str, ...]:
         """Return the command line of a case."""
         words = ["-i", MODEL, *USES[case.use].split()]
+        subcommand = case.use.split()[0]
+        if subcommand in ("shrink", "merge"):
+            return (subcommand, MODEL, *words[2:], "--quiet")
+        if subcommand == "report":
+            return (subcommand, *words, "-d", MODELS[case.seed][0])
         if "--no_stdin" not in words:
             words += ["-d", MODELS[case.seed][0]]
         return (*words, *(() if case.use == "loud" else ("--quiet",)))
