@@ -172,3 +172,16 @@ def test_a_crafted_state_of_tune_is_refused_with_its_place(tmp_path, monkeypatch
     assert result.status == 1, result.err
     assert message in result.err and "remove the file, or give another --state" in result.err
     assert "\x1b" not in result.err and "Traceback" not in result.err
+
+
+def test_a_long_name_of_a_class_is_clipped_in_the_report(tmp_path):
+    """The page shortens a name that a stranger's data give, wherever it stands; the JSON file has all of it."""
+    pytest.importorskip("matplotlib", reason="reports need matplotlib")
+    long = "x" * 5000
+    (tmp_path / "d.vw").write_text(f"{long} | a\nshort | b\n{long} | b\n" * 20)
+    learn("-d", "d.vw", "--oaa", 2, "--learn_names", "-b", 8, "--quiet", "-f", "m", cwd=tmp_path)
+    result = xclass("report", "-i", "m", "-d", "d.vw", "-o", "r.html", "--json", "r.json", cwd=tmp_path)
+    assert result.status == 0, result.err
+    page = (tmp_path / "r.html").read_text()
+    assert "x" * 59 + "…" in page and f"Class {'x' * 60}" not in page
+    assert long in (tmp_path / "r.json").read_text()

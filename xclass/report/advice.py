@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .failing import SHORT, SURE, Failing
 from .frequencies import Bin
 from .outcomes import LISTED
-from .wording import counted, number, percent
+from .wording import clipped, counted, number, percent
 
 FEW_TIMES = 4  # so many times the training examples are compared with
 GAIN = 0.05  # smallest difference in error that is worth more examples
@@ -257,4 +257,4 @@ def _in(part: float, whole: float) -> str:
 
 def _quoted(name: str) -> str:
     """Return the name of a class in quotation marks."""
-    return f"“{name}”"
+    return f"“{clipped(name)}”"

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import math
 
+MOST_OF_NAME = 60  # characters of a name of a class on the page; the JSON file has all
+
+
+def clipped(name: str) -> str:
+    """Return the name of a class, shortened to MOST_OF_NAME characters."""
+    return name if len(name) <= MOST_OF_NAME else name[: MOST_OF_NAME - 1].rstrip() + "…"
+
 
 def percent(share: float | None) -> str:
     """Return a share as text: `12.3 %` with a space that does not break, or a dash if it is not known."""

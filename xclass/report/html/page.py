@@ -12,6 +12,7 @@ from ...options.declare import options_of
 from .. import occupancy
 from ..contents import Contents
 from ..outcomes import LISTED
+from ..wording import clipped
 from . import error_sections, figures, legend, markup, style, tree_drawing
 from .markup import Html, element
 
@@ -21,6 +22,8 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 def write(contents: Contents) -> Iterator[bytes]:
     """Yield the page piece by piece."""
+    full_name = contents.name
+    contents = contents._replace(name=lambda label: clipped(full_name(label)))
     sections = list(_sections(contents))
     title = f"Report on {os.path.basename(contents.request.model)}"
     links = [element("li", element("a", heading, href=f"#{name}")) for name, heading, _ in sections]
