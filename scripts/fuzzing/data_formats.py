@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
 from collections.abc import Sequence
@@ -20,6 +22,14 @@ NUMBERS = (
 LABELS = ("", "x", "1,2", "-1", "0", "4294967295", "99999999999999999999", "1.5", "3.0", "13", "name,1", "a b", "#")
 
 
+TABLE_OPTIONS = (
+    "", "", "", "--label_column label", "--label_column 1", "--label_column 0", "--ignore_column x", "--columns x,text",
+    "--column_kind text:category", "--column_kind x:text", "--column_kind y:number", "--label_column text",
+    "--column_kind x:category,y:text", "--columns y --label_column x", "--ignore_column text,label",
+)  # fmt: skip
+OPTIONS = {"csv": (*TABLE_OPTIONS, "--quoting none", "--header label,x,y,text"), "jsonl": TABLE_OPTIONS}
+
+
 def in_format(kind: str, seed: int, n: int, odd: float) -> bytes:
     """Return `n` lines of a data format; about the share `odd` of their words is odd."""
     rng = random.Random(seed)
@@ -27,7 +37,9 @@ def in_format(kind: str, seed: int, n: int, odd: float) -> bytes:
     def word(plain: object, others: Sequence[str] = WORDS) -> str:
         return rng.choice(others) if rng.random() < odd else str(plain)
 
-    lines = {"xmc": [f"{n} 40 {CLASSES}"], "csv": ["label,x,y,text"]}.get(kind, [])
+    delimiter, flat = rng.choice(",,,\t;"), rng.random() < 0.5
+    header = delimiter.join(["label", "x", "y", "text"])
+    lines = {"xmc": [f"{n} 40 {CLASSES}"], "csv": [header]}.get(kind, [])
     for _ in range(n):
         label = word(rng.randrange(kind != "xmc", CLASSES), LABELS)
         names, value = [word(rng.randrange(40)) for _ in range(rng.randrange(6))], rng.gauss(0, 2)
@@ -36,10 +48,22 @@ def in_format(kind: str, seed: int, n: int, odd: float) -> bytes:
         elif kind in ("libsvm", "xmc"):
             line = " ".join([label, *(f"{name}:{word(f'{value:.3g}', NUMBERS)}" for name in names)])
         elif kind == "csv":
-            line = f"{label},{word(f'{value:.3g}', NUMBERS)},{word(7)},{word(' '.join(names), ('', chr(34), 'a,b'))}"
+            text = word(" ".join(names), ("", '"', "a,b", 'a "b" c', "x\ny", '"a" b', "NA", "nan"))
+            cells = [label, word(f"{value:.3g}", (*NUMBERS, "NA", "")), word(7), text]
+            line = delimiter.join(cells) if rng.random() < odd else _quoted(cells, delimiter)
+        elif flat:
+            number = rng.choice((value, "x", None, True, [1], "2.5", 10**30)) if rng.random() < odd else value
+            line = json.dumps({"label": label, "x": number, "y": word(7), "text": " ".join(names)})
         else:
             given: dict[str, object] = {"label": label, "text": " ".join(names), "features": {word("f"): value}}
             given[word("weight")] = rng.choice((0.5, 1, "x", None)) if rng.random() < odd else 1
             line = json.dumps(given)
         lines.append(line)
     return "\n".join([*lines, ""]).encode("utf-8", "surrogateescape")
+
+
+def _quoted(cells: Sequence[str], delimiter: str) -> str:
+    """Return a row of CSV with the quotes that it needs."""
+    row = io.StringIO()
+    csv.writer(row, delimiter=delimiter, lineterminator="").writerow(cells)
+    return row.getvalue()

@@ -46,6 +46,7 @@ CHANGES = (
     "socket.connect",
 )  # fmt: skip
 EXCEPTION = re.compile(r"[A-Za-z_.]+(Error|Exception|Interrupt|Exit|Damaged)\b")  # begins the last line of a traceback
+THREAD_SECONDS = 10.0  # in which threads of a command end that has ended
 GRACE = 15.0  # CPU seconds after Ctrl-C
 
 
@@ -300,8 +301,12 @@ def outcomes(part: Part, cases: Sequence[Any], folder: Path) -> Iterator[tuple[i
     """Carry out cases in forked workers; yield the number of each, what came of it and its last command."""
     at = 0
     while at < len(cases):
-        if threading.active_count() > 1:
-            raise RuntimeError("threads are running, forking would be unsafe")
+        # Python also lists threads that it has not started, which may have ended
+        others = [one for one in threading.enumerate() if type(one) is not threading._DummyThread]
+        for thread in others[1:]:
+            thread.join(THREAD_SECONDS)
+        if any(thread.is_alive() for thread in others[1:]):
+            raise RuntimeError(f"threads are running ({others}), forking would be unsafe")
         reading, writing = os.pipe()
         gc.freeze()
         pid = os.fork()

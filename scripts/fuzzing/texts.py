@@ -9,12 +9,15 @@ file, a pipe, compressed, cut short or damaged. What is compared, each with some
     skipped     `--on_bad_line skip` learns what is learned when each line that `stop` names is taken out
     place       the line that a message names is refused alone too, and the lines before it are not
 
-The mode `format` reads text of the other data formats; nothing is compared there.
+The mode `format` reads text of the other data formats, with options of tables, and `format containers` compares
+containers of them; the part `readers` compares what is read with other readers.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import random
 import re
 from collections.abc import Iterator
@@ -23,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from scripts.fuzzing.data_formats import FORMATS, in_format
+from scripts.fuzzing.data_formats import FORMATS, OPTIONS, in_format
 from scripts.fuzzing.draw import drawn, weighted
 from scripts.fuzzing.models import learn
 from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Limits, Outcome, Result
@@ -37,14 +40,19 @@ EXTRA = (
     "--ignore_linear b -q ab", "--layout vw", "--passes 2", "--passes 3 --holdout_period 4", "--shuffle 20",
     "--initial_pass_length 30", "--examples 50", "--checkpoint 40", "-P 100", "-l 3 --power_t 0.3",
 )  # fmt: skip
-WHOLE = ("file", "pipe", "gz", "zst", "two", "members", "frames")
-DAMAGED = ("gz cut", "gz bytes", "gz tail", "zst cut", "zst bytes", "gz as vw", "pipe gz", "not gz", "not zst")
+WHOLE = ("file", "pipe", "gz", "zst", "two", "members", "frames", "bz2", "xz")
+DAMAGED = (
+    "gz cut", "gz bytes", "gz tail", "zst cut", "zst bytes", "gz as vw", "pipe gz", "not gz", "not zst", "bz2 cut",
+    "bz2 bytes", "xz cut", "xz bytes", "xz tail", "not xz",
+)  # fmt: skip
 MODES = (
     ("learn",) * 12
     + ("test",) * 3
     + ("oracle", "oracle", "learned", "learned", "containers", "skipped", "place", "place")
     + ("format",) * 4
+    + ("format containers",) * 2
 )
+OF_FORMATS = ("format", "format containers")
 HUGE = (
     "10 MB name", "10 MB value", "10 MB label", "10 MB tag", "10 MB namespace", "1e5 features", "1e5 namespaces",
     "1e5 anonymous", "1e5 bars", "1e6 newlines", "1 MB of zeros", "10 MB of blanks", "1e5 returns", "10 MB of digits",
@@ -53,6 +61,7 @@ HUGE = (
 ALPHABET = np.frombuffer(b"|||:::  ''\t\r\n\n0123456789.-+eEabcxyznif\xff\x00\x80\xc3\xa9\x1b,_", np.uint8)
 NAME = re.compile(r"^xclass: ([^:\n]+):(?:(\d+)(?::\d+)?:)?")
 
+NAMES = re.compile(r"data\.vw(\.\w+)?|stdin")  # of the data, in messages
 ANONYMOUS = re.compile(rb"[ \t]:")
 
 WORDS = (
@@ -135,7 +144,7 @@ class Texts:
         compared = {"oracle": self._oracle, "learned": self._learned, "skipped": self._skipped, "place": self._place}
         if case.mode in compared:
             return compared[case.mode](case, text, bench)
-        if case.mode == "containers":
+        if case.mode in ("containers", "format containers"):
             return self._containers(case, text, bench)
         _, outcome = self._command(case, text, bench, self._words(case))
         if outcome.kind == ACCEPTED and case.mode in ("learn", "format"):
@@ -149,7 +158,7 @@ class Texts:
         if case.mode in HUGE:
             return _huge(case.mode, MODELS[case.learner][0])
         lines = min(case.lines, 150) if case.mode in ("oracle", "learned", "skipped", "place") else case.lines
-        if case.mode == "format":
+        if case.mode in OF_FORMATS:
             return changed(in_format(_format_of(case), case.seed, min(lines, 3000), case.odd), case.seed, case.rate)
         treatment = "vw" if case.mode in ("oracle", "learned") else case.treatment
         calm = treatment == "stop" and case.mode != "place"
@@ -162,6 +171,8 @@ class Texts:
             return ["-t", "-i", "m.model", "-p", "out/p", "--on_bad_line", case.treatment, "--quiet", "--format", "vw"]
         words = [*MODELS[case.learner][1].split(), "--on_bad_line", case.treatment, "--format", _format_of(case)]
         words += more.split()
+        if case.mode in OF_FORMATS:
+            words += random.Random(case.seed).choice(OPTIONS.get(_format_of(case), ("",))).split()
         both = {word for word in case.extra.split() if word.startswith("--")} & set(words)
         words += [] if both else case.extra.split()
         return [*words, "-f", "out/m", *([] if case.mode == "learn" and case.seed % 4 == 0 else ["--quiet"])]
@@ -241,6 +252,8 @@ class Texts:
     def _containers(self, case: Case, text: bytes, bench: Bench) -> Outcome:
         """Compare a container with the plain file."""
         container = case.container if case.container in WHOLE else WHOLE[1 + case.seed % (len(WHOLE) - 1)]
+        if container == "two" and case.mode == "format containers":  # a file of a table has a header of its own
+            container = "members"
         case = case._replace(extra="" if "initial_pass" in case.extra or "--examples" in case.extra else case.extra)
         in_file, outcome = self._command(case._replace(container="file"), text, bench, self._words(case))
         if outcome.kind not in (ACCEPTED, REFUSED):
@@ -262,7 +275,8 @@ class Texts:
                 "wrong result", f"{different} differs through {container}", f"learned otherwise through {container}"
             )
         messages = [
-            NAME.sub("xclass: F:\\2", run.err.splitlines()[0]) if run.err else "" for run in (in_file, in_container)
+            NAMES.sub("F", NAME.sub("xclass: F:\\2", run.err.splitlines()[0])) if run.err else ""
+            for run in (in_file, in_container)
         ]
         if in_file.status and messages[0] != messages[1]:
             return Outcome(
@@ -423,7 +437,7 @@ def chosen(kind: str, seed: int, n: int, odd: float) -> bytes:
 
 def _format_of(case: Case) -> str:
     """Return the format of the text of a case."""
-    return FORMATS[case.seed % len(FORMATS)] if case.mode == "format" else "vw"
+    return FORMATS[case.seed % len(FORMATS)] if case.mode in OF_FORMATS else "vw"
 
 
 def changed(text: bytes, seed: int, rate: float) -> bytes:
@@ -482,6 +496,9 @@ def packed(container: str, text: bytes, seed: int) -> tuple[bytes | None, dict[s
         made = zstandard.ZstdCompressor(1).compress
         body = made(text) if kind == "zst" else made(text[:cut]) + made(text[cut:])
         name = "data.vw.zst"
+    elif kind in ("bz2", "xz"):
+        body = bz2.compress(text, 1) if kind == "bz2" else lzma.compress(text, preset=0)
+        name = f"data.vw.{kind}"
     elif kind == "not":
         return None, {f"data.vw.{form}": text}
     else:
