@@ -6,6 +6,7 @@ It needs the extra `sklearn`: `pip install 'xclass[sklearn]'`.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from os import PathLike
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.validation import check_is_fitted
 
     from .estimators import checks, new_learner
@@ -27,9 +29,10 @@ from .array_types import AnyArray, Float64s
 from .errors import UsageError
 from .estimators.availability import piece_by_piece, with_probabilities
 from .estimators.class_labels import ClassLabels
-from .estimators.explanations import Renaming
+from .estimators.explanations import with_labels
 from .estimators.predictor import Predictor, rows_of
 from .explain.records import Explanation
+from .reductions.core.contract import BatchTask
 from .system import processors
 from .system.exclusive import Exclusive
 
@@ -64,6 +67,13 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     warm_start : bool, default False
         Whether `fit` continues from the model of the previous call. The model keeps its options and number of classes;
         another `reduction` is refused.
+    class_weight : dict, "balanced" or None, default None
+        Weights of labels, label -> weight, 1 for others; "balanced" weights each label by
+        `n_samples / (n_classes * count)`. They multiply `sample_weight`, as in scikit-learn. "balanced" needs all data,
+        so `partial_fit` refuses it.
+    verbose : int, default 0
+        1 shows a bar of the examples learned on standard error, with the share of them that were predicted wrongly
+        before they were learned; 2 writes a line after each pass in its place.
 
     Attributes
     ----------
@@ -120,6 +130,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        class_weight: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.reduction = reduction
         self.passes = passes
@@ -131,6 +143,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.verbose = verbose
 
     # learning
 
@@ -162,6 +176,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         with self._turn, self._unchanged_if_refused():
             goes_on = bool(self.warm_start) and hasattr(self, "learner_")
             X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
+            weight = self._weighted(y, weight)
             self._learn(X, y, weight, int(self.passes), None, goes_on, exact=True)
         return self
 
@@ -195,6 +210,12 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         with self._turn, self._unchanged_if_refused():
             goes_on = hasattr(self, "learner_")
             X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
+            if isinstance(self.class_weight, str):
+                raise UsageError(
+                    f"class_weight: {self.class_weight!r} needs all data, so only fit takes it; give partial_fit a "
+                    "dictionary, label -> weight"
+                )
+            weight = self._weighted(y, weight)
             known = None if classes is None else checks.checked_labels(classes, "classes")
             self._learn(X, y, weight, 0, known, goes_on, exact=False)
         return self
@@ -263,7 +284,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             if passes and learner.preview_size is not None:
                 size = min(learner.preview_size or len(y), len(y))
                 learner.preview(rows_of(X, np.arange(size)), given[:size], None if weight is None else weight[:size])
-            learner.learn_many(X, given, weight)
+            with self._shown(learner, len(y), number + 1):
+                learner.learn_many(X, given, weight)
             if number == 0:
                 self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
                     learner_=learner, _labels=labels.with_weight(y, weight), classes_=labels.values,
@@ -272,6 +294,42 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             if passes:
                 learner.end_pass()
         self.n_iter_ = max(passes, 1)
+
+    def _weighted(self, y: AnyArray, weight: Float64s | None) -> Float64s | None:
+        """Return the weights of examples, multiplied by those of their labels."""
+        if self.class_weight is None:
+            return weight
+        try:
+            of_labels: Float64s = compute_sample_weight(self.class_weight, y)
+        except ValueError as error:
+            raise UsageError(f"class_weight: {error}") from None
+        return of_labels if weight is None else weight * of_labels
+
+    @contextlib.contextmanager
+    def _shown(self, learner: Learner, examples: int, number: int) -> Iterator[None]:
+        """Show the progress of a pass over some examples in the `with` block, as `verbose` says."""
+        if not self.verbose:
+            yield
+            return
+        from tqdm import tqdm
+
+        before, loss = (learner.progress.loss_sum, learner.progress.labelled_weight), 0.0
+        with tqdm(total=examples, desc=f"pass {number}", unit=" examples", disable=self.verbose > 1) as bar:
+
+            def learned(task: BatchTask) -> None:
+                nonlocal loss
+                weight = learner.progress.labelled_weight - before[1]
+                loss = (learner.progress.loss_sum - before[0]) / weight if weight else 0.0
+                bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+                bar.update(task.batch.n)
+
+            learner.learned = learned
+            try:
+                yield
+            finally:
+                learner.learned = None
+        if self.verbose > 1:
+            print(f"pass {number}: {examples} examples, loss {loss:.4f}", file=sys.stderr)
 
     def _set_workers(self, learner: Learner) -> None:
         """Set the number of threads of a learner."""
@@ -377,7 +435,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         log_p: Float64s = np.log(np.maximum(p, np.finfo(np.float64).tiny))
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
-    def explain(self, X: Any, k: int = 2) -> list[Explanation]:
+    def explain(self, X: Any, k: int = 2, feature_names: Any = None) -> list[Explanation]:
         """Explain the prediction of each example: what the scores of the classes are sums of.
 
         Parameters
@@ -385,16 +443,22 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         X : as in `fit`
         k : int, default 2
             Number of classes to explain, the most probable first.
+        feature_names : array-like of shape (n_features,), optional
+            Names of the columns of a matrix. After a step of a Pipeline, they are those that the step makes:
+            `model[-1].explain(model[:-1].transform(texts), feature_names=model[:-1].get_feature_names_out())`.
 
         Returns
         -------
         explanations : list of Explanation
-            As `Learner.explain_many` returns them, with the labels of `fit`.
+            As `Learner.explain_many` returns them, with the labels of `fit`. `print` writes one as text, and a notebook
+            shows it.
         """
         with self._turn:
             X, _ = self._ready(X)
-            columns = getattr(self, "feature_names_in_", ()) if isinstance(X, np.ndarray) else ()
-            return list(map(Renaming(self._labels, columns).of, self.learner_.explain_many(X, k)))
+            if feature_names is None and isinstance(X, np.ndarray):
+                feature_names = getattr(self, "feature_names_in_", None)
+            explanations = self.learner_.explain_many(X, k, feature_names=feature_names)
+            return [with_labels(explanation, self._labels) for explanation in explanations]
 
     def _ready(self, X: Any) -> tuple[Any, Predictor]:
         """Return checked examples and what predicts them, after learning from examples that the learner still holds."""

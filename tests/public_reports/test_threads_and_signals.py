@@ -388,3 +388,71 @@ def test_ctrl_c_waits_for_the_end_of_the_batch():
     with pytest.raises(KeyboardInterrupt):
         turn.complete(job, stopped.set)
     assert done == [0, 1, 2, 3]
+
+
+# -- the library shows what it does
+
+
+def test_an_explanation_is_printed_as_text_with_the_names_of_a_vectoriser(capsys):
+    """Newcomer 13: `print(model.explain(...)[0])` was a dump of tens of thousands of characters, of features `4738`."""
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    from xclass.sklearn import XClassifier
+
+    vectoriser = text.CountVectorizer(token_pattern=r"\S+")
+    X = vectoriser.fit_transform([f"<b>{line}" for line in TEXTS])
+    fitted = XClassifier("oaa", passes=5, bits=12).fit(X, LABELS)
+    (explanation,) = fitted.explain(X[:1], feature_names=vectoriser.get_feature_names_out())
+    assert str(explanation).startswith("prediction spam, 3 classes compared\n  spam: ")
+    assert "  <b>free\n" in str(explanation)
+    assert "&lt;b&gt;free" in explanation._repr_html_() and "<b>" not in explanation._repr_html_()
+    assert len(repr(explanation)) < 120
+
+
+def test_fit_shows_a_bar_or_lines_if_asked(capsys):
+    """Newcomer 3: `fit` ran 400 s without a sign of life."""
+    pytest.importorskip("sklearn")
+    from xclass.sklearn import XClassifier
+
+    XClassifier("oaa", passes=2, bits=12).fit(TEXTS, LABELS)
+    assert capsys.readouterr() == ("", "")
+    XClassifier("oaa", passes=2, bits=12, verbose=1).fit(TEXTS, LABELS)
+    assert "6/6" in capsys.readouterr().err
+    XClassifier("oaa", passes=2, bits=12, verbose=2).fit(TEXTS, LABELS)
+    assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "pass 1: 6 examples", "pass 2: 6 examples",
+    ]  # fmt: skip
+
+
+def test_class_weight_multiplies_sample_weight():
+    """Newcomer, low: there was no `class_weight`."""
+    pytest.importorskip("sklearn")
+    from xclass.sklearn import XClassifier
+
+    y = [*LABELS[:5], "spam"]
+
+    def learned(weight=None, **parameters):
+        return XClassifier("oaa", bits=12, **parameters).fit(TEXTS, y, weight).predict_proba(TEXTS).tolist()
+
+    balanced = [{"spam": 2 / 3, "work": 1, "family": 2}[label] for label in y]
+    assert learned(class_weight="balanced") == learned(balanced) != learned()
+    doubled = [2.0 * (label == "work") + (label != "work") for label in y]
+    assert learned([2.0] * 6, class_weight={"work": 2}) == learned([2 * weight for weight in doubled])
+    with pytest.raises(UsageError, match="class_weight"):
+        learned(class_weight="equal")
+    with pytest.raises(UsageError, match="only fit takes it"):
+        XClassifier(class_weight="balanced").partial_fit(TEXTS, y)
+
+
+@pytest.mark.parametrize("reduction", ["multiclass", "recall_tree"])
+def test_probabilities_of_many_labels_agree_with_the_most_probable_ones(reduction):
+    """Newcomer 11: `predict_proba` of 5,000 classes took 35 times as long as `predict_top_k`."""
+    pytest.importorskip("sklearn")
+    from xclass.sklearn import XClassifier
+
+    texts = [f"word{i} other{i % 7}" for i in range(150)]
+    fitted = XClassifier(reduction, bits=14).fit(texts, np.arange(1, 151))
+    p = fitted.predict_proba(texts[:20])
+    labels, top = fitted.predict_top_k(texts[:20], 3)
+    assert np.allclose(p.sum(axis=1), 1)
+    assert (fitted.classes_[p.argmax(axis=1)] == fitted.predict(texts[:20])).all()
+    assert np.allclose(np.take_along_axis(p, labels - 1, axis=1)[:, 1:], top[:, 1:], atol=0.01)

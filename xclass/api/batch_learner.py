@@ -98,9 +98,11 @@ class BatchLearner(LearnerCore):
     Attributes
     ----------
     turn : gives the learner to one thread at a time; the public methods take it, and those here expect to have it
+    learned : called with each task after it was learned and counted, None for nothing
     """
 
     turn: exclusive.Exclusive
+    learned: Callable[[BatchTask], None] | None = None
     _arguments: tuple[str, int | None, dict[str, Any]] | None = None  # of the constructor, for `_expect_names`
     _identity = False  # whether a column's number is the index of its feature
 
@@ -257,6 +259,8 @@ class BatchLearner(LearnerCore):
         self.note(task)
         self.progress.count(task)
         task.notes.extend(self._skipped_steps.count(task))
+        if self.learned is not None:
+            self.learned(task)
         return task
 
     def _predict_tasks(self, batch: Batch, wanted: Wanted | None = None) -> Iterator[BatchTask]:

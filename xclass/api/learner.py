@@ -528,7 +528,9 @@ class Learner(BatchLearner):
         _warn([*notes, *records.notes([explanation])])
         return explanation
 
-    def explain_many(self, X: Examples, k: int = 2, y: Any = None) -> list[Explanation]:
+    def explain_many(
+        self, X: Examples, k: int = 2, y: Any = None, feature_names: Sequence[Any] | None = None
+    ) -> list[Explanation]:
         """Explain the prediction of each example; this takes some milliseconds for each.
 
         Parameters
@@ -539,10 +541,13 @@ class Learner(BatchLearner):
             As in `explain`.
         y : array-like of shape (n,), optional
             Their labels, which are explained, too.
+        feature_names : sequence of str, optional
+            Names of the columns of a matrix, such as `get_feature_names_out()` of a vectoriser.
 
         Returns
         -------
         explanations : list of Explanation
+            `print` writes one as text, and a notebook shows it.
 
         Raises
         ------
@@ -568,6 +573,8 @@ class Learner(BatchLearner):
             return list(self._explanations(batches, inputs.written_by_program(given), k)), self._notes([])
 
         explanations, notes = self._reading(explained)
+        if feature_names is not None:
+            explanations = [records.with_feature_names(explanation, feature_names) for explanation in explanations]
         _warn([*notes, *records.notes(explanations)])
         return explanations
 

@@ -18,12 +18,13 @@ from ..options.declare import options_of
 from ..reductions.core import probabilities
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.spec import Wanted
+from . import dense_rows
 from .class_labels import ClassLabels
 
 PROBABILITIES = Wanted(probabilities.Options(probabilities=True))
 MOST_LISTED = options_of(probabilities.Options)["top_k"].maximum or 1
-MOST_CELLS = 1 << 18  # numbers of an array of examples and labels that is made at a time
-ABOVE = 1 + 1e-12  # factor that makes the predicted class the most probable one where another one is as probable
+LISTED_LABELS = 100  # whose probabilities `predict_proba` takes from a reduction that does not score all classes
+LISTED = Wanted(probabilities.Options(top_k=LISTED_LABELS))
 
 
 class Predictor:
@@ -63,53 +64,41 @@ class Predictor:
     def probabilities(self, X: Any) -> Float64s:
         """Return the probabilities of all labels, float64[n, K].
 
-        The learned labels that the learner does not list share the rest of the probability equally.
+        Of more than LISTED_LABELS labels, the most probable ones are listed, unless the reduction scores all. The
+        learned labels that are not listed share the rest of the probability equally.
         """
-        return np.concatenate(self._learner.predict_each(X, self._distributions, PROBABILITIES))
+        p = np.empty((X.shape[0] if hasattr(X, "shape") else len(X), len(self._learned)))
+        done = 0
 
-    def _distributions(self, task: BatchTask) -> Float64s:
-        """Return the probabilities of all labels for the examples of a task."""
+        def write(task: BatchTask) -> None:
+            nonlocal done
+            self._write(task, p[done : done + task.batch.n])
+            done += task.batch.n
+
+        self._learner.predict_each(X, write, self._wanted)
+        return p
+
+    @property
+    def _wanted(self) -> Wanted:
+        """Return the lists of classes from which the probabilities of all labels are made."""
+        return PROBABILITIES if self.scores_all or len(self._learned) <= LISTED_LABELS else LISTED
+
+    def _write(self, task: BatchTask, p: Float64s) -> None:
+        """Write the probabilities of all labels, float64[n, K], for the n examples of a task."""
         lists = task.class_lists
         assert lists is not None
-        predicted = self._predicted(task)
-        result = np.zeros((task.batch.n, len(self._learned)))
-        most_rows = max(1, MOST_CELLS // len(self._learned))
-        for low in range(0, task.batch.n, most_rows):
-            high = min(low + most_rows, task.batch.n)
-            begin, end = lists.start[low], lists.start[high]
-            part = lists._replace(
-                scores=lists.scores[begin:end],
-                labels=lists.labels[begin:end],
-                start=lists.start[low : high + 1] - begin,
-            )
-            row, classes, listed = arrays.listed_probabilities(part)
-            position = self._to_positions(classes)
-            kept = self._known(position)
-            p = result[low:high]
-            p[row[kept], position[kept]] = listed[kept]
-            p[:] = self._completed(p, predicted[low:high])
-        return result
+        if task.batch.n:
+            dense_rows.write(
+                lists.scores, self._positions_of(lists.labels), lists.start, int(lists.has_rest), self._learned,
+                not self.scores_all, self._predicted(task), p,
+            )  # fmt: skip
 
-    def _completed(self, p: Float64s, predicted: Int64s) -> Float64s:
-        """Return probabilities that sum to 1, of which that of the predicted label is the highest.
-
-        Parameters
-        ----------
-        p : float64[n, K], probabilities of the listed labels, 0 for others; overwritten
-        predicted : int64[n], position of the predicted label, -1 for none
-        """
-        learned = self._learned
-        if not self.scores_all:
-            unlisted = learned & (p == 0)
-            count = unlisted.sum(axis=1)
-            rest = np.maximum(0.0, 1.0 - p.sum(axis=1))
-            p += unlisted * np.where(count, rest / np.maximum(count, 1), 0.0)[:, None]
-        p[p.sum(axis=1) == 0] = learned / learned.sum()
-        p /= p.sum(axis=1, keepdims=True)
-        lower = np.flatnonzero(self._known(predicted) & (p.argmax(axis=1) != predicted))
-        p[lower, predicted[lower]] = p[lower].max(axis=1) * ABOVE
-        p[lower] /= p[lower].sum(axis=1, keepdims=True)
-        return p
+    def _positions_of(self, classes: Int64s) -> Int64s:
+        """Return the positions of the labels of classes, -1 without a label."""
+        highest = int(classes.max(initial=0))
+        if highest >= len(classes):
+            return self._to_positions(classes)
+        return self._to_positions(np.arange(highest + 1)).take(classes)
 
     def top(self, X: Any, k: int) -> tuple[Int64s, Float64s]:
         """Return the k most probable labels.
@@ -124,7 +113,10 @@ class Predictor:
         learned = self._learned
         spare = self.scores_all and learned.sum() < (self._learner.label_range.highest or 0)
         if k > MOST_LISTED or spare or not learned.all():
-            wanted, result = PROBABILITIES, functools.partial(self._first_of_all, k)
+            wanted, result = (
+                self._wanted if k <= LISTED_LABELS else PROBABILITIES,
+                functools.partial(self._first_of_all, k),
+            )
         else:
             frequent = np.argsort(-self._labels.weight, kind="stable")[:k]
             wanted, result = Wanted(probabilities.Options(top_k=k)), functools.partial(self._listed, k, frequent)
@@ -133,7 +125,8 @@ class Predictor:
 
     def _first_of_all(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:
         """Return the k most probable labels of the examples of a task that lists all classes."""
-        p = self._distributions(task)
+        p = np.empty((task.batch.n, len(self._learned)))
+        self._write(task, p)
         order = np.argsort(-p, axis=1, kind="stable")[:, :k]
         return order, np.take_along_axis(p, order, axis=1)
 

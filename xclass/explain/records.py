@@ -1,12 +1,19 @@
-"""Define what `Learner.explain` returns, and what `--explain` writes."""
+"""Define what `Learner.explain` returns, and what `--explain` writes: text for readers, or JSON lines for programs."""
 
 from __future__ import annotations
 
+import html
+import itertools
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from ..system.printable import printable
+
+SMALLEST = 5e-7  # shares that text does not show, because they would be 0.000000
+SHARES, SHARES_OF_TURN = 10, 3  # shares of a class and of a turn that are printed
 Label: TypeAlias = int | float | str | None  # number or name of a class, or a predicted number
 
 
@@ -110,7 +117,7 @@ class ExplainedClass:
         return {**fixed, "shares": _listed(self.shares), "path": [turn.as_dict() for turn in self.path]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Hold the explanation of one prediction.
 
@@ -141,6 +148,20 @@ class Explanation:
     considered: int
     formula: str
     uses_features: bool = True
+
+    def __str__(self) -> str:
+        """Return the explanation as the command prints it, with the largest shares."""
+        return "\n".join(map(printable, as_text(self.limited(SHARES, SHARES_OF_TURN))))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Explanation: prediction {self.prediction!r}, label {self.label!r}, {self.considered} classes compared; "
+            "print it to read why>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the text for a notebook."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def limited(self, most: int, most_of_turn: int) -> Explanation:
         """Return the same with the largest shares only; a last share has the sum of the others.
@@ -190,6 +211,20 @@ def notes(explanations: Sequence[Explanation]) -> list[str]:
     ]
 
 
+def with_feature_names(explanation: Explanation, names: Sequence[object]) -> Explanation:
+    """Return an explanation in which feature `j`, the name of column j of a matrix, has the name `names[j]`."""
+
+    def named(share: Share) -> Share:
+        known = share.name.isdecimal() and int(share.name) < len(names)
+        return share._replace(name=str(names[int(share.name)])) if known else share
+
+    def of_class(explained: ExplainedClass) -> ExplainedClass:
+        turns = (replace(turn, shares=tuple(map(named, turn.shares))) for turn in explained.path)
+        return replace(explained, shares=tuple(map(named, explained.shares)), path=tuple(turns))
+
+    return replace(explanation, classes=tuple(map(of_class, explanation.classes)))
+
+
 def by_size(shares: Mapping[tuple[str, str], float]) -> tuple[Share, ...]:
     """Return the shares of parts and names, the largest absolute value first."""
     listed = [Share(name, share, part) for (part, name), share in shares.items()]
@@ -226,3 +261,102 @@ def _listed(shares: tuple[Share, ...]) -> list[dict[str, Any]]:
 def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return numbers by their names, None for those that are not finite, which JSON does not have."""
     return {name: value if value is not None and math.isfinite(value) else None for name, value in values.items()}
+
+
+# as text
+
+
+def as_text(explanation: Explanation, line: int | None = None, tag: str = "") -> Iterator[str]:
+    """Yield the lines of an explanation.
+
+    Parameters
+    ----------
+    line : number of the example's line, None if it is in no file
+    tag : tag of the example, empty for none
+    """
+    head = "" if line is None else f"line {line}" + (f" '{tag}" if tag else "") + ": "
+    head += f"prediction {_shown(explanation.prediction)}"
+    if explanation.label is not None:
+        head += f", label {_shown(explanation.label)}"
+    compared = explanation.considered
+    unused = "" if explanation.uses_features else ", no feature adds to the scores (check names and namespaces)"
+    yield f"{head}, {compared} {'class' if compared == 1 else 'classes'} compared{unused}"
+    for explained in explanation.classes:
+        yield from _of_class(explained)
+    if explanation.others:
+        yield "  next: " + ", ".join(f"{_shown(c.label)} ({_brief(c)})" for c in explanation.others)
+    if explanation.formula:
+        yield f"  probability = {explanation.formula}"
+
+
+def as_json(explanation: Explanation, line: int, tag: str) -> str:
+    """Return an explanation as a line of JSON; the parameters are those of `as_text`."""
+    return json.dumps({"line": line, "tag": tag, **explanation.as_dict()}, allow_nan=False)
+
+
+def _of_class(explained: ExplainedClass) -> Iterator[str]:
+    """Yield the lines about a class: its scores, its shares, and its path."""
+    parts = ", ".join(f"{part} {value:.6g}" for part, value in explained.parts.items())
+    yield f"  {_shown(explained.label)}: {_scores(explained)}" + (f" = {parts}" if parts else "")
+    if explained.by_path:
+        yield from (f"    {_turn(turn)}" for turn in explained.path)
+        return
+    width = max((len(share.part) + 2 for share in explained.shares if share.part), default=0)
+    for share in explained.shares:
+        if abs(share.share) < SMALLEST:
+            continue
+        yield f"    {share.share:+12.6f}  {share.part:{width}}{share.name}"
+    yield from _path(explained.path)
+
+
+def _path(path: tuple[Turn, ...]) -> Iterator[str]:
+    """Yield a line for each tree with the least probable turn, or one line with all turns that have no probability."""
+    sure = [turn for turn in path if turn.probability is not None]
+    if path and not sure:
+        yield "    path: " + ", ".join(f"{turn.node} {turn.side} {_how_sure(turn)}" for turn in path)
+    for tree, of_tree in itertools.groupby(sure, lambda turn: turn.tree):
+        turns = list(of_tree)
+        probability = math.prod(turn.probability or 0.0 for turn in turns)
+        least = min(turns, key=lambda turn: turn.probability or 0.0)
+        yield f"    tree {tree}: probability {probability:.3g}, {_turns(len(turns))}, the least sure {_turn(least)}"
+
+
+def _turns(count: int) -> str:
+    """Return a number of turns as text."""
+    return f"{count} turn{'' if count == 1 else 's'}"
+
+
+def _turn(turn: Turn) -> str:
+    """Return a turn with its shares as text."""
+    shares = ", ".join(f"{share.name} {share.share:+.4g}" for share in turn.shares)
+    return f"{turn.node} {turn.side} {_how_sure(turn)}" + (f": {shares}" if shares else "")
+
+
+def _how_sure(turn: Turn) -> str:
+    """Return the probability of a turn, or else its score."""
+    if turn.probability is not None:
+        return f"{turn.probability:.3g}"
+    return f"(score {turn.score:.4g})"
+
+
+def _scores(explained: ExplainedClass) -> str:
+    """Return the probability and the score of a class."""
+    if explained.score is None and explained.probability is not None:
+        return f"probability {explained.probability:.6g}, not compared"
+    if explained.score is None:
+        return "at the end of the path"
+    if explained.probability is None:
+        return f"score {explained.score:.6g}"
+    return f"probability {explained.probability:.6g}, score {explained.score:.6g}"
+
+
+def _brief(explained: ExplainedClass) -> str:
+    """Return the probability of a class, or else its score."""
+    return f"{explained.score:.4g}" if explained.probability is None else f"{explained.probability:.4g}"
+
+
+def _shown(label: object) -> str:
+    """Return a label as text."""
+    if label is None:
+        return "none"
+    return f"{label:g}" if isinstance(label, float) else str(label)

@@ -1,7 +1,7 @@
 """Write explanations of predictions: `--explain`, and `--audit` of learners that have no weight tables of VW's kind.
 
     --explain N   for each example its prediction, the first N classes and the label with the shares of the features in
-                  their scores, and the paths through trees, as text or as JSON lines (`explain.lines`)
+                  their scores, and the paths through trees, as text or as JSON lines (`explain.records`)
     --audit       for each example two lines for each score on the paths and of the first AUDITED classes: `node:score`
                   or `class:score` and the tag; then `TAB name:share` for each share, the largest absolute value first
 
@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from ...api.configuration import Config
 from ...errors import DataError
-from ...explain import lines, naming
+from ...explain import naming, records
 from ...explain.records import Explanation, Label, Share
 from ...reductions.core.base import Explains
 from ...reductions.core.contract import BatchTask
@@ -94,9 +94,9 @@ class Explainer(ExampleAudit):
         explained = self._explanation(task, self._options.explain).limited(self._options.explain_features, OF_TURN)
         tag, line = tag_of(task).decode("utf-8", "surrogateescape"), int(task.batch.line[0])
         if self._json:
-            yield lines.as_json(explained, line, tag).encode()
+            yield records.as_json(explained, line, tag).encode()
             return
-        for text in lines.as_text(explained, line, tag):
+        for text in records.as_text(explained, line, tag):
             yield text.encode("utf-8", "surrogateescape")
 
     def _explanation(self, task: BatchTask, k: int) -> Explanation:
