@@ -41,21 +41,39 @@ step "Making the stream"
 cd "$data"
 classes=$(($(wc -l < labels.txt)))
 
-for way in recall_tree cpt; do
-    case $way in
-        recall_tree) options="--recall_tree $classes" name="a tree proposes, scorers decide (--recall_tree)" ;;
-        cpt) options="--cpt $classes --rerank" name="a tree of probabilities proposes (--cpt --rerank)" ;;
+# Print the options that choose a reduction and its features.
+options_of() {
+    case $1 in
+        recall_tree) echo "--recall_tree $classes -q ab --cubic abc" ;;
+        cpt) echo "--cpt $classes --rerank -q ab --cubic abc" ;;
     esac
-    step "Learning: $name; the first run compiles, which takes a while"
-    # shellcheck disable=SC2086
-    timed $way.train.json -d train.vw $options -b 24 -q ab --cubic abc -f $way.model || stop "learning failed"
+}
+
+for way in recall_tree cpt; do
+    step "Learning: xclass $(options_of $way); the first run compiles, which takes a while"
+    # shellcheck disable=SC2046
+    timed $way.train.json -d train.vw $(options_of $way) -b 24 -f $way.model || stop "learning failed"
+    echo "(evicted and refused count weights that made room for others, or found none, in the table of -b 24)"
     step "Testing on files held out"
     timed $way.test.json -d test.vw -t -i $way.model -p $way.predictions.txt || stop "testing failed"
 done
 
-step "The five most probable next tokens of the first three places held out, and how likely"
-head -n 3 test.vw | "$bin/xclass" -t -i cpt.model --top_k 5 -p stdout --quiet || stop "predicting failed"
+step "The five most probable next tokens at three places of the files held out, and how likely"
+sed -n '101p;201p;301p' test.vw > places.vw
+"$bin/xclass" -d places.vw -t -i cpt.model --top_k 5 -p places.txt --quiet || stop "predicting failed"
+"$bin/python" "$root/demo/report.py" tokens . || stop "could not show the predictions"
 
 step "Result"
-"$bin/python" "$root/demo/report.py" show . recall_tree cpt || stop "could not compare the predictions"
-echo "All of it took $(($(date +%s) - begin)) s. Data, models and predictions are in $data"
+"$bin/python" "$root/demo/report.py" show . "$(options_of recall_tree)" "$(options_of cpt)" \
+    || stop "could not compare the predictions"
+echo "All of it took $(($(date +%s) - begin)) s."
+
+step "Next"
+echo "$(du -sm . | cut -f 1) MB of data, models and predictions stay in $data"
+echo "until you remove that folder. Try the command yourself:"
+echo
+echo "    . $root/.venv/bin/activate"
+echo "    cd $data"
+echo "    head -n 5 test.vw | xclass -t -i cpt.model --explain 3 --quiet"
+echo
+echo "and read docs/quickstart.md."

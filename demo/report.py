@@ -1,7 +1,9 @@
 """The quickstart's clock and its last words.
 
     python demo/report.py run FILE COMMAND...     run the command, note in FILE how long it took and how much memory
-    python demo/report.py show FOLDER WAY...      compare WAY.predictions.txt with test.vw, print the figures
+    python demo/report.py tokens FOLDER           print places.txt, the predictions for places.vw, as tokens
+    python demo/report.py show FOLDER OPTIONS...  compare WAY.predictions.txt with test.vw, print the figures; WAY is
+                                                  the first of the options, such as cpt
 
 Both use the standard library only.
 """
@@ -48,8 +50,21 @@ def error_of(truth: Path, predictions: Path) -> float:
     return wrong / n
 
 
-def show(folder: Path, ways: list[str]) -> None:
-    """Print what each way learned, against two simple guesses, and what it took."""
+def show_tokens(folder: Path) -> None:
+    """Print the tokens before each place, the one that follows, and the most probable ones with their probability."""
+    with open(folder / "labels.txt", encoding="utf-8") as file:
+        token = dict(line.rstrip("\n").split("\t") for line in file)
+    with open(folder / "places.vw", encoding="utf-8") as places, open(folder / "places.txt", encoding="utf-8") as lists:
+        for place, listed in zip(places, lists):  # noqa: B905 - Python 3.9 has no `strict`
+            label, *namespaces = place.split("|")
+            before = [words.split()[1] for words in reversed(namespaces)]
+            print(f"after {' '.join(before)} comes {token[label.strip()]}; predicted:")
+            pairs = (pair.split(":") for pair in listed.split())
+            print("   ", ", ".join(f"{token[number]} {float(p):.2f}" for number, p in pairs if number != "0"))
+
+
+def show(folder: Path, options: list[str]) -> None:
+    """Print what was learned with each of the options, against two simple guesses, and what it took."""
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
     print(
         f"Error on {facts['test']:,} examples of {facts['test_files']} files held out, {facts['classes']:,} classes:\n"
@@ -57,8 +72,9 @@ def show(folder: Path, ways: list[str]) -> None:
         f"  {facts['previous_token_error']:.4f}  saying what most often followed the previous token"
     )
     took = []
-    for way in ways:
-        print(f"  {error_of(folder / 'test.vw', folder / f'{way}.predictions.txt'):.4f}  xclass --{way}")
+    for typed in options:
+        way = typed.split()[0].lstrip("-")
+        print(f"  {error_of(folder / 'test.vw', folder / f'{way}.predictions.txt'):.4f}  xclass {typed}")
         for phase, action in (("train", "training"), ("test", "testing")):
             note = json.loads((folder / f"{way}.{phase}.json").read_text(encoding="utf-8"))
             speed = facts[phase] / note["seconds"]
@@ -66,6 +82,10 @@ def show(folder: Path, ways: list[str]) -> None:
                 f"  --{way:11} {action:8} {speed:>9,.0f} examples/s, {note['seconds']:5.1f} s, "
                 f"{note['memory'] / 1e6:,.0f} MB"
             )
+    print(
+        "The average loss shown while learning is lower, because the rest of a file repeats names that its beginning\n"
+        "has taught; the files held out have names of their own."
+    )
     print("Time and memory, from the start of the process to its end:", *took, sep="\n")
 
 
@@ -76,6 +96,9 @@ def main() -> int:
         return run(Path(words[1]), words[2:])
     if len(words) > 2 and words[0] == "show":
         show(Path(words[1]), words[2:])
+        return 0
+    if len(words) == 2 and words[0] == "tokens":
+        show_tokens(Path(words[1]))
         return 0
     print(__doc__.strip(), file=sys.stderr)
     return 2

@@ -4,7 +4,8 @@
 
 FOLDER has train.vw.gz, test.vw.gz and labels.txt.gz with texts as VW text, as ../shared/data/clinc150 (the default) has
 requests to an assistant with 150 intents. Without the folder, the texts are the docstrings of Python's standard
-library, and the class of a docstring is its module. It needs xclass[sklearn], and xclass[plot] for the plot.
+library, and the class of a docstring is its module. It needs the extra sklearn, and for the plot the extra plot; see
+docs/quickstart.md.
 """
 
 from __future__ import annotations

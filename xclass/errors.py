@@ -39,3 +39,8 @@ class XclassWarning(UserWarning):
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+
+def install_extra(name: str) -> str:
+    """Return how to install the packages of an extra; docs/quickstart.md says the same, and a release changes both."""
+    return f"run pip install '.[{name}]' in the folder of xclass"

@@ -2,7 +2,7 @@
 
     from xclass.river import Classifier
 
-The extra `xclass[river]` installs what it needs.
+The extra `river` installs what it needs, see `errors.install_extra`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .errors import DataError, UsageError, install_extra
+
 try:
     from river import base
 except ImportError:
-    raise ImportError("xclass.river needs River: pip install 'xclass[river]'") from None
+    raise ImportError(f"xclass.river needs River; {install_extra('river')}") from None
 
 from .api import configuration
 from .api.learner import Learner
 from .data.array_input import is_missing
 from .data.frames import Frame
 from .data.schema import Schema
-from .errors import DataError, UsageError
 from .options.declare import options_of
 from .reductions.core import probabilities
 from .system.printable import short_repr

@@ -1,6 +1,6 @@
 """Provide `XClassifier`, which offers the reductions of xclass as a classifier of scikit-learn.
 
-It needs the extra `sklearn`: `pip install 'xclass[sklearn]'`.
+It needs the extra `sklearn`, see `errors.install_extra`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .errors import UsageError, install_extra
+
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.class_weight import compute_sample_weight
@@ -21,12 +23,11 @@ try:
     from .estimators import checks, new_learner
 except ImportError as error:
     raise ImportError(
-        f"xclass.sklearn needs scikit-learn 1.6 or later ({error}); install it by pip install 'xclass[sklearn]'"
+        f"xclass.sklearn needs scikit-learn 1.6 or later ({error}); {install_extra('sklearn')}"
     ) from error
 
 from .api.learner import Learner
 from .array_types import AnyArray, Float64s
-from .errors import UsageError
 from .estimators.availability import piece_by_piece, with_probabilities
 from .estimators.class_labels import ClassLabels
 from .estimators.explanations import with_labels

@@ -28,7 +28,7 @@ import numpy as np
 
 from .. import __version__
 from ..api.configuration import Config
-from ..errors import ClusterError, UsageError, XclassError
+from ..errors import ClusterError, UsageError, XclassError, install_extra
 from ..run.report.console import Console
 from .options import Options
 
@@ -50,7 +50,7 @@ def imported() -> Any:
     try:
         import ray
     except ImportError:
-        raise UsageError("--workers needs the package ray; install it, `pip install 'xclass[ray]'`") from None
+        raise UsageError(f"--workers needs the package ray; {install_extra('ray')}") from None
     return ray
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import UsageError
+from ...errors import UsageError, install_extra
 from ..calibration import Calibration
 from ..curve import Curve
 from ..frequencies import Bin
@@ -34,10 +34,7 @@ STYLE: dict[str, Any] = {
     "grid.color": LINE, "grid.linewidth": 0.8, "axes.grid": True, "axes.axisbelow": True, "lines.linewidth": 1.8,
     "figure.constrained_layout.use": True,
 }  # fmt: skip
-MISSING = (
-    "xclass report draws its figures by matplotlib, which is not installed; install it by "
-    "pip install 'matplotlib>=3.8', or install xclass with the extra plot"
-)
+MISSING = f"xclass report draws its figures by matplotlib, which is not installed; {install_extra('plot')}"
 
 
 def check_installed() -> None:
