@@ -161,8 +161,8 @@ class LearnerCore:
         """Raise UsageError if the model, which has this name in the message, can only predict."""
         if self.only_predicts:
             raise UsageError(
-                f"{name} was saved with --predict_only_model, so it lacks what learning needs besides weights; predict "
-                "with it (-t), or continue from a model that was saved without this option"
+                f"{name} was shrunk, or saved with --predict_only_model, so it lacks what learning needs besides "
+                "weights; predict with it (-t), or continue from the whole model"
             )
 
     def note(self, task: BatchTask) -> np.ndarray | None:

@@ -112,7 +112,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--cb --eval --cb_force_legacy --cb_adf --rank_all --clip_p --cb_to_cbadf", BANDITS),
     ("--cbzo --policy --radius --cats_pdf --bandwidth --get_pmf --sample_pdf --cb_explore_pdf --pmf_to_pdf", BANDITS),
     ("--csoaa --cs_absolute_loss --csoaa_ldf --ldf_override --csoaa_rank --wap_ldf", COSTS),
-    ("--extra_metrics", "the summary on standard error shows all metrics"),
+    ("--extra_metrics", "--summary FILE writes all metrics, as JSON; --per_class FILE those of each class"),
     (
         "--emt --emt_tree --emt_leaf --emt_scorer --emt_initial --emt_router",
         "the nearest is --recall_tree K, a tree that proposes classes",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from ..data.batch import HIGHEST_LABEL
+from ..errors import UsageError
 
 MAX_LABELS, MAX_LINES = 100, 1000  # detection ends after this many labels or lines
 MIN_NAMES = 3  # labels are names once the first three are; a single name may be a heading
@@ -23,6 +24,12 @@ NUMBERS_ANYWAY = (
     "labels look like classes, and --{option} without a reduction means learning numbers; to learn classes, give "
     "--multiclass or another reduction"
 )
+
+BINARY_CLASSES = (
+    "--binary predicts -1 or 1, and the labels look like classes; to learn classes, leave it out; to learn from the "
+    "labels as numbers, give --loss_function squared as well"
+)
+LOSSES_OF_TWO = ("logistic", "hinge")  # losses of labels -1 and 1; any other one of --loss_function asks for numbers
 
 
 class LabelDetector:
@@ -157,20 +164,26 @@ def implied_options(
     classes_known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
     if not classes_known:
         if any(reductions & group and multiclass_reduction not in group for group in groups):
+            if "binary" in given and given.get("loss_function") in (None, *LOSSES_OF_TWO):
+                labels = LabelDetector(read_on)
+                examine_lines(labels)
+                labels.end()
+                if labels.classes:
+                    raise UsageError(BINARY_CLASSES)
             return {}, ""  # an option of another reduction, or of the binary learner alone
         classes_known = any(multiclass_reduction in group or "listing_options" in group for group in groups)
         classes_known = classes_known or "named_labels" in given or "learn_names" in given
         if classes_known:
             implied["multiclass"] = 0
-        elif numeric := [name for name in given if "learner" in owners[name] and name not in common]:
-            if "loss_function" in given:
-                return {}, ""
+        elif given.get("loss_function") not in (None, *LOSSES_OF_TWO):
+            return {}, ""
+        elif numeric := [
+            name for name in given if "learner" in owners[name] and name not in common | {"loss_function"}
+        ]:
             labels = LabelDetector(read_on)
             examine_lines(labels)
             labels.end()
             return {}, NUMBERS_ANYWAY.format(option=numeric[0]) if labels.classes else ""
-        elif any(name in given for name in ("readable_model", "invert_hash", "audit")):
-            return {}, ""  # these options show the weight table of the binary learner alone
     if classes_known and ("named_labels" in given or "learn_names" in given):
         return implied, ""
     labels = LabelDetector(read_on, only_names=classes_known)
