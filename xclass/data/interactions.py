@@ -333,12 +333,13 @@ class Crosser:
         self.notes: list[str] = []
         parsed = []
         for arguments, flag, length, requirement in (
-            (options.quadratic, "-q", 2, "two namespaces, such as -q ab"),
-            (options.cubic, "--cubic", 3, "three namespaces, such as --cubic abc"),
+            (options.quadratic, "-q", 2, "two namespaces, such as -q ab or -q 'user|item'"),
+            (options.cubic, "--cubic", 3, "three namespaces, such as --cubic abc or --cubic 'user|item|day'"),
             (options.interactions, "--interactions", 0, "two or more namespaces, such as --interactions abcd"),
         ):
             for argument in arguments:
-                interaction = decode(argument, self.notes)
+                names = argument.split("|")  # which no name of a namespace contains
+                interaction = decode(argument if len(names) == 1 else "".join(name[:1] for name in names), self.notes)
                 if len(interaction) < 2 or (length and len(interaction) != length):
                     count = "1 namespace" if len(interaction) == 1 else f"{len(interaction)} namespaces"
                     raise UsageError(f"{flag} {argument} names {count}; it takes {requirement}")
