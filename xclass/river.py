@@ -21,6 +21,7 @@ except ImportError:
 
 from .api import configuration
 from .api.learner import Learner
+from .data import class_names
 from .data.array_input import is_missing
 from .data.frames import Frame
 from .data.schema import Schema
@@ -94,7 +95,9 @@ class Classifier(base.MiniBatchClassifier):
         configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
         self.reduction, self.classes, self.top_k, self.options = reduction, classes, top_k, options
         self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
+        self._names: dict[Hashable, str] = {}  # label -> name of its class; equal labels are one key
         self._labels: dict[str, Hashable] = {}  # name of a class -> label
+        self._keys: dict[str, Hashable] = {}  # key of that name -> label
 
     @property
     def _multiclass(self) -> bool:
@@ -250,15 +253,18 @@ class Classifier(base.MiniBatchClassifier):
             raise DataError(f"the label {short_repr(label)} is a missing value; give None for no label")
         if isinstance(label, np.generic):
             label = label.item()
-        name = str(label)
+        if label in self._names:
+            return self._names[label]
+        name = class_names.spelled(label)
         if not name:
             raise DataError(f"the label {short_repr(label)} is empty text; give None for no label")
-        other = self._labels.setdefault(name, label)
+        other = self._keys.setdefault(class_names.key_of(name), label)
         if other != label:
             raise DataError(
-                f"the labels {short_repr(label)} and {short_repr(other)} are both written {short_repr(name)}; give "
-                "labels that differ as text"
+                f"the labels {short_repr(label)} and {short_repr(other)} are both written {short_repr(name)}, where "
+                "blanks and _ are the same; give labels that differ as text"
             )
+        self._names[label], self._labels[name] = name, label
         return name
 
     def _label(self, name: str | None) -> Any:
@@ -302,9 +308,9 @@ def _rows(X: pd.DataFrame) -> Any:
 
 
 def _labels(y: pd.Series) -> Any:
-    """Return the labels of a Series; a missing one of a Series that does not hold numbers is None, as it was given."""
+    """Return the labels of a Series; a missing one of a Series that can hold it is None, as it was given."""
     import pandas as pd
 
-    if isinstance(y, pd.Series) and not pd.api.types.is_numeric_dtype(y.dtype):
+    if isinstance(y, pd.Series) and not (isinstance(y.dtype, np.dtype) and y.dtype.kind in "iufb"):
         return [None if missing else label for label, missing in zip(y, y.isna(), strict=True)]
     return y

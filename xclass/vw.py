@@ -172,7 +172,8 @@ class Workspace:
             The number, without a reduction; the class; the scores or probabilities of the classes 1 to K with `--oaa`
             and `--scores` or `--probabilities`. As in VW, a class is a number even if its name is listed by
             `--named_labels`; with `--learn_names`, which VW does not have, it is a name. With `--top_k`, and with
-            `--probabilities` of other reductions, a list of pairs of a class and its probability.
+            `--probabilities` of other reductions, a list of pairs of a class and its probability; the last one has None
+            in place of a class, for all other classes.
 
         Raises
         ------

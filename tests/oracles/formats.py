@@ -44,12 +44,12 @@ class Line(NamedTuple):
 
 def is_class(label: bytes) -> bool:
     """Return whether a label is a class number."""
-    return re.fullmatch(rb"[+-]?[0-9]+(\.0*)?", label) is not None and float(label) >= 0
+    return re.fullmatch(rb"(0|[1-9][0-9]*)(\.0*)?", label) is not None
 
 
 def is_name(label: bytes) -> bool:
     """Return whether a label can be the name of a class."""
-    return label != b"" and all(c > 32 and c != ord(",") for c in label)
+    return label != b"" and all(c >= 32 and c != ord(",") for c in label)
 
 
 def hashed(names: tuple[bytes, ...], seed: int, every: bool) -> int:
@@ -157,7 +157,7 @@ def csv_rows(data: bytes, label_column: int, numeric: list[bool], delimiter: str
                 column = column or k + 1
             elif number(cell.strip()) != 0:
                 numbers.append(((header[k],), number(cell.strip())))
-        label = b"_".join(cells[label_column].split())
+        label = b" ".join(cells[label_column].split())
         if label and not valid(label):
             column = 1
         yield Line(line, label, [*numbers, *(one for group in texts.values() for one in group)], column)
@@ -180,7 +180,7 @@ def json_lines(data: bytes) -> Iterator[Line]:
         features += [one for group in nested.values() for one in group]
         label = given.get("label")
         label = label[0] if isinstance(label, list) else label
-        word = b"" if label is None else b"_".join(str(label).encode().split())
+        word = b"" if label is None else b" ".join(str(label).encode().split())
         tag = b"_".join(str(given.get("tag") or "").encode().split())
         yield Line(i, word, features, 0, float(np.float32(given.get("weight", 1.0))), tag)
 

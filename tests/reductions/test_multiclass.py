@@ -42,7 +42,7 @@ def classes(*lines: bytes) -> bool | None:
         ([b"1 | a", b"2 | b", b"3.5 | c"], False),
         ([b"| a", b"tag| a", b"'3 | a"], False),  # no labels
         ([b"5| a", b"6| b", b"7| c", b"8| d"], False),  # a word that touches the bar is a tag
-        ([b"1 | a", b"2 | b", b"3000000000 | c"], False),
+        ([b"1 | a", b"2 | b", b"3000000000 | c"], True),  # names
         ([], False),
     ],
 )

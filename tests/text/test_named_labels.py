@@ -123,8 +123,9 @@ def test_more_names_than_a_command_line_could_hold(tmp_path):
             "--named_labels @names: cannot read the file (No such file or directory); give a file with one name",
         ),
         ("", "--named_labels @names: the file is empty; write one name on each line"),
-        ("cat\n\ndog\n", "names:2: the line is empty; every line must be a name of one word"),
-        ("cat\nbig dog\n", "names:2: the name 'big dog' contains a blank, a tab, a comma or a bar; every line"),
+        ("cat\n\ndog\n", "names:2: the line is empty; every line must be a name without commas and bars"),
+        ("cat\nbig|dog\n", "names:2: the name 'big|dog' contains a comma or a bar; every line"),
+        ("big_dog\nbig dog\n", "--named_labels lists 'big dog' twice"),
         ("cat\ncat\n", "--named_labels lists 'cat' twice"),
     ],
 )

@@ -208,7 +208,7 @@ def test_xclass_predicts_more_than_vw():
     with xclass.vw.Workspace("--multiclass --top_k 2 --quiet") as model:
         model.learn("1 | kettle")
         model.learn("2 | cup")
-        assert [label for label, _ in model.predict("| cup")] == [2, 1, 0]
+        assert [label for label, _ in model.predict("| cup")] == [2, 1, None]
     with xclass.vw.Workspace("--oaa 2 --named_labels tea,coffee --quiet") as model:
         model.learn("coffee | cup")
         assert model.predict("| cup") == 2  # as in VW

@@ -265,7 +265,7 @@ class Inputs:
             files, self._config.parser, feature_bits(self._config), multiclass, *self._label_range, names=self._names,
             choose=detect.chooser(files, self._schema if learn else before),
         )  # fmt: skip
-        source.parser.notes = self.notes
+        source.parser.notes, source.parser.learning = self.notes, learn
         labelled, begun = not learn, False
         try:
             with configuration.naming_keywords():
@@ -335,6 +335,7 @@ class Inputs:
         buffer = np.frombuffer(bytearray(content + AFTER_TEXT), np.uint8)
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.restart_lines()
+        self._parser.learning = learn
         try:
             batch, error, _ = self._parser.parse(buffer, end, name)
         finally:

@@ -29,7 +29,7 @@ def are_names(labels: Any) -> bool:
             return False
     if not hasattr(labels, "__iter__"):
         return False
-    return isinstance(next((label for label in labels if label is not None and label == label), None), str)
+    return isinstance(next((label for label in labels if not array_input.is_missing(label)), None), (str, bytes))
 
 
 class LabelConverter:
@@ -43,7 +43,9 @@ class LabelConverter:
 
     def __init__(self, names: Names, label_range: LabelRange) -> None:
         self._names, self._range = names, label_range
-        self._numbers: dict[str, int] = {}  # name -> class, for the first names of `names`
+        self._numbers: dict[Any, int] = {}  # labels that the program gave before -> class
+        self._classes: dict[str, int] = {}  # key -> class, for the first names of `names`
+        self._spellings: dict[str, str] = {}  # key -> the name as the program spells it
 
     def labels(self, labels: Any, n: int, learn: bool) -> np.ndarray:
         """Return the labels of n examples as float64[n], NaN for those without a label.
@@ -70,9 +72,9 @@ class LabelConverter:
                 raise DataError(f"y: {len(values)} of them for {n} examples; give one for each example")
             return self._numbered(values, learn)
         if not named and are_names(labels):
-            raise DataError("y holds names, and the classes of this learner are numbers: give numbers")
+            labels = [self._number_in(value, i) for i, value in enumerate(labels)]
         label = array_input.column("y", labels, n)
-        self._check(label, named)
+        self._check(label, named, learn)
         return label
 
     def _single(self, label: Any, named: bool) -> np.ndarray | None:
@@ -85,53 +87,81 @@ class LabelConverter:
             return np.array([label], np.float64)
         return None
 
+    def _number_in(self, value: Any, i: int) -> float:
+        """Return the class that a text at position `i` writes, NaN for a missing value."""
+        if array_input.is_missing(value):
+            return math.nan
+        number = class_names.number_of(_text(value)) if isinstance(value, (str, bytes)) else value
+        if isinstance(value, (str, bytes)) and (number < 0 or self._range.highest is None):
+            raise DataError(f"y[{i}] is {short_repr(value)}, and the classes of this learner are numbers: give numbers")
+        return float(number)
+
     def _numbered(self, values: Sequence[Any], learn: bool) -> np.ndarray:
         """Return the classes of names as float64[n]; see `labels`."""
-        names, numbers = self._names, self._numbers
-        for number in range(len(numbers), len(names.names)):
-            numbers[names.names[number]] = number + 1
+        names, numbers, classes = self._names, self._numbers, self._classes
         label = np.array([numbers.get(value, 0) for value in values], np.float64)
         if label.all():
             return label
-        new: dict[str, int] = {}
+        for number in range(len(classes), len(names.names)):
+            classes[class_names.key_of(names.names[number])] = number + 1
+        new: dict[str, int] = {}  # name -> class
+        given: dict[Any, int] = {}
+        spellings: dict[str, str] = {}
         growing = learn and names.growing
         most = self._range.highest
         for i in np.flatnonzero(label == 0).tolist():
             value = values[i]
-            if isinstance(value, (str, bytes)) and not value:
-                raise DataError(f"y[{i}] is empty text; give None for no label")
-            if value is None or (isinstance(value, float) and math.isnan(value)):
+            if value in given:
+                label[i] = given[value]
+                continue
+            if array_input.is_missing(value):
                 label[i] = math.nan
                 continue
-            name = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-            if not isinstance(name, str):
+            if not isinstance(value, (str, bytes)):
                 raise DataError(f"y[{i}] is {short_repr(value)}; allowed are names, because other labels are names")
-            if name in numbers or name in new:
-                label[i] = numbers.get(name) or new[name]
-            elif not growing:
+            text = _text(value)
+            name, key = class_names.spelled(text), class_names.key_of(text)
+            if not name:
+                raise DataError(f"y[{i}] is empty text; give None for no label")
+            earlier = self._spellings.get(key) or spellings.setdefault(key, text)
+            if earlier != text:
+                raise DataError(
+                    f"y[{i}] is {short_repr(text)}, which is the same class as {short_repr(earlier)}, because names "
+                    "have _ in place of blanks; if they are two classes, rename one"
+                )
+            if key not in classes and not growing:
                 if learn:
                     raise DataError(f"y[{i}] is {short_repr(name)}, which is not the name of a class")
                 label[i] = class_names.UNKNOWN
-            else:
+                continue
+            if key not in classes and name not in new:
                 if not class_names.is_allowed(name):
                     raise DataError(
                         f"y[{i}] is {short_repr(name)}; a name has no control characters or halves of surrogate pairs"
                     )
-                label[i] = new[name] = len(numbers) + len(new) + 1
-                if most is not None and label[i] > most:
+                new[name] = len(classes) + len(new) + 1
+                if most is not None and new[name] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
                     raise DataError(f"y[{i}] is {short_repr(name)}, a name too many: {allowed}")
+            label[i] = given[value] = classes.get(key) or new[name]
         names.append(list(new))
+        self._numbers.update(given)
+        self._spellings.update(spellings)
         return label
 
-    def _check(self, label: np.ndarray, named: bool) -> None:
-        """Check that all labels, float64[n], are NaN or classes in the range of the learner."""
+    def _check(self, label: np.ndarray, named: bool, learn: bool) -> None:
+        """Check that all labels, float64[n], are NaN or classes in the range of the learner.
+
+        Test data that were read from a file have the label UNKNOWN in place of a name that the learner does not know.
+        """
         lowest, highest, _ = self._range
         if named:
             highest = len(self._names.names)  # a class without a name cannot be predicted
         if highest is None:
             return
         wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
+        if named and not learn:
+            wrong &= label != class_names.UNKNOWN
         if not wrong.any():
             return
         at = int(np.argmax(wrong))
@@ -139,6 +169,11 @@ class LabelConverter:
         if named:
             allowed = f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give names"
         raise DataError(f"y[{at}] is {label[at]:g}; {allowed}")
+
+
+def _text(value: str | bytes) -> str:
+    """Return a label that is text."""
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def weights_of(values: Any, n: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..api.configuration import Config, LabelRange
 from ..array_types import Float64s, Int64s
 from ..data import batch_ops
 from ..data.batch import Batch
-from ..data.class_names import Names
+from ..data.class_names import Names, key_of
 from ..data.schema import Schema
 from .shards import Part, PartReader
 
@@ -65,7 +65,7 @@ class ModelNumbers:
         if not self._by_name:
             return label
         for number in range(self._known + 1, len(model_names) + 1):
-            self._place[model_names[number - 1]] = number
+            self._place[key_of(model_names[number - 1])] = number
         grown = self._known < len(model_names) or len(self._number) <= len(self.names.names)
         self._known = len(model_names)
         if grown:
@@ -73,7 +73,7 @@ class ModelNumbers:
             numbers = np.zeros(len(own) + 1)
             numbers[: len(self._number)] = self._number
             for i in (np.flatnonzero(numbers[1:] == 0) + 1).tolist():
-                numbers[i] = self._place.get(own[i - 1], 0)
+                numbers[i] = self._place.get(key_of(own[i - 1]), 0)
             self._number = numbers
         labelled = ~np.isnan(label)
         result = label.copy()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..api import files
 from ..array_types import Bools, Int64s
-from ..data.class_names import Names
+from ..data.class_names import OTHER_FORM, Names, key_of, number_of
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..run.results import outcomes, summary
 from ..system import bounded_json
 from ..text import parser, reader
 
+NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|inf|nan)")  # in a list of classes
 BEGINNING = b"{"  # of a summary; a class could begin with it, but then the file is no JSON
 
 
@@ -38,6 +42,7 @@ class Labels(NamedTuple):
     path: str
     label: Int64s  # int64[n], number of the text of each label, -1 for an example without a label
     texts: list[str]  # the texts, by number
+    tags: list[str]  # tag of each example, empty for none
 
 
 def is_summary(path: str) -> bool:
@@ -89,11 +94,15 @@ def read_labels(source: reader.Options) -> Labels:
     batches = reader.Reader(
         source, parser.Options(learn_names=True), files.HASH_BITS, True, names=names, choose=detect.chooser(source)
     )
-    labels = [batch.label.copy() for batch in batches]
-    label = np.concatenate([np.empty(0), *labels])
+    found, tags = [np.empty(0)], list[str]()
+    for batch in batches:
+        found.append(batch.label.copy())
+        ends = zip(batch.tag_start.tolist(), batch.tag_end.tolist(), strict=True)
+        tags += [batch.text[low:high].tobytes().decode("utf-8", "surrogateescape") for low, high in ends]
+    label = np.concatenate(found)
     if np.isnan(label).all():
         raise DataError(f"{path}: there are no labels to compare predictions with")
-    return Labels(path, np.where(np.isnan(label), 0, label).astype(np.int64) - 1, names.names)
+    return Labels(path, np.where(np.isnan(label), 0, label).astype(np.int64) - 1, names.names, tags)
 
 
 def read_predictions(path: str, labels: Labels) -> Run:
@@ -112,32 +121,60 @@ def read_predictions(path: str, labels: Labels) -> Run:
             f"{path}: there are {len(lines)} predictions, but {labels.path} has {len(labels.label)} examples; give the "
             "data that were predicted"
         )
-    wrong = np.array([_answer(line) != labels.texts[y] for line, y in zip(lines, labels.label.tolist(), strict=True)])
-    wrong = wrong[labels.label >= 0]
+    pairs = zip(lines, labels.tags, strict=True)
+    answers = _answers([line.removesuffix(f" {tag}") if tag else line for line, tag in pairs], labels.texts)
+    keys = _keys(labels.texts, set(answers))
+    right = [keys[y] if y >= 0 else "" for y in labels.label.tolist()]
+    wrong = np.array([answer != text for answer, text in zip(answers, right, strict=True)], bool)[labels.label >= 0]
     return Run(path, float(wrong.mean()), len(wrong), wrong, labels.path, {}, "", {})
 
 
-def _answer(line: str) -> str:
-    """Return the predicted class of a line of -p: `17 tag`, or `17:0.61 4:0.2 0:0.19 tag` with --top_k.
+def _answers(lines: list[str], texts: list[str]) -> list[str]:
+    """Return the key of the class that each line predicts, empty for none.
 
-    With --probabilities, whose pairs are not sorted, it is the class with the highest probability.
+    Parameters
+    ----------
+    lines : lines of -p without their tags. All are classes, or, with --top_k, --probabilities and --scores, all are
+        lists, in which the class with the highest number is predicted, and the rest, which has no class, is not
+    texts : labels of the data. Where a line is one of them, the lines are classes
     """
-    words = line.split(" ")
-    pairs = [word.rpartition(":") for word in words]
-    listed = [(text, float(p)) for text, colon, p in pairs if colon and _is_number(p)]
-    if not listed or not (len(words) > 1 and pairs[1][1] and _is_number(pairs[1][2])):
-        return words[0]
-    classes = [pair for pair in listed if pair[0] != "0"]
-    return max(classes, key=lambda pair: pair[1])[0] if classes else ""
+    lists = [_pairs(line) for line in lines]
+    distinct = dict.fromkeys(lines)
+    if None in lists or not any(distinct) or {key_of(line) for line in distinct} & set(map(key_of, texts)):
+        keys = {line: key_of(line) for line in distinct}
+        return [keys[line] for line in lines]
+    return [key_of(max(pairs, key=itemgetter(1), default=("", 0.0))[0]) for pairs in lists if pairs is not None]
 
 
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _pairs(line: str) -> list[tuple[str, float]] | None:
+    """Return the classes of a list `17:0.61 4:0.2 :0.19` with their numbers, None for a line that is no list."""
+    pairs: list[tuple[str, float]] = []
+    words: list[str] = []  # of a name with blanks
+    for word in line.split(" ") if line else ():
+        before, colon, number = word.rpartition(":")
+        words.append(before if colon else word)
+        if colon and NUMBER.fullmatch(number):
+            pairs.append((" ".join(words), float(number)))
+            words = []
+        elif colon:
+            words[-1] = word
+    return None if words else [pair for pair in pairs if pair[0]]
+
+
+def _keys(texts: list[str], answers: set[str]) -> list[str]:
+    """Return the keys of the classes with these labels, as the learner that gave these answers writes them.
+
+    If all answers are numbers of classes, `3.0` is the class 3, and so is `03`, unless another label is 3.
+    """
+    numbers = list(map(number_of, texts))
+    if any(answer and str(number_of(answer)) != answer for answer in answers):
+        return list(map(key_of, texts))
+    zeros = {text: int(text.partition(".")[0]) for text, n in zip(texts, numbers, strict=True) if n == OTHER_FORM}
+    count = Counter([*numbers, *zeros.values()])
+    return [
+        str(zeros.get(text, n)) if n >= 0 or (n == OTHER_FORM and count[zeros[text]] == 1) else key_of(text)
+        for text, n in zip(texts, numbers, strict=True)
+    ]
 
 
 def _read(path: str, size: int | None) -> bytes:

@@ -1,8 +1,13 @@
-"""Number the names of classes: listed ones, and with `--learn_names` new ones in the order in which they occur.
+"""Say what the label of a class is, and number the names of classes: listed ones, and with `--learn_names` new ones.
+
+A class is a number, written without a sign and leading zeros, or a name. `class_number` and `number_of` read the
+number; `3.0` is the class 3, because columns of numbers and programs write whole numbers in this way. `spelled` and
+`key_of` say which names are the same: the key of a name has `_` in place of blanks, which names in VW text cannot have.
+A class is shown by the first spelling of its name.
 
 Source    SipHash, see `hashing`; the table is our own.
 Cost      one hash and one probe of a hash table per example, about 20 ns.
-Names     A name's letters are the bytes of its text; name j (from 0) belongs to class j + 1.
+Names     A name's letters are the bytes of its key; name j (from 0) belongs to class j + 1.
 Differs   from VW, whose --named_labels requires all names in advance.
 Idea      A block of text is parsed in any thread, without knowledge of the blocks before it, so the parser stores the
           position of an example's first word as its label. The blocks are then taken in the order of the file, and
@@ -14,9 +19,10 @@ Idea      A block of text is parsed in any thread, without knowledge of the bloc
 from __future__ import annotations
 
 import itertools
+import re
 import secrets
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +35,10 @@ SPACE = 32  # the largest byte that can follow a name
 DONE, TABLE_FULL, TOO_MANY_NAMES = range(3)  # why `number_names` returned
 UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is no class
 NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a prediction is written
+NEGATIVE, NO_NUMBER, OTHER_FORM = -1, -2, -3  # what `class_number` returns for a text that is not the number of a class
+MOST_NUMBER = 10**15  # numbers of classes are read up to this one
+NUMBER = re.compile(r"([+-]?)(0*)([0-9]+)(?:\.0*)?")
+BLANKS = re.compile(r"[ \t\n\r\v\f]+")  # white space as in `bytes.split`
 
 
 class Table(NamedTuple):
@@ -42,6 +52,36 @@ class Table(NamedTuple):
 
 
 # -- kernels
+
+
+@jit
+def class_number(text: UInt8s, begin: Int, end: Int) -> Int:
+    """Return the number of the class that `text[begin:end]` writes, limited to about MOST_NUMBER; see `number_of`.
+
+    Parameters
+    ----------
+    text : pointer to uint8; `text[end]` is no digit
+    """
+    p = begin
+    negative, plus = text[p] == 45, text[p] == 43
+    if negative or plus:
+        p += 1
+    first = p
+    number: Int = 0
+    while p < end and text[p] >= 48 and text[p] <= 57:
+        if number < MOST_NUMBER:
+            number = number * 10 + (np.int64(text[p]) - 48)
+        p += 1
+    digits = p - first
+    if digits > 0 and p < end and text[p] == 46:
+        p += 1
+        while p < end and text[p] == 48:
+            p += 1
+    if digits == 0 or p < end:
+        return NO_NUMBER
+    if negative and number > 0:
+        return NEGATIVE
+    return OTHER_FORM if negative or plus or (digits > 1 and text[first] == 48) else number
 
 
 @jit
@@ -161,7 +201,7 @@ class Names:
     """
 
     def __init__(self, listed: tuple[str, ...] = (), growing: bool = False) -> None:
-        self.names = list(listed)
+        self.names = [spelled(name) for name in listed]
         self.highest_seen = len(listed)
         self.growing = growing
         self._table: Table | None = None
@@ -189,8 +229,8 @@ class Names:
 
     def add(self, names: list[str]) -> None:
         """Add names in their order; known names are skipped."""
-        known = set(self.names)
-        self.append([name for name in names if name not in known])
+        known = set(map(key_of, self.names))
+        self.append([name for name in names if key_of(name) not in known])
 
     def append(self, names: list[str]) -> None:
         """Add names that are not known yet."""
@@ -198,7 +238,9 @@ class Names:
             self.names += names
             self._table = None
 
-    def number(self, text: UInt8s, label: Float64s, row: int, max_names: int | None = None) -> int:
+    def number(
+        self, text: UInt8s, label: Float64s, row: int, max_names: int | None, spellings: Mapping[str, str]
+    ) -> int:
         """Number the names of a block, see `number_names`; return the first example with a name too many, or n.
 
         Unknown names become UNKNOWN unless `growing` is set.
@@ -209,6 +251,7 @@ class Names:
         label : float64[n], positions of the names; replaced by numbers
         row : first example to number
         max_names : maximum number of names, None for no limit
+        spellings : key -> spelling of a name whose key is spelled differently
         """
         table = self._table or self._new_table(0)
         count = known = len(self.names)
@@ -218,7 +261,8 @@ class Names:
             if count > known:
                 ends = table.start[known : count + 1].tolist()
                 for low, high in itertools.pairwise(ends):
-                    self.names.append(table.letters[low:high].tobytes().decode("utf-8", "surrogateescape"))
+                    key = table.letters[low:high].tobytes().decode("utf-8", "surrogateescape")
+                    self.names.append(spellings.get(key, key))
                 known = count
             if status != TABLE_FULL:
                 return row
@@ -231,6 +275,41 @@ class Names:
         count = len(self.names)
         self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), extra_letters)
         return self._table
+
+
+def number_of(text: str) -> int:
+    """Return the number of the class that a text writes, such as `3` or `3.0`.
+
+    Returns
+    -------
+    The number; NEGATIVE for a negative one; OTHER_FORM for one with a sign or leading zeros, which would not be
+    printed as it is written; NO_NUMBER for other texts, which can only be names.
+    """
+    found = NUMBER.fullmatch(text)
+    if found is None:
+        return NO_NUMBER
+    sign, zeros, digits = found.groups()
+    number = int(digits[:16])
+    if sign == "-" and number > 0:
+        return NEGATIVE
+    return OTHER_FORM if sign or zeros else number
+
+
+def spelled(label: Any) -> str:
+    """Return a label as the name of its class is shown: each run of white space is one blank.
+
+    A whole-valued number is written without decimals, so that numbers that are equal have the same name.
+    """
+    if isinstance(label, str):
+        return BLANKS.sub(" ", label).strip(" ")
+    if isinstance(label, (float, np.floating)) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def key_of(name: str) -> str:
+    """Return what makes the spellings of a name the same class: the name with `_` in place of blanks."""
+    return spelled(name).replace(" ", "_")
 
 
 def joined(names: Sequence[str]) -> str:
@@ -265,7 +344,7 @@ def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Ta
     capacity : maximum number of names; 0 or a power of two
     extra_letters : space for additional letters, in bytes
     """
-    raw = [name.encode("utf-8", "surrogateescape") for name in names]
+    raw = [key_of(name).encode("utf-8", "surrogateescape") for name in names]
     count = len(raw)
     end = np.zeros(capacity + 1, np.int64)
     end[1 : count + 1] = np.cumsum([len(name_bytes) for name_bytes in raw])

@@ -1,7 +1,8 @@
 """Map the labels of a program, which may be of any type, to the classes of a learner.
 
-A learner numbers its classes from 1. If all labels are whole numbers from 1, they are the classes. All other labels
-become names, which the learner numbers in the order in which they first occur.
+A learner numbers its classes from 1. If all labels are whole numbers from 1, as integers or as floats, they are the
+classes. All other labels become names, which the learner numbers in the order in which they first occur. Labels that
+are equal are one class, whatever their type.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ClassLabels:
     Parameters
     ----------
     labels : array[n], the first labels
-    highest : integers from 1 up to this number are classes; if others occur, labels become names
+    highest : whole numbers from 1 up to this number are classes; if others occur, labels become names
 
     Attributes
     ----------
@@ -41,7 +42,8 @@ class ClassLabels:
 
     def __init__(self, labels: AnyArray, highest: int = HIGHEST_NUMBER) -> None:
         self.values = distinct(labels)
-        self.numbered = self.values.dtype.kind in "iu" and bool(self.values[0] >= 1 and self.values[-1] <= highest)
+        self.numbered = self.values.dtype.kind in "iuf" and bool(self.values[0] >= 1 and self.values[-1] <= highest)
+        self.numbered = self.numbered and bool((self.values == np.floor(self.values)).all())
         self.weight = np.zeros(len(self.values))
         self._names: dict[Any, str] = {}
         self._positions: dict[str, int] = {}
@@ -73,11 +75,16 @@ class ClassLabels:
             return
         for value in self.values.tolist():
             if value not in self._names:
-                text = str(value)
+                text = class_names.spelled(value)
                 self._names[value] = text if class_names.is_allowed(text) else repr(value)
         self._positions = {self._names[value]: j for j, value in enumerate(self.values.tolist())}
-        if len(self._positions) < len(self.values):
-            raise DataError("y holds different labels with the same text; convert the labels to different strings")
+        known: dict[str, Any] = {}
+        for value in self.values.tolist():
+            if (other := known.setdefault(class_names.key_of(self._names[value]), value)) != value:
+                raise DataError(
+                    f"y holds the labels {short_repr(other)} and {short_repr(value)}, which have the same name "
+                    f"{self._names[value]!r}, because names have _ in place of blanks; rename one"
+                )
 
     def _unknown(self, labels: AnyArray) -> AnyArray:
         """Return the labels that are not known yet."""
@@ -106,8 +113,11 @@ class ClassLabels:
         Raises
         ------
         DataError
-            if the labels are of another kind than the first ones.
+            if the labels are of another kind than the first ones, and are not equal to numbers of that kind.
         """
+        if labels.dtype.kind in "iufb" and self.values.dtype.kind in "iufb":
+            same = labels.astype(self.values.dtype)
+            labels = same if (same == labels).all() else labels
         kind, own = (KINDS.get(array.dtype.kind, str(array.dtype)) for array in (labels, self.values))
         if kind != own:
             raise DataError(

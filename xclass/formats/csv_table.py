@@ -301,12 +301,12 @@ class CsvTable(OtherFormat):
         )
         return last_of_rest or last
 
-    def labels_of(self, text: bytes) -> Iterator[bytes]:
+    def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         label = self.layout.label
         for row in rows_of(text, self.delimiter, self.quoted):
             if row:
                 cell = row[label] if 0 <= label < len(row) else ""
-                yield records.one_word(cell.encode("latin-1"))
+                yield records.one_line(cell.encode("latin-1")), False
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         layout = self.first_layout or self.layout
@@ -401,7 +401,7 @@ class CsvScanner(records.RecordScanner):
         if label >= 0:
             begins, ends = rows.cell_begin[:, label].tolist(), rows.cell_end[:, label].tolist()
             for i, begin, end in zip(good, begins, ends, strict=True):
-                examples.label[i] = records.one_word(content[begin:end])
+                examples.label[i] = records.one_line(content[begin:end])
         for i in np.flatnonzero(rows.problem).tolist():
             place = _place(block, rows, i, int(rows.where[i]))
             seen = content[rows.seen_begin[i] : rows.seen_end[i]]

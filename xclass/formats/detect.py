@@ -201,11 +201,12 @@ def key(options: reader.Options, schema: Schema) -> dict[str, Any]:
 class FormatLabels:
     """Pass the labels of lines of any format to a `LabelDetector`, for `reader.peek_labels`.
 
-    The labels of fastText and of the extreme classification repository are names, whatever they look like.
+    The labels of fastText and of the extreme classification repository, and texts of JSON, are names, whatever they
+    look like.
 
     Parameters
     ----------
-    labels : receives each line of VW text, and a line with the same label for each one of another format
+    labels : receives each line of VW text, and the label of each example of another format
     options : options of the reader
     numbered : whether labels are not taken as names before they are seen
     """
@@ -264,8 +265,8 @@ class FormatLabels:
             for line in text.split(b"\n")[:-1]:
                 self._labels.add(line)
             return
-        for label in self._format.labels_of(text):
-            self._labels.add(label + b" |")
-            if label and not self._numbered and self._format.names:
+        for label, is_name in self._format.labels_of(text):
+            self._labels.add_label(label)
+            if label and not self._numbered and is_name:
                 self._labels.settle(label)
                 return

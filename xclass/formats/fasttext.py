@@ -107,7 +107,6 @@ class FastText(OtherFormat):
 
     name = "fasttext"
     labelled = "a labelled line is `__label__tea kettle leaf`"
-    names = True
 
     def scanner(self, of: Parser) -> line_scanner.LineScanner:
         return line_scanner.LineScanner(of.rules, parse_words)
@@ -117,8 +116,8 @@ class FastText(OtherFormat):
             if not word.startswith(PREFIX):
                 yield WrittenFeature(word, np.float32(1))
 
-    def labels_of(self, text: bytes) -> Iterator[bytes]:
+    def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         for line in text.split(b"\n"):
             given = line.removeprefix(b"\xef\xbb\xbf").split()
             if given:
-                yield next((word for word in given if word.startswith(PREFIX)), b"").removeprefix(PREFIX)
+                yield next((word for word in given if word.startswith(PREFIX)), b"").removeprefix(PREFIX), True

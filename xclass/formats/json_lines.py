@@ -1,6 +1,6 @@
 """Read JSON lines, one object for each example: `{"label": "tea", "text": "kettle leaf", "features": {"sugar": 0.5}}`.
 
-    label       text or number; null or a list of one label, too. White space within a label is replaced by `_`
+    label       text or number; null or a list of one label, too
     text        its words are features of the default namespace
     features    {name: value} for the default namespace, {namespace: {name: value}} for others; a value is a number,
                 true for 1, false or null for no feature, or a text, which makes one feature with the name, as
@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import UInt8s
+from ..data import class_names
 from ..data.feature_names import encoded
 from ..data.schema import MISSING_WORDS, NUMBER, TEXT, Schema, category, listed, written
 from ..errors import DataError
@@ -59,8 +60,8 @@ class MalformedError(Exception):
         self.problem, self.path, self.seen, self.ends = problem, path, seen, ends
 
 
-def label_word(given: object, key: str = "label") -> bytes:
-    """Return a label as one word, empty for none.
+def label_text(given: object, key: str = "label") -> bytes:
+    """Return a label as text, empty for none.
 
     Raises
     ------
@@ -74,17 +75,10 @@ def label_word(given: object, key: str = "label") -> bytes:
     if given is None:
         return b""
     if isinstance(given, str):
-        return records.one_word(encoded(given))
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        return _number(given).encode()
-    raise MalformedError(ENTRY, (key,), given, True)
-
-
-def _number(given: float) -> str:
-    """Return a number as text."""
-    if isinstance(given, int):
-        return str(given) if abs(given) < 10**20 else "1" + "0" * 20
-    return repr(given)
+        return records.one_line(encoded(given))
+    if not isinstance(given, (int, float)) or isinstance(given, bool) or abs(given) == math.inf or given != given:
+        raise MalformedError(ENTRY, (key,), given, True)
+    return class_names.spelled(given).encode()
 
 
 def tag_word(given: object) -> bytes:
@@ -334,13 +328,14 @@ class JsonLines(OtherFormat):
         except MalformedError:
             return  # `--on_bad_line vw` ignores the rest of the line
 
-    def labels_of(self, text: bytes) -> Iterator[bytes]:
+    def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         for line in filter(bytes.strip, text.split(b"\n")):
             try:
                 given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
-                yield label_word(given.get(self.label)) if isinstance(given, dict) and self.label else b""
+                label = given.get(self.label) if isinstance(given, dict) and self.label else None
+                yield label_text(label), isinstance(label[0] if label and isinstance(label, list) else label, str)
             except (ValueError, RecursionError, MalformedError):  # an error is raised when the line is read
-                yield b""
+                yield b"", False
 
 
 class JsonScanner(records.RecordScanner):
@@ -391,7 +386,7 @@ class JsonScanner(records.RecordScanner):
             if not self._warned and not given.keys() <= self._known:
                 self._warn(given)
             if self._lines.label is not None:
-                label = label_word(given.get(self._lines.label), self._lines.label)
+                label = label_text(given.get(self._lines.label), self._lines.label)
             if self._lines.flat:
                 self._add_cells(given)
             else:

@@ -9,37 +9,12 @@ import numpy as np
 from ..array_types import Int, UInt8s
 from ..data import class_names
 from ..kernels.jit import jit
-from ..text import numbers
+from ..text import label_words, numbers
 from ..text.label_words import UNLABELLED
-from ..text.malformed import CLASS_NUMBER, LABEL_NAME, NEGATIVE, OUTSIDE, REAL_LABEL, UNLISTED
+from ..text.malformed import LABEL_NAME, OUTSIDE, REAL_LABEL, UNLISTED
 from ..text.rules import Rules
 
-COMMA, SPACE, POINT, PLUS, MINUS, ZERO = 44, 32, 46, 43, 45, 48
-MOST_DIGITS = 15  # digits of a class number
-
-
-@jit
-def _whole_number(text: UInt8s, begin: int, end: int) -> Int:
-    """Return the whole number `text[begin:end]`, such as `3`, `+3` or `3.0`; -1 if negative, -2 if it is none."""
-    p = begin
-    negative = text[p] == MINUS
-    if negative or text[p] == PLUS:
-        p += 1
-    first = p
-    number: Int = 0
-    while p < end and numbers.is_digit(text[p]):
-        if number < 10**MOST_DIGITS:
-            number = number * 10 + (np.int64(text[p]) - ZERO)
-        p += 1
-    if p == first:
-        return -2
-    if p < end and text[p] == POINT:
-        p += 1
-        while p < end and text[p] == ZERO:
-            p += 1
-    if p < end:
-        return -2
-    return -1 if negative and number > 0 else number
+COMMA, SPACE = 44, 32
 
 
 @jit
@@ -68,9 +43,9 @@ def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float,
         if number == 0:
             return np.nan, UNLISTED
     else:
-        number = _whole_number(text, begin, end)
+        number = class_names.class_number(text, begin, end)
         if number < 0:
-            return np.nan, NEGATIVE if number == -1 else CLASS_NUMBER
+            return np.nan, label_words.problem_of(number)
     if number == UNLABELLED:
         return np.nan, 0
     if number > UNLABELLED or (rules.highest >= 0 and (number < rules.lowest or number > rules.highest)):

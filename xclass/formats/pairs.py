@@ -178,11 +178,11 @@ class Libsvm(OtherFormat):
             if colon and name != b"qid":
                 yield WrittenFeature(name, line_scanner.number_at(word, len(name) + 1))
 
-    def labels_of(self, text: bytes) -> Iterator[bytes]:
+    def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         for line in text.split(b"\n"):
             given = line.removeprefix(b"\xef\xbb\xbf").partition(b"#")[0].split()
             if given:
-                yield b"" if b":" in given[0] else given[0]
+                yield b"" if b":" in given[0] else given[0], self._most_labels >= 0
 
 
 class ExtremeClassification(Libsvm):
@@ -190,7 +190,6 @@ class ExtremeClassification(Libsvm):
 
     name = "xmc"
     labelled = "a labelled line is `number number:value`, with the number of its label first"
-    names = True
     _examples = 0
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:

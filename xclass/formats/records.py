@@ -173,7 +173,8 @@ class Examples:
     Attributes
     ----------
     line : first line of each example in the block, from 1
-    label, tag : label and tag of each example as one word, empty for none
+    label : label of each example as `one_line` returns it, empty for none
+    tag : tag of each example as one word, empty for none
     weight : weight of each example
     source : text of each example without newlines, in which its features are found again
     problems : number of the example -> what is malformed in it
@@ -197,8 +198,22 @@ class Examples:
 
 
 def one_word(text: bytes) -> bytes:
-    """Return a label or a tag as one word, with `_` in place of white space."""
+    """Return a text as one word, with `_` in place of white space."""
     return b"_".join(text.split())
+
+
+def one_line(text: bytes) -> bytes:
+    """Return a label with one blank in place of each run of white space, see `class_names.spelled`."""
+    return b" ".join(text.split())
+
+
+def spellings_of(labels: list[bytes], lines: list[int]) -> dict[str, int]:
+    """Return the labels that other labels could be equal to, with the line in which each occurs first."""
+    several = [label for label in dict.fromkeys(labels) if b" " in label or b"_" in label]
+    if not several:
+        return {}
+    first = dict(zip(reversed(labels), reversed(lines), strict=True))
+    return {label.decode("utf-8", "surrogateescape"): first[label] for label in several}
 
 
 def picked(items: Items, kept: Bools) -> Items:
@@ -257,7 +272,9 @@ class RecordScanner:
         column_of_label : returns the column of the label of an example, for messages
         empty : lines that are empty
         """
-        parts = list(itertools.chain.from_iterable(zip(examples.label, examples.tag, examples.source, strict=True)))
+        spellings = spellings_of(examples.label, examples.line)
+        keys = [label.replace(b" ", b"_") for label in examples.label] if spellings else examples.label
+        parts = list(itertools.chain.from_iterable(zip(keys, examples.tag, examples.source, strict=True)))
         size = np.fromiter(map(len, parts), np.int64, len(parts))
         stop = np.cumsum(size + 1) - 1  # a space or a newline follows
         begin = stop - size
@@ -294,6 +311,7 @@ class RecordScanner:
             notes,
             lambda row: column_of_label(int(rows[row])),
             np.sort(np.concatenate((empty, np.array(examples.line, np.int64)[~kept]))),
+            spellings if self.rules.learn_names or len(self.rules.names.hash) else {},
         )
 
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:

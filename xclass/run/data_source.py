@@ -37,6 +37,7 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
     )  # fmt: skip
     o = config.run
     text.parser.predicting = (o.predictions is not None or o.raw_predictions is not None) and not o.vw_exact
+    text.parser.learning = not config.run.testonly
     limit = passes.source_limit(config.passes)
     key = cache_key.make_key(config.parser, feature_bits(config), multiclass, labels.lowest, labels.highest, limit)
     key.update(detect.key(config.reader, learner.schema))

@@ -2,7 +2,8 @@
 
 If the first labels are whole numbers from 1 on and at least three of them differ, they are classes. Other numbers (-1
 and 1, 0, fractions) are real-valued labels for the binary learner without a reduction, as in VW. If none of the first
-three labels is a number, labels are names.
+three labels is a number, labels are names. So are whole numbers that classes cannot have: those with leading zeros,
+which would not be printed as they are written, and those above the largest class.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from ..data import class_names
 from ..data.batch import HIGHEST_LABEL
 from ..errors import UsageError
 
@@ -17,9 +19,9 @@ MAX_LABELS, MAX_LINES = 100, 1000  # detection ends after this many labels or li
 MIN_NAMES = 3  # labels are names once the first three are; a single name may be a heading
 SHOWN_LENGTH = 40  # characters of a name in a message
 MIN_CLASSES = 3  # number of different whole numbers that are taken for classes; two may be binary labels, or counts
-CLASS_NUMBER = re.compile(rb"0*[1-9][0-9]{0,9}")
 NUMBER_LIKE = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 NOT_NAMES = (b"shared",)  # words that begin lines in other formats of VW
+NUMBERS_INSTEAD = "; to predict numbers instead, give --loss_function squared"
 NUMBERS_ANYWAY = (
     "labels look like classes, and --{option} without a reduction means learning numbers; to learn classes, give "
     "--multiclass or another reduction"
@@ -45,45 +47,59 @@ class LabelDetector:
     ----------
     classes : whether labels are classes; None until that is known
     name : the first label if labels are names, else empty
-    counted_from_zero : whether labels look like classes counted from 0, which are learned as numbers
-    two_labels : whether labels are two different whole numbers, which are learned as numbers
     """
 
     def __init__(self, read_on: bool = False, only_names: bool = False) -> None:
-        self._read_on, self._only_names, self._has_zero = read_on, only_names, False
+        self._read_on, self._only_names = read_on, only_names
         self.classes: bool | None = None
         self.name = ""
-        self.counted_from_zero = self.two_labels = False
-        self._seen: set[int] = set()
+        self._seen: set[str] = set()  # numbers so far
+        self._zeros = self._other = ""  # the first number with leading zeros, and the first other one that is no class
+        self._has_zero = self._has_negative = self._fraction = False
         self._labels = self._names = self._lines = 0
 
     def add(self, line: bytes) -> None:
-        """Examine one line of text, without its newline."""
-        if self.classes is not None:
-            return
+        """Examine one line of VW text, without its newline."""
         head, bar, _ = line.removeprefix(b"\xef\xbb\xbf").partition(b"|")  # the parser skips the byte order mark, too
         words = head.split()
         if bar and words and not head[-1:].isspace():
             words.pop()  # a word that touches the bar is a tag
+        self.add_label(words[0] if words and not words[0].startswith(b"'") else b"", bool(bar))
+
+    def add_label(self, label: bytes, may_be_name: bool = True) -> None:
+        """Examine the label of one example, empty for none."""
+        if self.classes is not None:
+            return
         self._lines += 1
-        if words and not words[0].startswith(b"'"):
-            if bar and not self._labels and _is_name(words[0]):
-                self.name = self.name or words[0].decode("utf-8", "replace")
+        if label:
+            if may_be_name and not self._labels and _is_name(label):
+                self.name = self.name or label.decode("utf-8", "replace")
                 self._names += 1
                 self.classes = True if self._names == MIN_NAMES else None
                 return
-            if self.name or self._only_names:  # a number after names: the names were headings or mistakes
+            if self.name:  # a number after names: the names were headings or mistakes
                 self.name, self.classes = "", self._only_names
                 return
-            self._has_zero = self._has_zero or not words[0].strip(b"0")
-            is_whole = not words[0].strip(b"0") or (CLASS_NUMBER.fullmatch(words[0]) and int(words[0]) <= HIGHEST_LABEL)
-            if not is_whole or (self._has_zero and not self._read_on):
-                self.counted_from_zero = bool(is_whole) and len(self._seen) >= MIN_CLASSES - 1
-                self.classes = False
-                return
-            self._labels += 1
-            self._seen.add(int(words[0]))
+            self._add_number(label.decode("utf-8", "replace"))
         if self._labels == MAX_LABELS or self._lines == MAX_LINES or (self._only_names and not self._read_on):
+            self.end()
+
+    def _add_number(self, label: str) -> None:
+        """Examine a label that is not plainly a name."""
+        number = class_names.number_of(label)
+        if number == class_names.NO_NUMBER:
+            self.classes, self._fraction = self._only_names, True
+            return
+        self._labels += 1
+        negative = label.startswith("-")
+        self._has_negative = self._has_negative or negative
+        self._has_zero = self._has_zero or number == 0
+        if number == class_names.OTHER_FORM and label[0] == "0":
+            self._zeros = self._zeros or label
+        elif number > HIGHEST_LABEL or (number == class_names.OTHER_FORM and not negative):
+            self._other = self._other or label
+        self._seen.add(label.partition(".")[0].lstrip("+0") or "0")
+        if (negative or number == 0) and not self._read_on:
             self.end()
 
     def settle(self, name: bytes) -> None:
@@ -92,37 +108,56 @@ class LabelDetector:
 
     def end(self) -> None:
         """Decide by the lines examined so far, because there are no more."""
-        if self.classes is None and (self._only_names or self.name):
-            self.classes = True
-        if self.classes is None:
-            several = len(self._seen) >= MIN_CLASSES
-            self.classes, self.counted_from_zero = several and not self._has_zero, several and self._has_zero
-            self.two_labels = len(self._seen) == MIN_CLASSES - 1 and not self._has_zero
+        if self.classes is not None:
+            return
+        several = len(self._seen) >= MIN_CLASSES
+        if not self._has_negative and not self.name:
+            self.name = self._zeros or (self._other if several or self._only_names else "")
+        classes = several and not self._has_zero and not self._has_negative
+        self.classes = classes or self._only_names or bool(self.name)
 
     def note(self) -> str:
         """Return the message about what was detected, or an empty string if labels are plainly numbers."""
-        if self.counted_from_zero:
-            return (
-                "the first labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted "
-                "from 1: to learn classes, add 1 to every label, or give --multiclass and --named_labels 0,1,2,..."
-            )
-        if self.two_labels:
-            return (
-                "the first labels are two whole numbers: learning numbers, as VW does; to learn two classes, give "
-                "--multiclass"
-            )
         if self.name:
             action = "numbered in order of appearance, as with --learn_names"
             if not self._only_names:
                 action = "learning classes, as with --multiclass --learn_names"
             name = self.name if len(self.name) <= SHOWN_LENGTH else self.name[:SHOWN_LENGTH] + "..."
-            return f"labels are names, the first of them {name!r}: {action}"
-        if not self.classes or self._only_names:
+            if not self._labels:
+                return f"labels are names, the first of them {name!r}: {action}"
+            why = "would lose its zeros or sign as the number of a class"
+            if class_names.number_of(self.name) > HIGHEST_LABEL:
+                why = f"is above {HIGHEST_LABEL}, the largest number of a class"
+            return f"labels are names, because {name!r} {why}: {action}{'' if self._only_names else NUMBERS_INSTEAD}"
+        if self._only_names or not self._labels:
             return ""
-        return (
-            f"labels are whole numbers ({len(self._seen)} different among the first {self._labels}): learning classes, "
-            "as with --multiclass; to predict numbers instead, give --loss_function squared"
-        )
+        if self.classes:
+            return (
+                f"labels are whole numbers ({len(self._seen)} different among the first {self._labels}): learning "
+                f"classes, as with --multiclass{NUMBERS_INSTEAD}"
+            )
+        doubt = "" if self._fraction else self._doubt()
+        return f"the first labels are {doubt}" if doubt else ""
+
+    def _doubt(self) -> str:
+        """Return why whole numbers are not taken for classes, and a cure; empty where numbers are plainly meant."""
+        if self._has_negative:
+            if self._seen <= {"-1", "1"}:
+                return ""
+            return (
+                "whole numbers, some of them negative: learning numbers, as VW does; to learn classes, give "
+                "--multiclass --learn_names"
+            )
+        if self._has_zero and len(self._seen) != 2 and (len(self._seen) > 1 or not self._read_on):
+            return (
+                "whole numbers, one of them 0: learning numbers, as VW does; classes are counted from 1: to learn "
+                "classes, add 1 to every label, or give --multiclass and --named_labels 0,1,2,..."
+            )
+        if len(self._seen) == 1 and self._labels == MAX_LABELS:
+            return "all the same: learning numbers, as VW does; to learn classes that follow, give --multiclass"
+        if len(self._seen) == 2 and not self._seen <= {"0", "1"}:
+            return "two whole numbers: learning numbers, as VW does; to learn two classes, give --multiclass"
+        return ""
 
 
 def _is_name(word: bytes) -> bool:

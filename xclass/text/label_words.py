@@ -16,15 +16,18 @@ from ..kernels.jit import jit
 from . import numbers
 from .malformed import (
     CLASS,
+    CLASS_NUMBER,
     CLASS_WORDS,
     INITIAL,
     LABEL,
     LABEL_AS_TAG,
     LABEL_BEFORE_TAB,
+    LABEL_FORM,
     LABEL_WORDS,
     LEADING_ZEROS,
     NEGATIVE,
     OUTSIDE,
+    TAG_ONLY,
     UNKNOWN_NAME,
     VW,
     WEIGHT,
@@ -74,6 +77,14 @@ def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
 
 
 @jit
+def problem_of(number: Int) -> int:
+    """Return the problem of a label that `class_names.class_number` does not read as a class."""
+    if number == class_names.NEGATIVE:
+        return NEGATIVE
+    return LABEL_FORM if number == class_names.OTHER_FORM else CLASS_NUMBER
+
+
+@jit
 def read_label(
     text: UInt8s, begin: int, end: int, rules: Rules
 ) -> tuple[float, np.float32, np.float32, int, int, int, int]:
@@ -83,8 +94,8 @@ def read_label(
     -------
     label, weight, initial : label NaN for no label; with `rules.learn_names` the position of the name in the text
     tag_start, tag_end : position of the tag
-    problem, position : number of the problem in `malformed`, or 0, and its position; LABEL_AS_TAG and LABEL_BEFORE_TAB
-        are only warnings
+    problem, position : number of the problem in `malformed`, or 0, and its position; LABEL_AS_TAG, LABEL_BEFORE_TAB
+        and TAG_ONLY are only warnings
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
     p = begin
@@ -117,11 +128,12 @@ def read_label(
         tag_start, tag_end = last, last_end
         if text[last] == 39:
             tag_start += 1
+            if words == 0 and rules.multiclass:
+                problem, position = TAG_ONLY, last
         elif words == 0 and rules.multiclass:
-            p = last
-            while p < last_end and numbers.is_digit(text[p]):
-                p += 1
-            if p == last_end or rules.learn_names:
+            listed = len(rules.names.hash) > 0 and class_names.class_of(text, last, last_end, rules.names) > 0
+            number = class_names.class_number(text, last, last_end) != class_names.NO_NUMBER
+            if number or listed or rules.learn_names:
                 problem, position = LABEL_AS_TAG, last
     if words == 0:
         if tag_start == end and begin < first and rules.multiclass:
@@ -149,12 +161,14 @@ def read_label(
             value, p = class_names.class_of(text, word0, end0, rules.names), end0
             if value == 0:
                 problem, position = UNKNOWN_NAME, word0
+        elif strict:
+            value, p = class_names.class_number(text, word0, end0), end0
+            if value < 0:
+                problem, position = problem_of(value), word0
         else:
             value, p = _read_class(text, word0)
-        if p != end0 and (strict or (text[p] != SPACE and text[p] != 0)):
+        if problem == CLASS_NUMBER or (p != end0 and text[p] != SPACE and text[p] != 0):
             return label, weight, initial, tag_start, tag_end, CLASS, word0
-        if strict and value < 0:
-            problem, position = NEGATIVE, word0
         if strict and value > UNLABELLED:
             problem, position = OUTSIDE, word0
         value &= UNLABELLED
@@ -202,18 +216,18 @@ def read_label(
 
 
 def check_names(names: str) -> None:
-    """Check that each of the names, separated by commas, can be a label in a line of text.
+    """Check that each of the names, separated by commas, can be the name of a class.
 
     Raises
     ------
     UsageError
-        if a name has a blank, a tab or a bar.
+        if a name is empty or has a bar.
     """
     for name in names.split(","):
-        if any(c in name for c in " \t|"):
+        if not name.strip() or "|" in name:
             raise UsageError(
-                f"--named_labels: the name {name!r} contains a blank, a tab or a bar, but a label is one word of a "
-                f"line; write {'_'.join(name.replace('|', ' ').split())} here and in the data"
+                f"--named_labels: the name {name!r} {'contains a bar' if name.strip() else 'is empty'}; "
+                "names are separated by commas, and a bar ends the label of a line; write another name"
             )
 
 
@@ -223,7 +237,7 @@ def read_names(path: str) -> str:
     Raises
     ------
     UsageError
-        if the file cannot be read or is empty, or if a line is not a name that can be a label in a line of text.
+        if the file cannot be read or is empty, or if a line is not a name that can be a label.
     """
     try:
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
@@ -233,9 +247,9 @@ def read_names(path: str) -> str:
             f"--named_labels @{path}: cannot read the file ({error.strerror}); give a file with one name on each line"
         ) from None
     for number, name in enumerate(names, 1):
-        if not name or any(c in name for c in " \t,|"):
-            fault = f"the name {name!r} contains a blank, a tab, a comma or a bar" if name else "the line is empty"
-            raise UsageError(f"{path}:{number}: {fault}; every line must be a name of one word without commas")
+        if not name.strip() or any(c in name for c in ",|"):
+            fault = f"the name {name!r} contains a comma or a bar" if name.strip() else "the line is empty"
+            raise UsageError(f"{path}:{number}: {fault}; every line must be a name without commas and bars")
     if not names:
         raise UsageError(f"--named_labels @{path}: the file is empty; write one name on each line")
     return ",".join(names)

@@ -50,8 +50,11 @@ def note(notes: Int64s, row: int, problem: int, line: int, start: int, position:
 
 @inlined
 def read_lone_class(text: UInt8s, at: int, e: int) -> np.int64:
-    """Return the class `text[at:e]` if it is one to nine digits, directly followed by a space and a bar, else -1."""
-    if text[e] != SPACE or text[e + 1] != BAR or not at < e <= at + 9:
+    """Return the class `text[at:e]` if it is one to nine digits, directly followed by a space and a bar, else -1.
+
+    Leading zeros are left to `label_words`, too.
+    """
+    if text[e] != SPACE or text[e + 1] != BAR or not at < e <= at + 9 or (text[at] == 48 and e > at + 1):
         return np.int64(-1)
     number = np.int64(0)
     for p in range(at, e):

@@ -16,6 +16,7 @@ TOO_MANY_CLASSES, LEADING_ZEROS = range(17, 19)
 SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, NO_NAME, UNLISTED, BEYOND_LABELS = range(19, 26)
 RECORD, RECORD_END, CELLS, QUOTED_CELL = range(26, 30)
 PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
+LABEL_FORM, TAG_ONLY = range(50, 52)  # of a label in any format, and of a line of VW text that begins with its tag
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -45,6 +46,8 @@ SENTENCES = {
     CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "
     "--learn_names takes names",
     REAL_LABEL: "label '{seen}' is not a finite number; names of classes need a reduction, --multiclass for one",
+    LABEL_FORM: "label '{seen}' has a sign or leading zeros, and predictions write the number of a class without them; "
+    "write it so, or learn names with --learn_names where a model is new",
     LABEL_NAME: "label '{seen}' has a comma or an unprintable sign, which the name of a class may not have; replace it",
     NO_NAME: "the prefix __label__ has no name behind it; write the name of the class directly after the prefix",
     UNLISTED: "label '{seen}' is none of --named_labels",
@@ -69,6 +72,10 @@ INVALID_NAME = (
     "label '{seen}' contains a comma or an unprintable character, which the name of a class must not contain; replace "
     "it by another character"
 )
+TWO_SPELLINGS = (
+    "label {seen!r} is the same class as {earlier!r}, because names have _ in place of blanks; rename one if they are "
+    "two classes"
+)
 NAME_IS_ONE_WORD = "if the words before the bar are the name of a class, write them as one word: {one_word}"
 DIFFERENT_WEIGHT = (
     "'{seen}' is read as class '{name}' with importance weight {weight}, but an earlier line gives that class weight "
@@ -85,6 +92,8 @@ LEFT_OUT = (
 WARNINGS = {  # about words that look like labels but are not; the line is read as VW reads it
     LABEL_AS_TAG: "'{seen}' touches the bar and is read as a tag, so the line is unlabelled; if it is a label, write "
     "'{seen} |', with a space before the bar",
+    TAG_ONLY: "{seen} begins with an apostrophe and is read as a tag, so the line is unlabelled; if it is a label, "
+    "write it without the apostrophe",
     LABEL_BEFORE_TAB: "'{seen}' is before a tab and therefore ignored, so the line is unlabelled; if it is a label, "
     "write '{seen} |', with a space instead of the tab",
 }

@@ -17,7 +17,7 @@ Differs   from VW in the treatment of malformed lines; `--on_bad_line vw` treats
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -27,7 +27,7 @@ import numpy as np
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, hashing
 from ..data.batch import Batch, Pool
-from ..data.class_names import Names, fixed_table, separated
+from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
 from ..options.declare import option
@@ -46,8 +46,10 @@ from .malformed import (
     SENTENCES,
     SINGLE_NAME,
     SKIP,
+    TAG_ONLY,
     TOO_MANY_CLASSES,
     TREATMENTS,
+    TWO_SPELLINGS,
     UNKNOWN_NAME,
     VW,
     VW_TREATMENT,
@@ -98,9 +100,9 @@ class Options:
     def __post_init__(self) -> None:
         known: set[str] = set()
         for name in self.label_names():
-            if name in known:
+            if key_of(name) in known:
                 raise UsageError(f"--named_labels lists {name!r} twice; list every name once")
-            known.add(name)
+            known.add(key_of(name))
 
     def label_names(self) -> tuple[str, ...]:
         """Return the names of labels 1, 2, ... that are listed in advance; none if labels are numbers."""
@@ -120,6 +122,7 @@ class Scan(NamedTuple):
     notes: Int64s  # int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
     label_column: Callable[[int], int] | None = None  # column of an example's label; None if the text holds the line
     left_out: Int64s | None = None  # lines without an example; None for all that are not in the batch
+    spellings: Mapping[str, int] = {}  # spelling of each name with a blank or `_` -> first line; none in VW text
 
 
 class Parser:
@@ -144,7 +147,10 @@ class Parser:
     featureless : whether no example has had a feature
     predicting : whether `report` says that lines without an example have no prediction
     rules : what kernels need to know to parse a line
+    learning : whether to warn of a line that has a tag and no label; a caller that learns sets it
     """
+
+    learning = False
 
     def __init__(
         self,
@@ -164,6 +170,8 @@ class Parser:
         self.featureless, self.predicting = True, False
         self._left_out = ""  # the place of the first line without an example
         self._label_warned = False  # whether a warning about a word that looks like a label was given
+        self._spelling_warned = False
+        self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
         self._weights: NameWeights | None = None  # None before the first block
         treatment = TREATMENTS.index(options.on_bad_line)
         any_class = highest is None or treatment == VW
@@ -239,13 +247,16 @@ class Parser:
                 left_out = np.setdiff1d(np.arange(1, scan.lines + 1), batch.line)
             if len(left_out):
                 self._left_out = f"{name}:{left_out[0] + self.lines}"
-        if self.lines:
-            batch.line[:] += self.lines
-            scan.notes[:, 1] += self.lines
+        before = self.lines
+        if before:
+            batch.line[:] += before
+            scan.notes[:, 1] += before
         self.lines += scan.lines
         self.skipped += scan.skipped
         self.bad += scan.bad
         full = None
+        for spelling, line in scan.spellings.items():
+            self._compare_spellings(spelling, f"{name}:{line + before}")
         if self.options.learn_names:
             batch, full = self._number_names(batch, name, scan.label_column)
         error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, MAX_MESSAGES), scan.stopped, name)
@@ -268,7 +279,7 @@ class Parser:
         max_classes = self.rules.highest if self.rules.highest >= 0 else None
         keep = np.ones(batch.n, bool)
         row = 0
-        while (row := self.names.number(batch.text, batch.label, row, max_classes)) < batch.n:
+        while (row := self.names.number(batch.text, batch.label, row, max_classes, self._spellings)) < batch.n:
             position = int(batch.label[row])
             if label_column is not None:
                 line_start = position - label_column(row) + 1
@@ -288,6 +299,13 @@ class Parser:
         if not keep.all():
             batch = batch_ops.pick([(batch, np.flatnonzero(keep))], lines=True)
         return batch, None
+
+    def _compare_spellings(self, spelling: str, place: str) -> None:
+        """Add a note if a name was spelled in another way before; only the first such name is noted."""
+        earlier = self._spellings.setdefault(key_of(spelling), spelling)
+        if earlier != spelling and not self._spelling_warned:
+            self._spelling_warned = True
+            self.notes.append(f"{place}: {TWO_SPELLINGS.format(seen=spelling, earlier=earlier)}")
 
     def _compare_weights(self, batch: Batch, positions: Float64s, count_before: int, name: str) -> None:
         """Add a note about the first name that occurs with another weight than before.
@@ -346,7 +364,8 @@ class Parser:
         bad : number of notes about malformed lines
         stopped : whether the last note is about the error that ends the run
         """
-        if notes[0, 0] and not self._label_warned:
+        unlabelled = self.learning and self.rules.treatment != VW
+        if notes[0, 0] and not self._label_warned and (notes[0, 0] != TAG_ONLY or unlabelled):
             self._label_warned = True
             problem, line, _, position = notes[0].tolist()
             self.notes.append(f"{name}:{line}: {WARNINGS[problem].format(seen=word_at(text, position))}")
@@ -361,7 +380,7 @@ class Parser:
         seen = word_at(text, position)
         sentence = INVALID_NAME if problem == CLASS and self.rules.learn_names else SENTENCES[problem]
         sentence = sentence.format(seen=seen, range=self._range, column=second_word_at(text, position))
-        if problem == OUTSIDE and seen == "0":
+        if problem == OUTSIDE and seen.strip("0") in ("", "."):
             sentence += "; classes are counted from 1"
         if problem in (CLASS_WORDS, WEIGHT, LEADING_ZEROS, UNKNOWN_NAME) and (
             self.rules.learn_names or len(self.rules.names.hash)

@@ -28,7 +28,6 @@ class TextFormat:
     ----------
     name : name of the format, a value of --format
     parallel : whether several threads may parse the blocks of a file
-    names : whether labels are names, even if they look like numbers
     labelled : how a line gives its label, for the message about data without labels
     unfinished : message about a file that ends within an example
     about : lines about the format for the start of a run
@@ -37,7 +36,6 @@ class TextFormat:
 
     name = "vw"
     parallel = True
-    names = False
     labelled = "a labelled line is `label | features`"
     unfinished = ""
 
@@ -97,8 +95,8 @@ class OtherFormat(TextFormat, ABC):
     """Read another format than VW text, whose labels and features are found without VW's parser."""
 
     @abstractmethod
-    def labels_of(self, text: bytes) -> Iterator[bytes]:
-        """Yield the label of each example of a text as one word, empty for none."""
+    def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
+        """Yield the label of each example of a text, empty for none, and whether it is a name, whatever it says."""
 
     @abstractmethod
     def features(self, line: bytes) -> Iterator[WrittenFeature]:

@@ -24,6 +24,7 @@ from .malformed import (
     NAMESPACE_WEIGHT,
     OUTSIDE,
     SKIP,
+    TAG_ONLY,
     VW,
 )
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE, TAB
@@ -146,8 +147,8 @@ def parse_lines(
         elif c != BAR or e > at:
             k, e = line_parts.end_of_label(text, delimiter, k, at)
             label, weight, initial, tag_start, tag_end, problem, position = label_words.read_label(text, at, e, rules)
-        if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB:
-            if notes_pointer[0] == 0:
+        if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB or problem == TAG_ONLY:
+            if notes_pointer[0] == 0 or (notes_pointer[0] == TAG_ONLY and problem != TAG_ONLY):
                 line_parts.note(notes_pointer, 0, problem, line, start, position)
             problem = 0
         elif problem > CLASS_WORDS and treatment == VW:  # VW continues after a warning

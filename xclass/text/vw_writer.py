@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import Float32s, Int64s
+from ..data import array_input, class_names
 from ..errors import DataError
 from ..system.printable import short_repr
 
@@ -28,20 +29,20 @@ def number(value: np.float32) -> str:
 
 
 def label_word(label: Any, row: int) -> str:
-    """Return a label as the first word of a line; an empty text for None and NaN.
+    """Return a label as the first word of a line; an empty text for a missing one.
 
     Raises
     ------
     DataError
-        if the label is a name that is not a single word.
+        if the label is a name that cannot be written.
     """
-    if label is None or label != label:
+    if array_input.is_missing(label):
         return ""
-    if isinstance(label, (float, np.floating)):
-        return str(int(label)) if label == int(label) else number(np.float32(label))
-    word = str(label)
-    if not word or any(c in " \t\r\n|" for c in word) or word[0] == "'":
-        raise DataError(f"y[{row}] is {short_repr(label)}; in VW text a label is one word without a bar")
+    if isinstance(label, (float, np.floating)) and label != int(label):
+        return number(np.float32(label))
+    word = class_names.key_of(label)
+    if not word or "|" in word or word[0] == "'":
+        raise DataError(f"y[{row}] is {short_repr(label)}; in VW text a label has no bar and no apostrophe before it")
     return word
 
 

@@ -142,7 +142,10 @@ class Session(Run):
             scores = listed.scores.tolist()
             if self.config.reduction.name == "oaa" and self.config.listing_options.top_k is None:
                 return scores
-            return list(zip(map(self._label, listed.labels.tolist()), scores, strict=True))
+            labels: list[int | str | None] = list(map(self._label, listed.labels.tolist()))
+            if listed.has_rest:
+                labels[-1] = None
+            return list(zip(labels, scores, strict=True))
         assert task.prediction is not None
         prediction = float(task.prediction[0])
         return prediction if self.prediction_type == PredictionType.SCALAR else self._label(int(prediction))

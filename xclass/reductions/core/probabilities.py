@@ -1,10 +1,10 @@
 """Declare the options of reductions that estimate the probabilities of classes, and build the lists that -p writes.
 
 `Reduction.probabilities` marks these reductions. A list has a pair class:probability for each of some classes, and a
-last pair for class 0, which stands for all other classes together:
+last pair for all other classes together, which is written without a class:
 
-    --top_k 3         17:0.61 4:0.2 9:0.05 0:0.14     in descending order of probability
-    --probabilities   4:0.2 9:0.05 17:0.61 0:0.14     in ascending order of class
+    --top_k 3         17:0.61 4:0.2 9:0.05 :0.14     in descending order of probability
+    --probabilities   4:0.2 9:0.05 17:0.61 :0.14     in ascending order of class
 
 `--oaa --probabilities` lists every class, so its list has no last pair, as in VW.
 """
@@ -27,8 +27,8 @@ class Options:
     """Declare the options about probabilities of classes."""
 
     top_k: int | None = option(
-        "predict the N most probable classes, as `class:probability`. The pair `0:p` gives the probability of all "
-        "others",
+        "predict the N most probable classes, as `class:probability`. The last pair, `:p`, gives the probability of "
+        "all others",
         kind=int,
         minimum=1,
         maximum=1000,
@@ -36,7 +36,8 @@ class Options:
     )
     probabilities: bool = option(
         "predict the probability of every class: all with --oaa, those seen so far with --cpt, the candidates with "
-        "--recall_tree, those of the leaf with --softmax_tree. The pair `0:p` gives the probability of all others",
+        "--recall_tree, those of the leaf with --softmax_tree. The last pair, `:p`, gives the probability of all "
+        "others",
         kind=bool,
     )
     calibration: str | None = option(

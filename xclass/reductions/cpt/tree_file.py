@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ...data import class_names
 from ...data.batch import HIGHEST_LABEL
 from ...errors import DataError
 from ..core.result import Result
@@ -68,7 +69,7 @@ def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
         if label[a] < 0:
             yield f"{a} {parent_word}"
         else:
-            yield f"{a} {parent_word} {names[label[a] - 1] if names else label[a]}"
+            yield f"{a} {parent_word} {class_names.key_of(names[label[a] - 1]) if names else label[a]}"
 
 
 class _TreeBuilder:
@@ -129,7 +130,7 @@ def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
     DataError
         if the file cannot be read or a line is wrong; the message names the line.
     """
-    label_of_name = {name: j for j, name in enumerate(names, 1)}
+    label_of_name = {class_names.key_of(name): j for j, name in enumerate(names, 1)}
     trees: list[_TreeBuilder] = []
     try:
         with open(path, encoding="utf-8", errors="surrogateescape" if names else "strict") as file:
@@ -226,8 +227,8 @@ def _label(word: str, where: str, label_of_name: dict[str, int]) -> int:
         if word not in label_of_name:
             raise DataError(f"{where}: label {_quoted(word)} is not one of --named_labels")
         return label_of_name[word]
-    value = _whole_number(word)
-    if value is None or not 1 <= value <= HIGHEST_LABEL:
+    value = class_names.number_of(word)
+    if not 1 <= value <= HIGHEST_LABEL:
         raise DataError(
             f"{where}: a label is a whole number from 1 to {HIGHEST_LABEL}, or one of --named_labels, not "
             f"{_quoted(word)}"

@@ -13,6 +13,8 @@ from ..wording import percent as percent
 
 OPTION = re.compile(r"(?<![\w-])(--?[a-z]\w*(?: \d+)?)")
 MOST_COLUMNS = 5  # of a table that stays a table on a phone
+UNBROKEN = 24  # letters of a word in a table up to which it is not broken over lines
+TAG = re.compile(r"<[^>]*>")
 
 
 class Html(str):
@@ -69,9 +71,16 @@ def table(
     def kind(j: int) -> str | None:
         return "number" if j in numbers else "wide" if j in wide else None
 
+    rows = list(rows)
+
+    def style(j: int) -> str | None:
+        words = [word for row in rows for word in TAG.sub(" ", str(row[j])).split()]
+        return f"min-width: {min(UNBROKEN, max(map(len, words)))}ch" if words and kind(j) is None else None
+
     head = [
-        element("th", cell, role="columnheader", scope="col", class_=kind(j)) for j, cell in enumerate(header)
-    ]  # fmt: skip
+        element("th", cell, role="columnheader", scope="col", class_=kind(j), style=style(j))
+        for j, cell in enumerate(header)
+    ]
     body = []
     for row in rows:
         # roles are repeated because a phone shows each row as a list, with the name of the column before the cell

@@ -83,6 +83,8 @@ def _command(config: Config, stored: dict[str, Any], more: tuple[str, ...]) -> s
                 continue
             if name in ("learning_rate", "power_t", "hash", "hash_seed", "link") and name not in config.given:
                 continue
+            if name == "named_labels":
+                value = str(value).replace(" ", "_")  # a name is one word of a command line
             words += (
                 [f" --{name}"] if value is True else [f" --{name} {v}" for v in (value if entry.repeated else [value])]
             )

@@ -54,6 +54,9 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
             if highest_seen is not None:
                 highest_of_label = np.repeat(highest_seen, np.diff(class_lists.start))
                 class_lists = class_lists._replace(labels=class_names.hide_unseen(class_lists.labels, highest_of_label))
-            writer.write(batch, scores=class_lists.scores, labels=class_lists.labels, start=class_lists.start)
+            writer.write(
+                batch, scores=class_lists.scores, labels=class_lists.labels, start=class_lists.start,
+                has_rest=class_lists.has_rest,
+            )  # fmt: skip
         else:
             writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)

@@ -281,6 +281,7 @@ def score_lines(
     scores: Float32s,
     labels: Int64s,
     start: Int64s,
+    has_rest: bool,
     space_first: bool,
     names: ClassNames,
     longest_name: Int,
@@ -295,7 +296,8 @@ def score_lines(
     Parameters
     ----------
     scores : float32[m], scores of all examples
-    labels : int64[m], class of each score; 0 stands for all other classes and has no name
+    labels : int64[m], class of each score
+    has_rest : whether the last score of each example is that of all other classes, which have no name
     start : int64[n + 1], example i has the scores `start[i]:start[i + 1]`
     space_first : whether lines begin with a space
     """
@@ -313,7 +315,8 @@ def score_lines(
             if space_first or i > start[row]:
                 out[at] = SPACE
                 at += 1
-            at = put_class(out, at, labels[i], names) if labels[i] > 0 else put_digits(out, at, labels[i], 1)
+            if not has_rest or i < start[row + 1] - 1:
+                at = put_class(out, at, labels[i], names)
             out[at] = COLON
             at = put_general(out, at + 1, scores[i])
         at = put_tag(out, at, text, tag_start[row], tag_end[row])

@@ -7,6 +7,8 @@ A kernel formats a batch as bytes. There are four kinds of lines; a space and th
     scores       1:0.302885 2:-0.5     `%g`, six digits (--scores, --probabilities, --top_k)
     raw_scores    1:0.302885 2:-0.5    the same after a space (-r)
 
+The probability of all classes that a list does not name is the last, `:0.19`: no class has an empty name.
+
 Differs   from VW: classes above 2**24 are printed exactly (VW rounds them to float32).
 """
 
@@ -39,7 +41,7 @@ class Writer:
     path : file to write; "stdout" is standard output
     kind : one of KINDS, see the module
     names : names of the classes 1, 2, ... (multiclass, scores); the list may grow; None to write numbers. Classes
-        without a name are written as an empty string, except 0 in a list of scores, which stands for all other classes
+        without a name are written as an empty string
     rounded : whether classes are rounded to float32, as in VW
 
     Raises
@@ -76,6 +78,7 @@ class Writer:
         scores: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         start: np.ndarray | None = None,
+        has_rest: bool = False,
     ) -> None:
         """Write the lines of a batch.
 
@@ -85,6 +88,7 @@ class Writer:
         values : float64[n], numbers or classes (simple, multiclass)
         scores, labels : float32[m], int64[m], scores and their classes (scores, raw_scores)
         start : int64[n + 1], example i has the scores `start[i]:start[i + 1]` (scores, raw_scores)
+        has_rest : whether the last score of each example is that of all other classes (scores)
 
         Raises
         ------
@@ -117,8 +121,9 @@ class Writer:
                 assert scores is not None and labels is not None and start is not None
                 space_first = self.kind == "raw_scores"
                 row, size = line_kernels.score_lines(
-                    scores, labels, start, space_first, self._class_names, self._longest_name, *tags, row, self._out
-                )
+                    scores, labels, start, has_rest, space_first, self._class_names, self._longest_name, *tags, row,
+                    self._out,
+                )  # fmt: skip
             self._report_errors(self._output.write, self._out[:size].data)
         if self._flush_batches:
             self._report_errors(self._file.flush)
