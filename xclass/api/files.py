@@ -18,7 +18,6 @@ from ..system import thread_limit
 from ..system.printable import short_repr
 from ..text import parser, reader, vw_writer
 from ..text.label_detection import LabelDetector
-from ..text.text_format import FORMATS
 from . import configuration
 from .labels import weights_of
 from .learner_core import LearnerCore
@@ -196,16 +195,18 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
     wrong = [path for path in paths if not isinstance(path, (str, PathLike))]
     if wrong:
         raise UsageError(f"{short_repr(wrong[0])} is not a path; give the paths of the files as separate arguments")
-    if format not in FORMATS:
-        hint = configuration.hint(str(format).lower(), FORMATS)
-        raise UsageError(f"format: {format!r} is none of {', '.join(map(repr, FORMATS))}{hint}")
     declared = declare.options_of(reader.Options)
+    given["format"] = format
     for name, value in given.items():
         if name not in declared:
             raise UsageError(f"there is no argument {name!r}; the options of data are {', '.join(declared)}")
+        choices = declared[name].choices
+        if choices and value not in choices:
+            hint = configuration.hint(str(value).lower(), choices)
+            raise UsageError(f"{name}: {value!r} is none of {', '.join(map(repr, choices))}{hint}")
         if value is not None:
             given[name] = columns.as_row(value) if declared[name].repeated else str(value)
-    return reader.Options(data=tuple(str(fspath(path)) for path in paths), format=format, **given)
+    return reader.Options(data=tuple(str(fspath(path)) for path in paths), **given)
 
 
 def are_names(files: reader.Options, numbered: bool) -> bool:

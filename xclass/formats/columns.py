@@ -16,7 +16,7 @@ from ..text import reader
 
 FORMATS = {  # formats for which the options of columns have a meaning
     "label_column": ("csv", "jsonl"), "columns": ("csv", "jsonl"), "ignore_column": ("csv", "jsonl"),
-    "column_kind": ("csv", "jsonl"), "header": ("csv",),
+    "column_kind": ("csv", "jsonl"), "header": ("csv",), "quoting": ("csv",),
 }  # fmt: skip
 
 

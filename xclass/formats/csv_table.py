@@ -37,7 +37,7 @@ from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
 DELIMITERS = b",\t;"
 MARK = b"\xef\xbb\xbf"
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name when it writes it again
 DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
 

@@ -159,7 +159,7 @@ def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
                 f"{TITLES[first_name]}; give files of one format, or name the format of all by --format"
             )
         for option, formats in columns.FORMATS.items():
-            if name not in formats and getattr(options, option) not in (None, ()):
+            if name not in formats and getattr(options, option) != getattr(reader.Options(), option):
                 readable = " and ".join(TITLES[one] for one in formats)
                 raise UsageError(f"--{option} is for {readable}, and {file} is {TITLES[name]}: leave it out")
         chosen = _new(name, options, schema)

@@ -231,7 +231,9 @@ def source_of(line: bytes) -> bytes:
 
 def _writable(text: bytes) -> UInt8s:
     """Return a text as an array with padding; kernels would be compiled once more for arrays that are read only."""
-    return np.frombuffer(bytearray(text + bytes(parser.PADDING)), np.uint8)
+    array = np.zeros(len(text) + parser.PADDING, np.uint8)
+    array[: len(text)] = np.frombuffer(text, np.uint8)
+    return array
 
 
 class RecordScanner:
