@@ -301,7 +301,7 @@ def test_command_exits_normally_under_a_profiler(monkeypatch):
 def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkeypatch, tmp_path, capsys):
     taken = []
     subcommand = subcommands.Subcommand(
-        "weigh", "weigh a model", "xclass weigh", "Weigh a model.", lambda words: taken.append(list(words)) or 3
+        "weigh", "weigh a model", "xclass weigh", "Weigh a model.", dict, lambda words: taken.append(list(words)) or 3
     )
     monkeypatch.setattr(subcommands, "SUBCOMMANDS", (subcommand,))
     monkeypatch.chdir(tmp_path)

@@ -123,7 +123,7 @@ def test_options_that_differ_are_listed(folder):
         (("a.json", "short.json"), 1, "short.json: outcomes.labels is missing"),
         (("a.json", "b.json", "--alpha", "2"), 2, "--alpha"),
         (("a.json", "b.json", "--json", "b.json"), 2, "--json b.json would write over b.json, which is read"),
-        (("a.txt", "b.txt", "-d", "t.vw", "--json", "t.vw"), 2, "--json t.vw would write over t.vw, which is read"),
+        (("a.txt", "b.txt", "-d", "t.vw", "--json", "t.vw"), 2, "--json t.vw would write over t.vw, which -d reads"),
     ],
 )
 def test_what_cannot_be_compared_is_said(folder, words, status, message):

@@ -69,7 +69,7 @@ def test_such_a_model_refuses_to_learn(place, name, options):
         state = state_of(model)
     result = xclass("-i", "small", "-f", "out", stdin=text)
     assert result.status == 2
-    assert "-i small: this model was saved with --predict_only_model" in result.err
+    assert "-i small: this model was shrunk, or saved with --predict_only_model" in result.err
     assert "Traceback" not in result.err
     assert not (place / "out").exists()
     with load("small") as model:

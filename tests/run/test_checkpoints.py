@@ -169,7 +169,7 @@ def test_preserve_performance_counters_needs_a_model_with_counters(tmp_path):
     for args, message in (
         (["--oaa", 4], "--preserve_performance_counters has no effect: it needs -i FILE, which loads a model"),
         (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t no examples are added"),
-        (["-i", "m"], "-i m: this model was saved with --predict_only_model"),
+        (["-i", "m"], "-i m: this model was shrunk, or saved with --predict_only_model"),
         (["--vw_exact", "-i", "vw"], "vw has no counters; it was saved with --predict_only_model"),
     ):
         result = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)

@@ -238,8 +238,8 @@ def test_testing_without_a_model_predicts_like_a_new_model(data, args):
             "no/r: the model as text cannot be written there: ",
         ),
         (("train.vw", *TREE, "--print_tree", "no/t"), "no/t: the tree cannot be written there: there is no folder "),
-        (("train.vw", *OAA, "-f", "no/m"), "/no/m: cannot save the model: there is no folder"),
-        (("train.vw", *OAA, "-f", "."), "cannot save the model, because this is a folder"),
+        (("train.vw", *OAA, "-f", "no/m"), "no/m: the model cannot be written there: there is no folder"),
+        (("train.vw", *OAA, "-f", "."), ".: the model cannot be written there: this is a folder"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(data, args, message):
@@ -255,7 +255,7 @@ def test_path_of_the_model_is_checked_before_anything_is_read(place, place_of_mo
     result = xclass(*OAA, "-f", place_of_model, stdin="x |\n")
     assert "stdin:1" not in result.err
     assert result.err.startswith("xclass: ")
-    assert "cannot save the model" in result.err
+    assert "the model cannot be written there" in result.err
 
 
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
@@ -508,6 +508,7 @@ def test_rows_and_predictions_appear_while_the_pipe_is_open(place):
 )
 def test_stopped_run_keeps_what_it_learned(place, number, args):
     (place / "model").write_bytes(b"the model of yesterday")
+    (place / "predictions").write_bytes(b"predictions of yesterday")
     child = start_process(*args, "-P", 1, "-f", "model", "-p", "predictions")
     err = StreamReader(child.stderr)
     feed(child, GOOD)
@@ -520,7 +521,9 @@ def test_stopped_run_keeps_what_it_learned(place, number, args):
     assert "Fatal" not in messages
     assert (place / "model").read_bytes() == b"the model of yesterday"
     assert (place / "model.interrupted").read_bytes() == model_of(GOOD, place, *args)
-    assert len((place / "predictions").read_text().splitlines()) == 40
+    assert "the predictions so far are in predictions.interrupted; predictions is as it was before" in messages
+    assert (place / "predictions").read_bytes() == b"predictions of yesterday"
+    assert len((place / "predictions.interrupted").read_text().splitlines()) == 40
     learn("-i", "model.interrupted", "-t", "--quiet", stdin=GOOD)
 
 

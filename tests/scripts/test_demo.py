@@ -174,7 +174,7 @@ def test_report_compares_and_times(stream, tmp_path, capsys):
     assert note["memory"] > 50e6 and 0 < note["seconds"] < 60
     report.show(tmp_path, ["half", "right"])
     output = capsys.readouterr().out
-    assert re.search(r"0\.50\d\d  xclass --half", output) and re.search(r"0\.0000  xclass --right", output)
+    assert re.search(r"0\.50\d\d  xclass half", output) and re.search(r"0\.0000  xclass right", output)
     assert len(re.findall(r"--\w+ +(train|test)ing .* examples/s", output)) == 4
     (tmp_path / "half.predictions.txt").write_text("1\n")
     with pytest.raises(SystemExit, match="one prediction for each line"):

@@ -79,7 +79,7 @@ def test_sixteen_bits_predict_nearly_the_same(place, name, options):
         assert np.mean(before != after) <= 0.05
     result = xclass("-i", "s", stdin=train)
     assert result.status == 2
-    assert "-i s: this model was saved with --predict_only_model" in result.err
+    assert "-i s: this model was shrunk, or saved with --predict_only_model" in result.err
 
 
 @pytest.mark.parametrize("args", [("--oaa", K, "-b", 18), ("--multiclass", K), ("--cpt", K), ("--recall_tree", K)])

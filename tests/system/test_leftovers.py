@@ -456,7 +456,7 @@ def test_model_is_saved_where_the_link_of_the_user_points(place):
     (place / "lost").symlink_to("absent/m")
     (place / "loop").symlink_to("loop")
     for name, message in (
-        ("lost", f"lost, a link to {place}/absent/m: cannot save the model: there is no folder {place}/absent; create"),
+        ("lost", f"lost: the model cannot be written there: there is no folder {place}/absent; create"),
         ("loop", f"loop, a link to {place}/loop: cannot save the model: the symbolic link leads back to itself"),
     ):
         result = xclass(*ARGS, "-f", name, "--quiet", cwd=place)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,11 @@ from .batch_codec import DamagedCacheError
 from .cache_file import Reader, Writer
 
 
+def beside_data(paths: Sequence[str]) -> str:
+    """Return the file of --cache, which is named after the first file of the data."""
+    return f"{paths[0]}.cache"
+
+
 @dataclass(frozen=True)
 class Options:
     """Declare the options of the cache."""
@@ -39,8 +44,11 @@ class Options:
         "data",
         flags=("-c", "--cache"),
         kind=bool,
+        reads=True,
+        writes="the cache",
+        files=lambda cache, given: [beside_data(given["data"])] if cache and given.get("data") else [],
     )
-    cache_file: str | None = option("like --cache, with this file", metavar="FILE")
+    cache_file: str | None = option("like --cache, with this file", metavar="FILE", reads=True, writes="the cache")
     kill_cache: bool = option("make the cache again even if it is current", flags=("-k", "--kill_cache"), kind=bool)
 
 
@@ -54,6 +62,7 @@ class Source:
     key : what `cache_key.make_key` returns
     constant : whether each example ends with the constant
     passes : number of times that the source will be iterated
+    needed : whether the caller reads the cache itself, and cannot go on without it
     names : whether the caller needs the names of features, which no cache holds, so that every pass parses the text
     schema : columns of the tables learned from, to which those of the data are added; None if nobody needs them
 
@@ -81,6 +90,7 @@ class Source:
         passes: int,
         names: bool = False,
         schema: Schema | None = None,
+        needed: bool = False,
     ) -> None:
         self._text = reader
         self._schema = Schema() if schema is None else schema
@@ -90,6 +100,7 @@ class Source:
         self._classes = key["labels"] == "classes"
         self._constant = constant
         self._passes = passes
+        self._needed = needed
         self._pass = 0
         self._writer: Writer | None = None
         self._cache: Reader | None = None
@@ -104,7 +115,7 @@ class Source:
                 raise UsageError(
                     "-c names the cache after the data file, and standard input has no name; give --cache_file FILE"
                 )
-            self.path = f"{reader.paths[0]}.cache"
+            self.path = beside_data(self._files)
         if self.path is not None and any(map(urls.is_url, self._files)):
             raise UsageError(
                 f"{self.path}: no cache is kept of a URL, which may change unnoticed; copy the file, or leave -c out"
@@ -406,6 +417,8 @@ class Source:
         if self._writer is not None:
             self._writer.abandon()
         self._writer = None
+        if self._needed:
+            raise DataError(f"{failure}; a search reads the examples from it: free some space there, or {remedy}")
         if self._pass < self._passes and not self._text.rereadable:
             raise DataError(
                 f"{failure}, and data from a pipe can be read only once; free some space there, or {remedy}"

@@ -16,15 +16,15 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TextIO
+from collections.abc import Sequence
+from typing import NoReturn, TextIO
 
 from .. import __version__
 from ..errors import UsageError, XclassError, XclassWarning
 from ..options import resolve as options_resolve
 from ..system import terminal
 from . import arguments, completion, help_text, subcommands, vw_flags
-from .declared import add_implied_options
+from .declared import add_implied_options, prepare_files
 from .declared import option_groups as option_groups  # other modules take it from here
 
 EXIT_DEFECT = 70  # exit status after an unexpected exception; EX_SOFTWARE in sysexits.h
@@ -52,8 +52,9 @@ def run(argv: Sequence[str]) -> int:
             terminal.page(given[information])
             return 0
     notes = vw_flags.take(given.pop("accepted", ()), given)
-    flags = {flag: name for section in arranged for name, option in section.options.items() for flag in option.flags}
-    _replace_dashes(given)
+    declared = {name: option for section in arranged for name, option in section.options.items()}
+    flags = {flag: name for name, option in declared.items() for flag in option.flags}
+    prepare_files(given, declared)
     sources = {flags["-d"], "cache_file", "no_stdin"}
     if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
         if flags["-t"] in given and {"print_tree", "dot_tree"} & set(given):
@@ -76,7 +77,6 @@ def run(argv: Sequence[str]) -> int:
     from ..run import learner_use
     from ..run.run import run as execute_run
 
-    read_names(given, flags)
     model = given.get(flags["-i"])
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
@@ -98,41 +98,6 @@ def run(argv: Sequence[str]) -> int:
 
             return dispatch.execute(config, contents, notes)
         return execute_run(config, notes, contents, bytes(peeked))
-
-
-def _replace_dashes(given: dict[str, Any]) -> None:
-    """Replace the file name `-`, which stands for standard input or output in most commands."""
-    for name in ("predictions", "raw_predictions", "print_tree", "dot_tree", "explain_file"):
-        if given.get(name) == "-":
-            given[name] = "stdout"
-    for name in ("readable_model", "invert_hash"):
-        if given.get(name) in ("-", "stdout"):
-            given[name] = "/dev/stdout"
-    if given.get("data") == ("-",):
-        del given["data"]  # standard input is read if there are no files
-
-
-def read_names(given: dict[str, Any], flags: Mapping[str, str]) -> None:
-    """Check the names of --named_labels in `given`, field -> value, and read them if they are in a file."""
-    from ..text import label_words
-
-    names = given.get("named_labels")
-    if names is not None and names.startswith("@"):
-        given["named_labels"] = label_words.read_names(names[1:])
-        _refuse_overwriting_names(names[1:], given, flags)
-    elif names is not None:
-        label_words.check_names(names)
-
-
-def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
-    """Raise UsageError if an output file is the file that --named_labels was read from."""
-    for flag in (
-        "-f", "-p", "-r", "--readable_model", "--invert_hash", "--calibration", "--save_tree", "--summary", "--curve",
-        "--per_class", "--errors", "--explain_file",
-    ):  # fmt: skip
-        other = given.get(flags[flag])
-        if isinstance(other, str) and os.path.realpath(other) == os.path.realpath(path):
-            raise UsageError(f"{flag} {other} would write over the names of --named_labels: give another file")
 
 
 def main() -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..options import words as option_words
-from ..options.declare import option, options_of
+from ..options.declare import Option, option, options_of
 from ..options.threads import threads_option
 from ..system import terminal
-from . import data_options, option_text
+from . import subcommand_words
 
 USAGE = "xclass compare [OPTIONS] FIRST OTHER..."
 INTRO = (
@@ -28,7 +27,8 @@ WORSE = 3  # exit status if a run is worse than the first
 class Options:
     """Declare the options of the subcommand."""
 
-    json: str | None = option("write the comparison to this file, as JSON", metavar="FILE")
+    json: str | None = option("write the comparison to this file, as JSON", metavar="FILE", writes=DESCRIPTION)
+    runs: tuple[str, ...] = option("the files", flags=("FIRST OTHER...",), repeated=True, reads=True)
     threads: int | None = threads_option()
     alpha: float = option(
         "a run is worse than the first if its error is higher and p is below this",
@@ -48,6 +48,11 @@ class Options:
     )
 
 
+def declared() -> Mapping[str, Option]:
+    """Return the options and arguments, by field name."""
+    return {**options_of(Options), **subcommand_words.of_data("the data that the predictions are about, with labels")}
+
+
 def run(words: Sequence[str]) -> int:
     """Compare runs as the words after `xclass compare` say, and return the exit status.
 
@@ -58,14 +63,12 @@ def run(words: Sequence[str]) -> int:
     DataError
         if a file cannot be read.
     """
-    data = data_options.declared("the data that the predictions are about, with labels")
-    declared = {**options_of(Options), **data}
-    if {"-h", "--help"} & set(words):
-        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
+    given = subcommand_words.read(words, USAGE, INTRO, declared())
+    if given is None:
         return 0
-    given, paths = option_words.read(declared, words)
-    source = data_options.taken(given)
+    source = subcommand_words.take_data(given)
     options = Options(**given)
+    paths = options.runs
     if len(paths) < 2:
         raise UsageError(f"give two files or more to compare; usage: {USAGE}")
 
@@ -75,9 +78,6 @@ def run(words: Sequence[str]) -> int:
     from ..system import output_file, thread_limit
 
     confidence = 1 - options.alpha
-    if options.json is not None:
-        output_file.check_not_read("--json", options.json, [*paths, *source.data])
-        output_file.check_writable(options.json, DESCRIPTION)
     if runs.check_same_kind(paths, source.data):
         compared = [runs.read_summary(path) for path in paths]
         by_class = []

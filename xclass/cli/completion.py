@@ -31,7 +31,7 @@ def complete(command: click.Command) -> int:
 def values_of(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Return a function that lists the possible values of an option that begin with the typed text: words and files."""
     words = option.choices or tuple(word for word in (option.metavar or "").split("|") if word.islower())
-    return completer(words, files=(option.metavar or "").endswith("FILE"))
+    return completer(words, files=bool(option.reads or option.writes))
 
 
 def completer(

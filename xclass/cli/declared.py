@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..options.declare import OptionGroup, options_of
+from ..options import files
+from ..options.declare import Option, OptionGroup, options_of
+from ..system import output_file
 from ..text import label_detection
 
 if TYPE_CHECKING:  # importing reductions takes time
@@ -41,6 +43,33 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     }
     groups.update({group: options for group, options in configuration.option_groups().items() if group not in groups})
     return groups, registry.REDUCTIONS
+
+
+def prepare_files(given: dict[str, Any], declared: Mapping[str, Option]) -> None:
+    """Check the files of the options in `given`, field -> value, and read the names of --named_labels.
+
+    The file name `-`, which stands for standard input or output in most commands, is replaced.
+
+    Raises
+    ------
+    UsageError
+        if a file would be overwritten, or a name is not allowed.
+    DataError
+        if a file cannot be written.
+    """
+    from ..text import label_words
+
+    for name, value in given.items():
+        if declared[name].writes and value == "-":
+            given[name] = output_file.STDOUT
+    if given.get("data") == ("-",):
+        del given["data"]  # standard input is read if there are no files
+    files.check(declared, given)
+    names = given.get("named_labels")
+    if names is not None and names.startswith("@"):
+        given["named_labels"] = label_words.read_names(names[1:])
+    elif names is not None:
+        label_words.check_names(names)
 
 
 def add_implied_options(

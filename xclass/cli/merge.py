@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import UsageError
-from ..options import words as option_words
-from ..options.declare import option, options_of
-from ..system import output_file, terminal
-from . import option_text
+from ..options.declare import Option, option, options_of
+from . import subcommand_words
 
 USAGE = "xclass merge [--base FILE] -f FILE MODEL..."
 INTRO = (
@@ -24,9 +21,17 @@ INTRO = (
 class Options:
     """Declare the options of the subcommand."""
 
-    final_regressor: str = option("save the merged model", flags=("-f", "--final_regressor"), metavar="FILE")
-    base: str = option("the model from which all of them have continued", metavar="FILE", read=True)
+    final_regressor: str = option(
+        "save the merged model", flags=("-f", "--final_regressor"), metavar="FILE", writes="the model"
+    )
+    base: str = option("the model from which all of them have continued", metavar="FILE", reads=True)
+    models: tuple[str, ...] = option("the models", flags=("MODEL...",), repeated=True, reads=True)
     quiet: bool = option("print nothing unless there is an error", kind=bool)
+
+
+def declared() -> Mapping[str, Option]:
+    """Return the options and arguments, by field name."""
+    return options_of(Options)
 
 
 def run(words: Sequence[str]) -> int:
@@ -39,12 +44,14 @@ def run(words: Sequence[str]) -> int:
     ModelError
         if a model cannot be read, merged or written.
     """
-    declared = options_of(Options)
-    if {"-h", "--help"} & set(words):
-        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
+    given = subcommand_words.read(words, USAGE, INTRO, declared())
+    if given is None:
         return 0
-    given, models = option_words.read(declared, words)
-    path = _checked_target(given, models)
+    models, path = given["models"], given.get("final_regressor")
+    if not models:
+        raise UsageError(f"no models to merge; usage: {USAGE}")
+    if not path:
+        raise UsageError(f"there is no file for the merged model; give -f FILE; usage: {USAGE}")
 
     from ..merging import models as merging
     from ..model import model_file
@@ -62,16 +69,3 @@ def run(words: Sequence[str]) -> int:
             output.warn(note)
         output.info(f"{path}: merged from {len(models)} model{'s' * (len(models) > 1)}, {facts}")
     return 0
-
-
-def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
-    """Return the file to write; raise UsageError if it or the models are missing, or if it is one of them."""
-    if not models:
-        raise UsageError(f"no models to merge; usage: {USAGE}")
-    if "final_regressor" not in given:
-        raise UsageError(f"there is no file for the merged model; give -f FILE; usage: {USAGE}")
-    path: str = given["final_regressor"]
-    if not path:
-        raise UsageError("-f: the name of the file is empty; give the file for the merged model")
-    output_file.check_not_read("-f", path, [*models, *([given["base"]] if "base" in given else [])])
-    return path

@@ -12,7 +12,7 @@ from ..options.declare import Option
 def synopsis(option: Option) -> str:
     """Return an option's flags and the name of its value: `-b, --bit_precision B`."""
     names = ", ".join(sorted(option.flags, key=len))
-    if option.kind is bool:
+    if option.kind is bool or option.is_argument:
         return names
     value = option.metavar or (
         "|".join(option.choices) if option.choices else {int: "N", float: "X"}.get(option.kind, "TEXT")
@@ -32,7 +32,7 @@ def default_of(option: Option) -> str:
 def description(option: Option) -> str:
     """Return an option's help, with its other names and its default."""
     notes = [f"also {alias}" for alias in option.aliases]
-    if option.repeated:
+    if option.repeated and not option.is_argument:
         notes.append("may be repeated")
     if default_of(option):
         notes.append(f"default: {default_of(option)}")

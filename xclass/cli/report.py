@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..options import words as option_words
-from ..options.declare import option, options_of
+from ..options.declare import Option, option, options_of
 from ..options.threads import threads_option
-from ..system import terminal
-from . import data_options, option_text
+from . import subcommand_words
 
 USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
 INTRO = (
@@ -27,27 +25,31 @@ class Options:
     """Declare the options of the subcommand."""
 
     initial_regressor: str | None = option(
-        "the model", flags=("-i", "--initial_regressor"), metavar="FILE", read=True
+        "the model", flags=("-i", "--initial_regressor"), metavar="FILE", reads=True
     )  # fmt: skip
     output: str | None = option(
-        "write the page to this file, whose name ends in .html or .htm", flags=("-o", "--output"), metavar="FILE"
+        "write the page to this file, whose name ends in .html or .htm",
+        flags=("-o", "--output"),
+        metavar="FILE",
+        writes="the report",
     )
     json: str | None = option(
         "write the key figures, the causes and classes with reasons and advice, the pairs and the error by frequency "
         "to this file as JSON, beside the page or instead of it",
         metavar="FILE",
+        writes="the report",
     )  # fmt: skip
     train: tuple[str, ...] = option(
-        "the training data, in which the examples of each class are counted", metavar="FILE", repeated=True, read=True,
+        "the training data, in which the examples of each class are counted", metavar="FILE", repeated=True, reads=True,
         default_text="the counts in the model, if it has some",
     )  # fmt: skip
     curve: str | None = option(
-        "the learning curve that --curve has written while the model was trained", metavar="FILE", read=True,
+        "the learning curve that --curve has written while the model was trained", metavar="FILE", reads=True,
         default_text="the error along the data of -d",
     )  # fmt: skip
     class_names: str | None = option(
         "texts to show for classes whose labels are numbers, in lines of a label, a tab and a text", metavar="FILE",
-        read=True,
+        reads=True,
     )  # fmt: skip
     top: int = option(
         "number of classes with the most errors, of those with the highest error, and of examples of each kind",
@@ -65,6 +67,11 @@ class Options:
     quiet: bool = option("print nothing unless there is an error", kind=bool)
 
 
+def declared() -> Mapping[str, Option]:
+    """Return the options, by field name."""
+    return {**options_of(Options), **subcommand_words.of_data("labelled data that the model has not learned from")}
+
+
 def run(words: Sequence[str]) -> int:
     """Write a report as the words after `xclass report` say, and return the exit status.
 
@@ -77,15 +84,10 @@ def run(words: Sequence[str]) -> int:
     DataError
         if a file cannot be read or written.
     """
-    data = data_options.declared("labelled data that the model has not learned from")
-    declared = {**options_of(Options), **data}
-    if {"-h", "--help"} & set(words):
-        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
+    given = subcommand_words.read(words, USAGE, INTRO, declared())
+    if given is None:
         return 0
-    given, others = option_words.read(declared, words)
-    if others:
-        raise UsageError(f"{others[0]!r} belongs to no option; give data as -d {others[0]}; usage: {USAGE}")
-    source = data_options.taken(given, "train")
+    source = subcommand_words.take_data(given, "train")
     options = Options(**given)
     model, path = options.initial_regressor, options.output
     if not model:
@@ -108,14 +110,6 @@ def run(words: Sequence[str]) -> int:
         model, source, options.train, options.curve, options.top, options.min_examples, options.tree_levels,
         options.class_names,
     )  # fmt: skip
-    outputs = [(flag, file) for flag, file in (("-o", path), ("--json", options.json)) if file]
-    for flag, file in outputs:
-        output_file.check_not_read(
-            flag, file, [model, *source.data, *options.train, *filter(None, (options.curve, options.class_names))]
-        )
-        output_file.check_writable(file, "the report")
-    if path and options.json and os.path.realpath(path) == os.path.realpath(options.json):
-        raise UsageError(f"-o and --json would both write {path}; give two files")
     if path:
         figures.check_installed()
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import UsageError
-from ..options import words as option_words
-from ..options.declare import option, options_of
+from ..options.declare import Option, option, options_of
 from ..options.threads import threads_option
-from ..system import output_file, terminal
-from . import data_options, option_text
+from . import subcommand_words
 
 USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
 INTRO = (
@@ -29,7 +26,9 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 class Options:
     """Declare the options of the subcommand."""
 
-    final_regressor: str = option("save the shrunk model", flags=("-f", "--final_regressor"), metavar="FILE")
+    final_regressor: str = option(
+        "save the shrunk model", flags=("-f", "--final_regressor"), metavar="FILE", writes="the model"
+    )
     size: str = option(
         "most bytes of the new file, such as 50M (50,000,000 bytes); as many weights are kept as fit", metavar="SIZE"
     )
@@ -47,7 +46,14 @@ class Options:
         default_text="as many as fit into --size",
     )
     threads: int | None = threads_option("the new model and the errors do not depend on N")
+    models: tuple[str, ...] = option("the model", flags=("MODEL",), repeated=True, reads=True)
     quiet: bool = option("print nothing unless there is an error", kind=bool)
+
+
+def declared() -> Mapping[str, Option]:
+    """Return the options and arguments, by field name."""
+    data = subcommand_words.of_data("data with labels, on which the error is measured before and after")
+    return {**options_of(Options), **data}
 
 
 def run(words: Sequence[str]) -> int:
@@ -62,17 +68,18 @@ def run(words: Sequence[str]) -> int:
     DataError
         if the data cannot be read.
     """
-    data = data_options.declared("data with labels, on which the error is measured before and after")
-    declared = {**options_of(Options), **data}
-    if {"-h", "--help"} & set(words):
-        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared))
+    given = subcommand_words.read(words, USAGE, INTRO, declared())
+    if given is None:
         return 0
-    given, models = option_words.read(declared, words)
-    target = _checked_target(given, models)
+    models, target = given["models"], given.get("final_regressor")
+    if len(models) != 1:
+        raise UsageError(f"give one model to shrink, not {len(models)}; usage: {USAGE}")
+    if not target:
+        raise UsageError(f"there is no file for the shrunk model; give -f FILE; usage: {USAGE}")
     size = None if given.get("size") is None else read_size(given["size"])
     if given.get("keep") == 0:
         raise UsageError("--keep 0 leaves no weights; give a number above 0 and at most 1, such as 0.5")
-    source = data_options.taken(given)
+    source = subcommand_words.take_data(given)
 
     from ..api import model_contents
     from ..comparison import significance
@@ -112,14 +119,3 @@ def read_size(text: str) -> int:
     if match is None or not 0 < float(match[1]) < 1e15:
         raise UsageError(f"--size {text}: it is not a size; give a number of bytes, with K, M or G, such as 50M")
     return int(float(match[1]) * UNITS[match[2]])
-
-
-def _checked_target(given: dict[str, Any], models: Sequence[str]) -> str:
-    """Return the file to write; raise UsageError if it or the model is missing, or if both are the same."""
-    if len(models) != 1:
-        raise UsageError(f"give one model to shrink, not {len(models)}; usage: {USAGE}")
-    if not given.get("final_regressor"):
-        raise UsageError(f"there is no file for the shrunk model; give -f FILE; usage: {USAGE}")
-    path: str = given["final_regressor"]
-    output_file.check_not_read("-f", path, models)
-    return path

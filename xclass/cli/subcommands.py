@@ -6,9 +6,10 @@ subcommand, it is not a data file; a data file with that name has to be given wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..options.declare import Option
 from . import compare, merge, report, shrink, tune
 
 
@@ -19,25 +20,27 @@ class Subcommand(NamedTuple):
     summary: str  # one line for the help
     usage: str  # the command line, for the man page
     intro: str  # what it does, in whole sentences, for the man page
+    declared: Callable[[], Mapping[str, Option]]  # its options and arguments, by field name
     # called with the words after the name; returns the exit status, or the words of a command line to execute next
     run: Callable[[Sequence[str]], int | list[str]]
 
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     Subcommand(
-        "tune", "search for the options with the fewest errors", tune.USAGE, tune.INTRO, tune.run
+        "tune", "search for the options with the fewest errors", tune.USAGE, tune.INTRO, tune.declared, tune.run
     ),
     Subcommand(
-        "merge", "merge models that learned apart into one", merge.USAGE, merge.INTRO, merge.run
+        "merge", "merge models that learned apart into one", merge.USAGE, merge.INTRO, merge.declared, merge.run
     ),
     Subcommand(
-        "compare", "test whether runs differ in their errors", compare.USAGE, compare.INTRO,
+        "compare", "test whether runs differ in their errors", compare.USAGE, compare.INTRO, compare.declared,
         compare.run,
     ),
     Subcommand(
-        "report", "describe a model and its errors as an HTML page", report.USAGE, report.INTRO, report.run
+        "report", "describe a model and its errors as an HTML page", report.USAGE, report.INTRO,
+        report.declared, report.run,
     ),
     Subcommand(
-        "shrink", "make a model for prediction smaller", shrink.USAGE, shrink.INTRO, shrink.run
+        "shrink", "make a model for prediction smaller", shrink.USAGE, shrink.INTRO, shrink.declared, shrink.run
     ),
 )  # fmt: skip

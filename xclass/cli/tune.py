@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UsageError
@@ -12,7 +12,7 @@ from ..options import words as option_words
 from ..options.declare import Option, options_of
 from ..system import terminal
 from . import option_text
-from .declared import add_implied_options, option_groups
+from .declared import add_implied_options, option_groups, prepare_files
 
 USAGE = "xclass tune -d FILE [--time 5m] [-f FILE] [OPTIONS]"
 INTRO = (
@@ -39,17 +39,14 @@ def run(words: Sequence[str]) -> int | list[str]:
     DataError
         if a file cannot be read or written, or a line is malformed.
     """
-    from ..tuning import options as tuning_options
-
-    own = options_of(tuning_options.Options)
     if {"-h", "--help"} & set(words):
-        terminal.page(option_text.of_subcommand(USAGE, INTRO, {**_reading(), **own}))
+        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared()))
         return 0
     from ..model import model_file
     from ..run.report.console import Console
     from ..tuning.search import Search
 
-    options, request = _request(words, own)
+    options, request = _request(words)
     if options.final_regressor is not None:
         model_file.check_writable(options.final_regressor)
     found = Search(request).run()
@@ -74,20 +71,21 @@ def _typed(words: Sequence[str], model: str | None) -> str:
     return report.quoted([*words, "-f", model or "model.bin"])
 
 
-def _reading() -> dict[str, Option]:
-    """Return the options that say what is read, by field name."""
+def declared() -> dict[str, Option]:
+    """Return the options of the search and those that say what is read, by field name."""
     from ..cache import source as cache
     from ..text import reader
+    from ..tuning.options import Options
 
-    return {**options_of(reader.Options), **options_of(cache.Options)}
+    return {**options_of(reader.Options), **options_of(cache.Options), **options_of(Options)}
 
 
-def _request(words: Sequence[str], own: Mapping[str, Option]) -> tuple[Any, Any]:
+def _request(words: Sequence[str]) -> tuple[Any, Any]:
     """Return the options of the search and the request that the words describe."""
     from ..api import configuration
     from ..cache import source as cache
     from ..reductions import presets
-    from ..text import label_words, reader
+    from ..text import reader
     from ..tuning.options import Options
     from ..tuning.search import Request
     from ..tuning.settings import PASSES
@@ -98,11 +96,12 @@ def _request(words: Sequence[str], own: Mapping[str, Option]) -> tuple[Any, Any]
         if name == "top_k" or not any(option.flags[0] in flags.split() for flags, _ in configuration.OF_A_RUN)
     }
     learner.pop("top_k", None)
-    declared = {**learner, "passes": PASSES, **_reading(), **own}
-    given, files = option_words.read(declared, words)
+    known = {**learner, "passes": PASSES, **declared()}
+    given, files = option_words.read(known, words)
     if files:
         given["data"] = (*given.get("data", ()), *files)
-    options = Options(**{name: given.pop(name) for name in own if name in given})
+    prepare_files(given, known)
+    options = Options(**{name: given.pop(name) for name in options_of(Options) if name in given})
     kept = cache.Options(**{name: given.pop(name) for name in options_of(cache.Options) if name in given})
     if given.get("vw_exact"):
         raise UsageError("--vw_exact fixes what would be searched, so that predictions agree with VW's; leave it out")
@@ -110,11 +109,6 @@ def _request(words: Sequence[str], own: Mapping[str, Option]) -> tuple[Any, Any]
     peeked = bytearray()
     _check_data(given.get("data", ()), options.final_regressor)
     notes = add_implied_options(given, groups, reductions, peeked)
-    names = given.get("named_labels")
-    if names is not None and names.startswith("@"):
-        given["named_labels"] = label_words.read_names(names[1:])
-    elif names is not None:
-        label_words.check_names(names)
     read = reader.Options(**{name: given.pop(name) for name in options_of(reader.Options) if name in given})
     chosen = [name for name in (*(record.name for record in reductions), *presets.PRESETS) if name in given]
     if not chosen:

@@ -18,7 +18,6 @@ from ..data import class_names
 from ..errors import ModelError, UsageError
 from ..merging.options import NAMES
 from ..reductions.core.contract import BatchTask
-from ..run import file_conflicts
 from ..run import finish as ending
 from ..run.run import Run
 from . import options as cluster_options
@@ -270,7 +269,6 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()
         the error that ended the run.
     """
     check(config)
-    file_conflicts.check(config)
     folder = os.getcwd()
     with Session.of_run(config) as session:
         paths = session.call(shards.files_in, folder, config.reader.data)

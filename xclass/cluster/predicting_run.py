@@ -20,8 +20,8 @@ from ..api.model_contents import Contents
 from ..array_types import UInt8s
 from ..errors import XclassError
 from ..kernels import jit
-from ..run import file_conflicts, learner_use
 from ..run import finish as ending
+from ..run import learner_use
 from ..run.label_notes import LabelNotes
 from ..run.predictions import files as outputs
 from ..run.run import Run
@@ -289,7 +289,6 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()
         the error that ended the run.
     """
     run_options.check(config, "-t and --workers", NOT_PREDICTED)
-    file_conflicts.check(config)
     folder = os.getcwd()
     with Session.of_run(config) as session:
         paths = session.call(shards.files_in, folder, config.reader.data)

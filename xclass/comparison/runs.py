@@ -186,7 +186,7 @@ def _read(path: str, size: int | None) -> bytes:
         raise DataError(f"{path}: the file cannot be read: {error.strerror}") from None
 
 
-def check_same_kind(paths: list[str], data: Sequence[str]) -> bool:
+def check_same_kind(paths: Sequence[str], data: Sequence[str]) -> bool:
     """Return whether the files are summaries; they are predictions otherwise.
 
     Raises

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -35,7 +37,7 @@ class Option:
     Attributes
     ----------
     help : description for the help, in lower case and without a full stop
-    flags : names on the command line; empty for `--` and the name of the field
+    flags : names on the command line; empty for `--` and the name of the field; the name of an argument has no dash
     aliases : other names on the command line that say more plainly what the option does
     kind : int, float, str or bool (a bool takes no value)
     default : value if the option is not given; None if it is computed or if there is none
@@ -47,7 +49,12 @@ class Option:
     stored : whether the option is kept in the model file, because it changes predictions or how learning continues
     omitted : whether a stored option without a value is left out of the model file, as in files of versions without it
     adjustable : whether a stored option may get another value when learning continues from a model
-    read : for an option that names a file (metavar FILE): whether the file is read, and not written
+    reads : whether the option names a file that is read
+    writes : for an option that names a file that is written, what the file holds, such as "the summary"
+    files : function of the value and of all values that were typed, which returns the files; None if the value names
+        them. It is also called for an option that was not typed, with None. A pattern stands for names that are not
+        known before
+    may_replace : field of an option whose file this option may write over
     minimum, maximum : allowed range of a number, both ends included; None for no limit
     search : values that `xclass tune` tries, or a function of the data that returns them; None for none
     """
@@ -65,10 +72,18 @@ class Option:
     stored: bool = False
     omitted: bool = False
     adjustable: bool = False
-    read: bool = False
+    reads: bool = False
+    writes: str = ""
+    files: Callable[[Any, Mapping[str, Any]], Iterable[str | re.Pattern[str]]] | None = None
+    may_replace: str = ""
     minimum: float | None = None
     maximum: float | None = None
     search: Declared = None
+
+    @property
+    def is_argument(self) -> bool:
+        """Return whether this is an argument: its values are the words of a command line that belong to no option."""
+        return not self.flags[0].startswith("-")
 
 
 def option(help: str, **attributes: Any) -> Any:
@@ -79,7 +94,7 @@ def option(help: str, **attributes: Any) -> Any:
     Parameters
     ----------
     help : description for the help
-    **facts : further attributes of `Option`
+    **attributes : further attributes of `Option`
     """
     declared = Option(help=help, **attributes)
     default = () if declared.repeated and declared.default is None else declared.default

@@ -91,16 +91,6 @@ class Config(Generic[Record]):
                 stored[name] = list(value) if isinstance(value, tuple) else value
         return stored
 
-    def files(self) -> list[tuple[str, str, bool]]:
-        """Return the files that options name: the shortest flag, the path, and whether the file is written."""
-        files = []
-        for name, group, option in self._all_options():
-            value = getattr(self._groups[group], name)
-            if option.metavar == "FILE" and value is not None:
-                paths = value if isinstance(value, tuple) else (value,)
-                files += [(min(option.flags, key=len), path, not option.read) for path in paths]
-        return files
-
     def with_values(self, changed: Values) -> Config[Record]:
         """Return a copy in which the options in `changed`, field -> value, have these values."""
         groups = dict(self._groups)

@@ -17,6 +17,7 @@ from ..errors import UsageError
 from .declare import Option, allowed_values, in_range, long_flag
 
 BARE = "\0"  # marks an option that was given without a value
+HELP = "xclass --help_all"
 NUMBER = re.compile(r"[+-]?[0-9]+")
 LONGEST_NUMBER = 400  # characters of a whole number that is converted; a longer one is out of range anyway
 
@@ -28,7 +29,7 @@ class UnknownOption(UsageError):
         known = [name for option in declared for name in (*option.flags, *option.aliases)] + [*others]
         long_names = [name[2:] for name in known if name[:2] == "--"]
         close = difflib.get_close_matches(flag.lstrip("-"), long_names, n=1)
-        hint = f"did you mean --{close[0]}?" if close else "xclass --help_all lists all options"
+        hint = f"did you mean --{close[0]}?" if close else f"{HELP} lists all options"
         super().__init__(f"there is no option {flag}; {hint}")
         self.flag = flag
 
@@ -63,7 +64,7 @@ def read(declared: Mapping[str, Option], words: Sequence[str]) -> tuple[dict[str
     Returns
     -------
     given : value of each option that occurs, by field name
-    others : words that belong to no option
+    others : words that belong to no option; those of an argument are the value of the argument
 
     Raises
     ------
@@ -72,10 +73,13 @@ def read(declared: Mapping[str, Option], words: Sequence[str]) -> tuple[dict[str
     UsageError
         if an option has a value of the wrong type or out of range, or is given twice with different values.
     """
+    argument = [name for name, option in declared.items() if option.is_argument]
+    declared = {name: option for name, option in declared.items() if not option.is_argument}
     params: list[click.Parameter] = [parameter(name, option) for name, option in declared.items()]
     command = click.Command("xclass", params=[*params, click.Argument(["words"], nargs=-1)], add_help_option=False)
     texts = split(command, declared, words)
-    return values(declared, texts)
+    given, others = values(declared, texts)
+    return ({**given, argument[0]: tuple(others)}, []) if argument else (given, others)
 
 
 def split(

@@ -16,9 +16,10 @@ Differs   from VW: after the last pass the model of the best pass is saved (with
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,20 @@ from ..options.search import one_of
 from ..reductions.core.base import Previews
 from ..reductions.core.contract import BatchTask
 from .shuffle import Shuffler
+
+STATE = ".parts"  # added to the name of the model: the state of a run on a cluster at its last checkpoint
+
+
+def _models_of_passes(saves: bool | None, given: Mapping[str, Any]) -> list[re.Pattern[str]]:
+    """Return a pattern for the models that --save_per_pass saves."""
+    if not saves or "final_regressor" not in given:
+        return []
+    return [re.compile(re.escape(os.path.realpath(given["final_regressor"])) + r"\.[0-9]+")]
+
+
+def _state_of_run(every: int | None, given: Mapping[str, Any]) -> list[str]:
+    """Return the file of the state that a run on a cluster writes at its checkpoints."""
+    return [f"{given['final_regressor']}{STATE}"] if every and {"workers", "final_regressor"} <= given.keys() else []
 
 
 @dataclass(frozen=True)
@@ -71,12 +86,19 @@ class Options:
         metavar="N",
     )
     examples: int = option("end each pass after N lines", kind=int, minimum=1, metavar="N")
-    save_per_pass: bool = option("also save the model after every pass, as MODEL.1, MODEL.2 and so on", kind=bool)
+    save_per_pass: bool = option(
+        "also save the model after every pass, as MODEL.1, MODEL.2 and so on",
+        kind=bool,
+        writes="the model",
+        files=_models_of_passes,
+    )
     checkpoint: int = option(
         "save the model to -f every N examples, so that an interrupted run can be continued with -i",
         kind=int,
         minimum=1,
         metavar="N",
+        writes="the state of the run",
+        files=_state_of_run,
     )
 
 

@@ -33,9 +33,9 @@ from ..options.resolve import SCALAR
 from ..options.threads import threads_option
 from ..reductions.core.base import Explains, ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
-from ..system import address_space, compiler_memory, thread_limit
+from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
-from . import data_source, file_conflicts, learner_use, passes, timing, warm_up
+from . import data_source, learner_use, passes, timing, warm_up
 from . import finish as ending
 from .checkpoints import Saver
 from .inspect.inspector import RunInspector
@@ -64,20 +64,31 @@ class Options:
         "model to load, to predict with or to continue learning from",
         flags=("-i", "--initial_regressor"),
         metavar="FILE",
-        read=True,
+        reads=True,
     )
     testonly: bool = option("predict only, do not learn", flags=("-t", "--testonly"), kind=bool)
-    final_regressor: str = option("save the model to this file", flags=("-f", "--final_regressor"), metavar="FILE")
+    final_regressor: str = option(
+        "save the model to this file",
+        flags=("-f", "--final_regressor"),
+        metavar="FILE",
+        writes="the model",
+        files=output_file.places,
+        may_replace="initial_regressor",
+    )
     predictions: str = option(
         "write a prediction per example to this file, or to `stdout`",
         flags=("-p", "--predictions"),
         metavar="FILE",
+        writes="predictions",
+        files=output_file.places,
     )
     raw_predictions: str = option(
         "write scores to this file: of every class, of the candidates, of the routers on the path to the leaf, or of "
         "the binary learner",
         flags=("-r", "--raw_predictions"),
         metavar="FILE",
+        writes="scores",
+        files=output_file.places,
     )
     progress: str = option(
         "print a row of the progress table every N examples (1000), or whenever the number of examples has grown N "
@@ -111,7 +122,6 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
     UsageError, DataError, ModelError, BrokenPipeError
         the error that ended the run early.
     """
-    file_conflicts.check(config)
     with thread_limit.limited(config.run.threads):
         return Run(config, notes, peeked).execute(model)
 
@@ -143,6 +153,7 @@ class Run:
         self.signals = SignalHandler(self._stop)
         self.stopwatch = Stopwatch()
         self.pipeline: Pipeline[BatchTask] | None = None
+        self._files: list[output_file.Output] = []  # that are written during the run
         self._counted_before = 0  # examples that the progress had counted before this run
 
     # start
@@ -161,7 +172,7 @@ class Run:
             self._counted_before = self.progress.examples
             del contents
             self._banner()
-            self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
+            self._open_writers(closing)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
             if isinstance(self.model.reduction, LearnsAtEnd):
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
@@ -172,11 +183,7 @@ class Run:
                     error = self._run_passes()
                     self.signals.end()
                     self.pipeline = None
-                    for writer in self.writers.values():
-                        try:
-                            writer.close()
-                        except (DataError, BrokenPipeError) as failed:
-                            error = error or failed
+                    error = self._close_files(error)
                     status = ending.finish(self._parts(), error, time.perf_counter() - started)
             except Stopped as stopped:
                 self.console.end_bar()
@@ -189,6 +196,29 @@ class Run:
             if self.reader.parsing:
                 jit.note_compiled(warm_up.READING)
             return status
+
+    def _open_writers(self, closing: contextlib.ExitStack) -> None:
+        """Open the files of -p and -r; `closing` gives up what is not complete."""
+        self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
+        for writer in self.writers.values():
+            self._opened(writer.file, closing)
+
+    def _opened(self, file: output_file.Output, closing: contextlib.ExitStack) -> None:
+        """Note a file that is written during the run; `closing` gives up what is not complete."""
+        self._files.append(file)
+        closing.callback(file.abandon)
+
+    def _close_files(self, error: BaseException | None) -> BaseException | None:
+        """Close the files that were written during the run, and return the error that ends it, if there is one."""
+        for file in self._files:
+            try:
+                note = file.close(complete=error is None and self.signals.stopped is None)
+            except (DataError, BrokenPipeError) as failed:
+                error = error or failed
+            else:
+                if note:
+                    self.console.warn(note)
+        return error
 
     def _announce_compiling(self) -> None:
         """Tell the user that kernels are being compiled if this is the first run of the reduction."""
@@ -283,7 +313,7 @@ class Run:
             from .inspect.explainer import Explainer  # few runs need it
 
             explainer = Explainer(self.config, reduction, lambda: self.model.names.class_list)
-            closing.callback(explainer.close)
+            self._opened(explainer.file, closing)
             return explainer
         if requested == ["audit"] and isinstance(reduction, ExplainsProposals) and reduction.explains_proposals:
             return ProposalAudit(self.config, reduction, lambda: self.model.names.class_list)

@@ -134,15 +134,18 @@ class Unfinished:
         self.file.flush()
         os.fsync(self.file.fileno())
 
-    def take_place(self) -> None:
-        """Replace the other file atomically: at any moment the path leads to the old or to the complete new file."""
+    def take_place(self, suffix: str = "") -> None:
+        """Replace the other file atomically: at any moment the path leads to the old or to the complete new file.
+
+        With a suffix, the new file gets the name of the other with this suffix instead.
+        """
         if self._temporary is None:
             try:
                 self._temporary = _link(self.file.fileno(), self._folder, self._name, self._kind)
             except OSError:  # for example if there is no /proc
                 self._copy_to_named_file()
         assert self._temporary is not None
-        os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        os.replace(self._temporary, self._name + suffix, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         self._temporary = None
         with contextlib.suppress(OSError):  # flush the folder to make the new name durable; not every system can
             handle = os.open(".", os.O_RDONLY, dir_fd=self._folder)

@@ -1,62 +1,163 @@
-"""Open files for writing, and explain to the user why a file cannot be written."""
+"""Write files of results: an older file stays until the new one is complete; and say why a file cannot be written."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import stat
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from ..errors import DataError, UsageError
-from . import leftovers
+from ..errors import DataError
+from . import leftovers, terminal
+
+STDOUT = "stdout"  # as the name of a file: standard output
+INTERRUPTED = ".interrupted"  # added to the name of a file if the run ends early
+OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]+)")
+MOST_LINKS = 40
+
+
+class Output:
+    """Write a file of results that takes its place only when it is complete.
+
+    Devices, pipes, and files that the process has open, such as /dev/stdout, cannot be replaced; they are written
+    directly.
+
+    Parameters
+    ----------
+    path : file to write; "stdout" is standard output
+    description : what the file holds, such as "the summary", for messages
+
+    Attributes
+    ----------
+    file : the file, open for writing
+    out : object to write to: the file, or what escapes characters for a terminal
+    streams : whether a reader may be waiting for what is written, because the file is not a regular one
+
+    Raises
+    ------
+    DataError
+        if the file cannot be opened.
+    """
+
+    def __init__(self, path: str, description: str) -> None:
+        self.path, self._description = path, description
+        self._unfinished: leftovers.Unfinished | None = None
+        self._is_ours = True
+        with self.explained():
+            number = open_file(path)
+            if number == 1:
+                self._is_ours = False
+                self.file: BinaryIO = terminal.standard_output()
+            elif number is not None:
+                self.file = os.fdopen(os.dup(number), "wb")
+            elif _is_replaced(path):
+                self._unfinished = leftovers.Unfinished(path)
+                self.file = self._unfinished.file
+            else:
+                self.file = open(path, "wb")  # noqa: SIM115 (`abandon` closes it)
+        self.out = terminal.output_of(self.file)
+        self.streams = not _is_regular(self.file)
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Raise errors of writing in the `with` block as DataError; a closed pipe stays a BrokenPipeError."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            reason = write_failure(self.path, error)
+            raise DataError(f"{self.path}: {self._description} cannot be written there: {reason}") from None
+
+    def close(self, complete: bool = True) -> str:
+        """Close the file and let it take its place.
+
+        Parameters
+        ----------
+        complete : False for a run that ended early: what was written becomes FILE.interrupted, and an older file stays
+
+        Returns
+        -------
+        note : where an incomplete file is, or an empty string
+
+        Raises
+        ------
+        DataError
+            if it cannot be written.
+        """
+        with self.explained():
+            try:
+                self.file.flush()
+                if self._unfinished is not None:
+                    self._unfinished.flush()
+                    self._unfinished.take_place("" if complete else INTERRUPTED)
+            finally:
+                self.abandon()
+        if complete or self._unfinished is None:
+            return ""
+        place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
+        before = "is as it was before" if os.path.exists(self.path) else "was not written"
+        return f"the {self._description} so far are in {place}{INTERRUPTED}; {self.path} {before}"
+
+    def abandon(self) -> None:
+        """Close the file without replacing an older one; does nothing if it is closed."""
+        if self._unfinished is not None:
+            self._unfinished.close()
+        elif self._is_ours:
+            self.file.close()
 
 
 @contextlib.contextmanager
-def opened(path: str, description: str) -> Iterator[BinaryIO]:
-    """Open a file for writing in the `with` block; its contents, such as "the tree", are named by the message.
+def opened(path: str, description: str) -> Iterator[terminal.Output]:
+    """Open a file of results for writing in the `with` block, at whose end it takes its place; see `Output`.
 
     Raises
     ------
     DataError
         if it cannot be written.
     """
+    output = Output(path, description)
     try:
-        with open(path, "wb") as file:
-            yield file
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DataError(f"{path}: {description} cannot be written there: {write_failure(path, error)}") from None
+        with output.explained():
+            yield output.out
+        output.close()
+    finally:
+        output.abandon()
 
 
 def replace(path: str, description: str, pieces: Iterable[bytes]) -> None:
-    """Write a file as a whole: its place holds the previous file until the new one is complete.
-
-    Devices and pipes, which cannot be replaced, are written directly.
-
-    Raises
-    ------
-    DataError
-        if it cannot be written; `description`, such as "the summary", names its contents in the message.
-    """
-    if os.path.exists(path) and not os.path.isfile(path):
-        with opened(path, description) as file:
-            file.writelines(pieces)
-        return
-    try:
-        with contextlib.closing(leftovers.Unfinished(path)) as unfinished:
-            unfinished.file.writelines(pieces)
-            unfinished.flush()
-            unfinished.take_place()
-    except OSError as error:
-        raise DataError(f"{path}: {description} cannot be written there: {write_failure(path, error)}") from None
+    """Write a file of results as a whole; see `Output`, whose errors it raises."""
+    with opened(path, description) as file:
+        file.writelines(pieces)
 
 
-def check_not_read(flag: str, path: str, read: Iterable[str]) -> None:
-    """Raise UsageError if the file that an option names for output is one of those that are read."""
-    for other in read:
-        if os.path.isfile(path) and os.path.realpath(other) == os.path.realpath(path):
-            raise UsageError(f"{flag} {path} would write over {other}, which is read; give another file")
+def places(path: str | None, _: object = None) -> list[str]:
+    """Return the files that a run writes for an option: FILE, or FILE.interrupted if it ends early."""
+    if not path or open_file(path) is not None or not _is_replaced(path):
+        return [path] if path else []
+    return [path, path + INTERRUPTED]
+
+
+def path_of(path: str) -> str:
+    """Return the path that the system knows a file by; `stdout` is standard output."""
+    return "/dev/stdout" if path == STDOUT else path
+
+
+def open_file(path: str) -> int | None:
+    """Return the number of the open file of this process that a path such as /dev/stdout leads to, None for others."""
+    path = path_of(path)
+    for _ in range(MOST_LINKS):
+        folder, name = os.path.split(path)
+        path = os.path.join(os.path.realpath(folder), name)
+        match = OPEN_FILE.fullmatch(path)
+        if match and (path.startswith("/dev/") or path.startswith(f"/proc/{os.getpid()}/")):
+            return int(match[1])
+        if not os.path.islink(path):
+            return None
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    return None
 
 
 def check_writable(path: str, description: str) -> None:
@@ -67,6 +168,8 @@ def check_writable(path: str, description: str) -> None:
     DataError
         if its folder does not exist, or it must not be written to.
     """
+    if open_file(path) is not None:
+        return
     folder = os.path.dirname(os.path.realpath(path))
     unusable = os.path.isdir(path) or not os.path.isdir(folder)
     if unusable or not os.access(path if os.path.exists(path) else folder, os.W_OK):
@@ -84,3 +187,18 @@ def write_failure(path: str, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return f"there is no permission to write in {folder}; give a file in a folder of your own"
     return str(error.strerror or error)
+
+
+def _is_replaced(path: str) -> bool:
+    """Return whether a new file can take the place of the one at `path`: it is a regular one, or there is none."""
+    if os.path.exists(path):
+        return os.path.isfile(path) and os.access(os.path.dirname(os.path.realpath(path)), os.W_OK | os.X_OK)
+    return True
+
+
+def _is_regular(file: BinaryIO) -> bool:
+    """Return whether a file is a regular file, and not a pipe or terminal."""
+    try:
+        return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (OSError, ValueError):  # standard output replaced by something without a descriptor
+        return False

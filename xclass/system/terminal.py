@@ -11,6 +11,7 @@ import codecs
 import os
 import re
 import sys
+from collections.abc import Iterable
 from typing import BinaryIO, Protocol, TextIO
 
 from .printable import printable
@@ -79,6 +80,8 @@ class Output(Protocol):
 
     def write(self, data: bytes | memoryview, /) -> int: ...
 
+    def writelines(self, lines: Iterable[bytes], /) -> None: ...
+
     def flush(self) -> None: ...
 
 
@@ -94,6 +97,10 @@ class TerminalOutput:
         escaped = "".join(part if part in "\n\t" else printable(part) for part in re.split(r"([\n\t])", text))
         self._file.write(escaped.encode("utf-8"))
         return len(data)
+
+    def writelines(self, lines: Iterable[bytes], /) -> None:
+        for line in lines:
+            self.write(line)
 
     def flush(self) -> None:
         self._file.flush()

@@ -85,6 +85,8 @@ class Options:
         "labels are these names instead of numbers, separated by commas, or the lines of a file",
         metavar="A,B,C|@FILE",
         stored=True,
+        reads=True,
+        files=lambda names, _: [names[1:]] if names and names.startswith("@") else [],
     )
     learn_names: bool = option(
         "labels are names, which are numbered in order of appearance. Numbers continue after those of --named_labels,"

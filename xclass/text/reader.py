@@ -11,17 +11,18 @@ several batches can be in flight.
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
 import os
 import queue
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from io import FileIO
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from ..data.batch import Batch, Pool
 from ..data.class_names import Names
 from ..errors import DataError
 from ..options.declare import option
+from ..options.files import STDIN
 from ..system import processors, thread_limit
 from . import foreign, parser, streams, urls
 from .streams import Stream, Wrapped
@@ -44,6 +46,16 @@ BLOCK_LINES, LARGEST_BLOCK_OF_LONG_LINES = 1 << 10, 1 << 20
 Block = tuple[UInt8s, int, DataError | None]  # text, end of its last complete line, error that ends the reading
 
 
+def _data_files(paths: tuple[str, ...] | None, given: Mapping[str, Any]) -> list[str]:
+    """Return the files of data: those of patterns, which runs on a cluster read, and standard input without a file."""
+    if not paths:
+        return [] if "no_stdin" in given else [STDIN]
+    return [
+        path for pattern in paths if not urls.is_url(pattern)
+        for path in (not os.path.exists(pattern) and glob.glob(pattern)) or [pattern]
+    ]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Options:
     """Declare the options of the reader."""
@@ -54,7 +66,8 @@ class Options:
         default_text="standard input",
         metavar="FILE",
         repeated=True,
-        read=True,
+        reads=True,
+        files=_data_files,
     )
     format: str = option(
         "format of the data: VW text, lines of fastText, LIBSVM, files of the extreme classification repository, CSV "

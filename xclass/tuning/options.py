@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..options.declare import option
 from ..options.threads import threads_option
+from ..text import urls
 
 METRICS = ("error", "log_loss", "top5")
 METHODS = ("halving", "random")
 DRAWS = 59  # settings that --method random draws, as in the recall tree paper
+
+
+def beside_data(paths: Sequence[str]) -> str | None:
+    """Return the file that keeps the results if none is given; None for data from standard input or a URL."""
+    return f"{paths[0]}.tune" if paths and not urls.is_url(paths[0]) else None
 
 
 @dataclass(frozen=True)
@@ -60,10 +67,13 @@ class Options:
         "file that keeps the results of the settings, with which the same command continues a search",
         default_text="DATA.tune",
         metavar="FILE",
+        writes="the results of the settings",
+        files=lambda path, given: filter(None, [path or beside_data(given.get("data", ()))]),
     )
     final_regressor: str = option(
         "save the model that learned from all examples with the best options",
         flags=("-f", "--final_regressor"),
         metavar="FILE",
+        writes="the model",
     )
     quiet: bool = option("print only the command line with the best options", kind=bool)

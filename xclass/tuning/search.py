@@ -25,7 +25,7 @@ from ..text import reader
 from . import quantities, random_search, ranges, report
 from .evaluator import Evaluator
 from .halving import Halving
-from .options import DRAWS, Options
+from .options import DRAWS, Options, beside_data
 from .results import Result, Span
 from .settings import PASSES, Setting, Space
 from .state import State
@@ -128,8 +128,6 @@ class Search:
         """Search within the limit of threads."""
         r = self._request
         path = self._state_path()
-        if path is not None and os.path.isdir(path):
-            raise DataError(f"{path}: the results cannot be kept there: this is a folder; give another --state")
         reduction = r.chosen or ("multiclass", 0)
         options = {field: value for field, value in r.fixed.items() if field != "passes"}
         config = configuration.configured(*reduction, options)
@@ -230,10 +228,7 @@ class Search:
 
     def _state_path(self) -> str | None:
         """Return the file of the results, None if there is none, for data from standard input."""
-        if self._request.options.state is not None:
-            return self._request.options.state
-        data = self._request.files.data
-        return f"{data[0]}.tune" if data and "://" not in data[0] else None
+        return self._request.options.state or beside_data(self._request.files.data)
 
     def _facts(self) -> dict[str, Any]:
         """Return what must not change when a search is continued."""

@@ -55,10 +55,8 @@ class State:
         self._search = json.loads(json.dumps({"version": VERSION, **search}))
         self._results: dict[tuple[str, Span], Result] = {}
         self._written, self._changed = time.monotonic(), False
-        if path is not None:
-            output_file.check_writable(path, DESCRIPTION)
-            if os.path.exists(path):
-                self._read(path)
+        if path is not None and os.path.exists(path):
+            self._read(path)
         self.resumed = len(self._results)
 
     def get(self, setting: str, span: Span) -> Result | None:

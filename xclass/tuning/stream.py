@@ -66,7 +66,7 @@ class Stream:
         parsed.preview(peeked)
         key = cache_key.make_key(config.parser, WHOLE, True, labels.lowest, labels.highest, None)
         key.update(detect.key(files, Schema()))
-        self._source = cache.Source(parsed, kept, key, self._constant, passes=2)
+        self._source = cache.Source(parsed, kept, key, self._constant, passes=2, needed=True)
         self._reader = self._read()
         self.names = tuple(names.names)
         self.notes += [*self._source.notes, *parsed.report()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..api import model_contents
 from ..api.configuration import Config
 from ..api.model_contents import Contents
 from ..cli import arguments, command, help_text, vw_flags
+from ..cli.declared import prepare_files
 from ..errors import UsageError
 from ..options import resolve as options_resolve
 from ..options.declare import long_flag, options_of
@@ -48,9 +49,11 @@ def configured(words: Sequence[str]) -> tuple[Config, list[str], Contents | None
     if "threads" in given:
         raise UsageError("--threads belongs to the command; limit the processors by os.sched_setaffinity")
     notes = vw_flags.take(given.pop("accepted", ()), given)
-    command.read_names(given, {flag: name for name, flag in _flags(arranged)})
     if not given.get("data"):
         given["no_stdin"] = True
+    declared = {name: option for section in arranged for name, option in section.options.items()}
+    prepare_files(given, declared)
+    if not given.get("data"):
         for group in ("passes", "cache", "shuffle"):
             for name, option in options_of(groups[group]).items():
                 if name in given and name not in WITHOUT_DATA and (name, given[name]) != ("passes", 1):
@@ -83,11 +86,3 @@ def arguments_of(config: Config) -> str:
             else:
                 listed += [[flag, str(item)] for item in (value if isinstance(value, tuple) else (value,))]
     return shlex.join(word for words in sorted(listed) for word in words)
-
-
-def _flags(sections: Sequence[help_text.Section]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the flag of every option."""
-    for section in sections:
-        for name, option in section.options.items():
-            for flag in option.flags:
-                yield name, flag

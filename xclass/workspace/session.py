@@ -19,8 +19,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..reductions.core.base import LearnsAtEnd
 from ..reductions.core.contract import BatchTask
-from ..run import file_conflicts, finish, learner_use
-from ..run.predictions import files
+from ..run import finish, learner_use
 from ..run.report.console import Console
 from ..run.run import Run
 from ..system import exclusive
@@ -41,7 +40,6 @@ class Session(Run):
     """
 
     def __init__(self, config: Config, notes: Sequence[str], contents: Contents | None, log: list[str] | None) -> None:
-        file_conflicts.check(config)
         if config.run.final_regressor is not None:
             model_file.check_writable(config.run.final_regressor)
         jit.activate(hide_scipy=False)
@@ -54,7 +52,7 @@ class Session(Run):
             closing.callback(self.console.end_bar)
             self._prepare(contents, closing)
             self._banner()
-            self.writers = files.open_writers(config, self.model.names, self.model.reduction.lists_scores)
+            self._open_writers(closing)
             if isinstance(self.model.reduction, LearnsAtEnd):
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
             self._closing = closing.pop_all()
@@ -168,8 +166,7 @@ class Session(Run):
     def _end(self, error: BaseException | None) -> None:
         """End the run, which `error` has ended early if it is not None; the error is raised again."""
         with self._closing:
-            for writer in self.writers.values():
-                writer.close()
+            error = self._close_files(error)
             finish.finish(self._parts(), error, time.perf_counter() - self._started)
 
 

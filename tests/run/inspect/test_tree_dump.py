@@ -149,7 +149,7 @@ def test_path_that_cannot_be_written_is_reported_before_training(place, flag):
 
 def test_tree_may_not_be_written_over_other_things():
     for words, message in (
-        (("--print_tree", "data"), "would write over the data file data"),
+        (("--print_tree", "data"), "would write over data, which -d reads"),
         (("--print_tree", "t", "--dot_tree", "t"), "both write t"),
         (("--print_tree", "stdout", "-p", "stdout"), "both write standard output"),
     ):

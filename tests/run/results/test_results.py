@@ -191,7 +191,7 @@ def test_a_file_that_cannot_be_written_ends_the_run_before_it_learns(folder, fla
     assert "no/such/file: " in result.err and "there is no folder" in result.err
     assert not (folder / "m").exists()
     result = xclass("d.vw", "-b", 14, "--cpt", K, flag, "d.vw", cwd=folder)
-    assert result.status == 2 and "would write over the data file d.vw" in result.err
+    assert result.status == 2 and "would write over d.vw, which -d reads" in result.err
 
 
 @pytest.mark.parametrize("flag", ["--per_class", "--errors"])

@@ -22,8 +22,8 @@ from ...errors import ModelError, UsageError
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.parts import Spreadable, State
 from ...reductions.core.spec import Part
-from ...run import file_conflicts, learner_use
 from ...run import finish as ending
+from ...run import learner_use
 from ...run.passes import SavePoint
 from ...run.run import Run
 from .. import options as cluster_options
@@ -298,7 +298,6 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()
         the error that ended the run.
     """
     check(config)
-    file_conflicts.check(config)
     options: cluster_options.Options = config.cluster
     count, reason = parts_of(config, options.workers)
     if count < options.workers:

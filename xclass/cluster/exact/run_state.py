@@ -18,6 +18,7 @@ from ...api.progress import Progress
 from ...errors import ModelError, UsageError
 from ...model import model_file
 from ...reductions.core.parts import State
+from ...run.passes import STATE
 from .task_stream import Cursor
 from .worker import Place
 
@@ -41,7 +42,7 @@ class RunState(NamedTuple):
 
 def path_of(model: str) -> str:
     """Return the path of the state of a run with this -f."""
-    return f"{model}.parts"
+    return model + STATE
 
 
 def options_of(config: Config) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Options:
         "write a reliability table to this file: predicted probability against observed frequency. The summary gives "
         "the expected calibration error",
         metavar="FILE",
+        writes="the reliability table",
     )
     perplexity: bool = option("report the perplexity of the labels", kind=bool)
 

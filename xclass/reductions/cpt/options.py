@@ -64,6 +64,8 @@ class Options:
         metavar="general|balanced|random|kmeans|huffman|FILE",
         default="general",
         stored=True,
+        reads=True,
+        files=lambda tree, _: [] if tree in (None, *GROWN, *SAMPLED) else [tree],
         search=one_of("general", "kmeans", first=("kmeans",), weight=2.0),
     )
     tree_sample: int = option(
@@ -75,7 +77,9 @@ class Options:
         metavar="N",
         stored=True,
     )
-    save_tree: str = option("write the tree to this file, in the format that --cpt_tree FILE reads", metavar="FILE")
+    save_tree: str = option(
+        "write the tree to this file, in the format that --cpt_tree FILE reads", metavar="FILE", writes="the tree"
+    )
     cpt_alpha: float = option(
         "weight of balance against the regressors' predictions when a class is inserted [alpha]",
         kind=float,

@@ -41,7 +41,6 @@ from ...errors import DataError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...system import output_file
 from ...system.printable import printable
 from ..core import label_arrays, probabilities, tree_view
 from ..core.base import (
@@ -219,8 +218,6 @@ class ProbabilityTree(
             weighting = o.normalize_features == "idf"
             self.frequencies = document_frequency.Frequencies(weighting, spec.constant, self.weights_only)
         self.names = spec.names
-        if o.save_tree is not None and (spec.part is None or spec.part.number is None):
-            output_file.check_writable(o.save_tree, "the tree")
         self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
         self.sample_scales: feature_scaling.Scales | None = None
         self.placed_text = ""

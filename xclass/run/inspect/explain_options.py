@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...options.declare import option
+from ...system import output_file
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,11 @@ class Options:
         metavar="N",
     )
     explain_file: str = option(
-        "write the explanations to this file, or to `stdout`", default_text="stdout", metavar="FILE"
+        "write the explanations to this file, or to `stdout`",
+        default_text="stdout",
+        metavar="FILE",
+        writes="explanations",
+        files=lambda path, given: output_file.places(path or output_file.STDOUT) if "explain" in given else [],
     )
     explain_format: str = option(
         "write explanations as text or as JSON, one line for each example",

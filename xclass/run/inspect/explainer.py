@@ -11,21 +11,18 @@ Cost      Examples are processed one at a time, which takes some milliseconds ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO
 
 from ...api.configuration import Config
-from ...errors import DataError
 from ...explain import naming, records
 from ...explain.records import Explanation, Label, Share
 from ...reductions.core.base import Explains
 from ...reductions.core.contract import BatchTask
-from ...system import output_file, terminal
+from ...system import output_file
 from .example_audit import ExampleAudit, tag_of
 from .explain_options import Options
 
 AUDITED = 10  # classes of which --audit shows the scores
 OF_TURN = 3  # most shares that are shown for a turn
-STDOUT = "stdout"
 JSON_ENDS = (".json", ".jsonl", ".ndjson")
 
 
@@ -37,6 +34,10 @@ class Explainer(ExampleAudit):
     config : options of the run
     model : the learner
     names : returns the names of the classes known so far, or None if labels are numbers
+
+    Attributes
+    ----------
+    file : the file, see `output_file.Output`
 
     Raises
     ------
@@ -51,43 +52,18 @@ class Explainer(ExampleAudit):
         self._names = names
         self._multiclass = config.reduction.labels == "multiclass"
         self._options: Options = config.explainer
-        path = self._options.explain_file
-        self._path = None if path == STDOUT else path
+        path = self._options.explain_file or output_file.STDOUT
         chosen = self._options.explain_format
-        self._json = chosen == "json" if chosen else path is not None and path.endswith(JSON_ENDS)
-        self._file = self._opened()
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._path is not None:
-            self._file.close()
-
-    def _opened(self) -> BinaryIO:
-        """Return the file."""
-        if self._path is None:
-            return terminal.standard_output()
-        try:
-            return open(self._path, "wb")  # `close` closes it
-        except OSError as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: OSError) -> DataError:
-        """Return the error for a file that cannot be written."""
-        reason = output_file.write_failure(self._path or STDOUT, error)
-        return DataError(f"{self._path or STDOUT}: explanations cannot be written there: {reason}")
+        self._json = chosen == "json" if chosen else path.endswith(JSON_ENDS)
+        self.file = output_file.Output(path, "explanations")
 
     def _write(self, task: BatchTask) -> None:
         """Write the lines of an example."""
-        out = terminal.output_of(self._file)
-        try:
+        with self.file.explained():
             for line in self._lines(task):
-                out.write(line + b"\n")
-            if self._path is None:
-                out.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise self._failure(error) from None
+                self.file.out.write(line + b"\n")
+            if self.file.streams:
+                self.file.out.flush()
 
     def _lines(self, task: BatchTask) -> Iterator[bytes]:
         """Yield the lines of an example."""

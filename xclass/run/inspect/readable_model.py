@@ -44,11 +44,12 @@ PIECE = 1 << 16  # number of slots processed at a time
 class Options:
     """Declare the options of models as text."""
 
-    readable_model: str = option("write the model as text to this file", metavar="FILE")
+    readable_model: str = option("write the model as text to this file", metavar="FILE", writes="the model as text")
     invert_hash: str = option(
         "write the model as text with the names of the features in this run's data; use it with -i and -t for a model"
         " saved earlier",
         metavar="FILE",
+        writes="the model as text",
     )
     audit: bool = option(
         "write the features and weights behind every prediction to standard output",

@@ -11,7 +11,6 @@ how often it was seen, if that is counted. Trees of saved models are written by
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,19 +18,16 @@ from ...errors import UsageError
 from ...options.declare import option
 from ...reductions.core.base import Learner, TreeViewable
 from ...reductions.core.tree_view import TreeNode
-from ...system import output_file, terminal
+from ...system import output_file
 from ...system.printable import printable
-from ...system.terminal import Output
-
-STDOUT = "stdout"
 
 
 @dataclass(frozen=True)
 class Options:
     """Declare the options of trees as text."""
 
-    print_tree: str = option("write the tree as text to this file, or to `stdout`", metavar="FILE")
-    dot_tree: str = option("write the tree as a Graphviz graph to this file", metavar="FILE")
+    print_tree: str = option("write the tree as text to this file, or to `stdout`", metavar="FILE", writes="the tree")
+    dot_tree: str = option("write the tree as a Graphviz graph to this file", metavar="FILE", writes="the tree")
     tree_levels: int = option(
         "number of levels of the tree to write", kind=int, default=6, minimum=1, maximum=64, metavar="N"
     )
@@ -62,8 +58,6 @@ class TreeDump:
             if not isinstance(learner, TreeViewable):
                 chosen = "no reduction was chosen" if reduction == "scalar" else f"--{reduction} has none"
                 raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
-            if path != STDOUT:
-                output_file.check_writable(path, "the tree")
 
     @property
     def wanted(self) -> bool:
@@ -74,7 +68,7 @@ class TreeDump:
         """Write the tree to the files of the options."""
         for path, lines in ((self._options.print_tree, self.text), (self._options.dot_tree, self.drawing)):
             if path is not None and isinstance(learner, TreeViewable):
-                with _opened(path) as file:
+                with output_file.opened(path, "the tree") as file:
                     for line in lines(learner.outline(self._options.tree_levels)):
                         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
@@ -122,15 +116,3 @@ class TreeDump:
 def _quoted(*rows: str) -> str:
     """Return a string of the Graphviz language with these lines."""
     return '"' + "\\n".join(row.replace("\\", "\\\\").replace('"', '\\"') for row in rows) + '"'
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[Output]:
-    """Open a file for writing in the `with` block; `stdout` is standard output."""
-    if path == STDOUT:
-        out = terminal.output_of(terminal.standard_output())
-        yield out
-        out.flush()
-        return
-    with output_file.opened(path, "the tree") as file:
-        yield file

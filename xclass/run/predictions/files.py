@@ -29,7 +29,7 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
         writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
     if o.raw_predictions is not None:
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
-        writers["raw"] = Writer(o.raw_predictions, raw)
+        writers["raw"] = Writer(o.raw_predictions, raw, description="scores")
     return writers
 
 

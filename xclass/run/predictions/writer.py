@@ -14,21 +14,15 @@ Differs   from VW: classes above 2**24 are printed exactly (VW rounds them to fl
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...array_types import Int
 from ...data.batch import Batch
-from ...errors import DataError
-from ...system import terminal
-from ...system.output_file import write_failure
+from ...system import output_file
 from . import line_kernels
 
-STDOUT = "stdout"  # as a file name: standard output
 KINDS = ("simple", "multiclass", "scores", "raw_scores")
 BUFFER = 1 << 20  # bytes that are formatted before they are written
 
@@ -43,6 +37,11 @@ class Writer:
     names : names of the classes 1, 2, ... (multiclass, scores); the list may grow; None to write numbers. Classes
         without a name are written as an empty string
     rounded : whether classes are rounded to float32, as in VW
+    description : what the file holds, for messages
+
+    Attributes
+    ----------
+    file : the file, see `output_file.Output`
 
     Raises
     ------
@@ -50,7 +49,14 @@ class Writer:
         if the file cannot be opened.
     """
 
-    def __init__(self, path: str, kind: str, names: Sequence[str] | None = None, rounded: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        kind: str,
+        names: Sequence[str] | None = None,
+        rounded: bool = False,
+        description: str = "predictions",
+    ) -> None:
         if kind not in KINDS:
             raise ValueError(kind)
         self.kind = kind
@@ -61,14 +67,7 @@ class Writer:
         named = names is not None and kind in ("multiclass", "scores")
         self._class_names = line_kernels.ClassNames(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
         self._longest_name = 0  # bytes of the longest name
-        self._owns_file = path != STDOUT
-        try:
-            # `close` closes the file
-            self._file: BinaryIO = open(path, "wb") if self._owns_file else terminal.standard_output()  # noqa: SIM115
-        except OSError as error:
-            raise DataError(f"{path}: predictions cannot be written there: {write_failure(path, error)}") from None
-        self._output = terminal.output_of(self._file)
-        self._flush_batches = not _is_regular(self._file)  # flush after each batch, because a reader may be waiting
+        self.file = output_file.Output(path, description)
         self._out = np.empty(BUFFER, np.uint8)
 
     def write(
@@ -124,15 +123,21 @@ class Writer:
                     scores, labels, start, has_rest, space_first, self._class_names, self._longest_name, *tags, row,
                     self._out,
                 )  # fmt: skip
-            self._report_errors(self._output.write, self._out[:size].data)
-        if self._flush_batches:
-            self._report_errors(self._file.flush)
+            with self.file.explained():
+                self.file.out.write(self._out[:size].data)
+        self._flush_if_awaited()
 
     def write_lines(self, lines: bytes) -> None:
         """Write complete lines that another writer of this kind has made; errors are as in `write`."""
-        self._report_errors(self._output.write, lines)
-        if self._flush_batches:
-            self._report_errors(self._file.flush)
+        with self.file.explained():
+            self.file.out.write(lines)
+        self._flush_if_awaited()
+
+    def _flush_if_awaited(self) -> None:
+        """Flush after a batch if a reader may be waiting."""
+        if self.file.streams:
+            with self.file.explained():
+                self.file.out.flush()
 
     def _encode_new_names(self) -> None:
         """Append the names that are new since the last batch to the arrays for the kernels."""
@@ -145,22 +150,5 @@ class Writer:
         self._longest_name = max(self._longest_name, *map(len, new_names))
 
     def close(self) -> None:
-        """Close the file, or flush standard output."""
-        self._report_errors(self._file.close if self._owns_file else self._file.flush)
-
-    def _report_errors(self, action: Callable[..., object], *arguments: object) -> None:
-        """Call a function that writes, and report its errors as DataError."""
-        try:
-            action(*arguments)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise DataError(f"{self.path}: predictions cannot be written there: {error.strerror}") from None
-
-
-def _is_regular(file: BinaryIO) -> bool:
-    """Return whether a file is a regular file, and not a pipe or terminal."""
-    try:
-        return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    except (OSError, ValueError):  # standard output replaced by something without a descriptor
-        return False
+        """Close the complete file, or flush standard output."""
+        self.file.close()

@@ -13,21 +13,26 @@ class Options:
     """Declare the files of results."""
 
     summary: str | None = option(
-        "write the summary, the options, versions, times and memory to this file, as JSON", metavar="FILE"
+        "write the summary, the options, versions, times and memory to this file, as JSON",
+        metavar="FILE",
+        writes="the summary",
     )
     curve: str | None = option(
         "write the learning curve to this file, as CSV: every row of the progress table, and rows in between",
         metavar="FILE",
+        writes="the learning curve",
     )
     per_class: str | None = option(
         "write to this file, as CSV, for each class the examples, errors, precision, recall, mean probability, and the "
         "class that it is most often confused with",
         metavar="FILE",
+        writes="the errors by class",
     )
     errors: str | None = option(
         "write the wrongly predicted lines to this file, those whose label has the lowest probability first, with the "
         "answer and its probability",
         metavar="FILE",
+        writes="the wrong lines",
     )
     most_errors: int = option("write at most N lines with --errors", kind=int, default=1000, minimum=1, metavar="N")
 
@@ -35,17 +40,6 @@ class Options:
     def needs_probabilities(self) -> bool:
         """Return whether a file shows the probabilities of labels and answers."""
         return self.curve is not None or self.per_class is not None or self.errors is not None
-
-    @property
-    def paths(self) -> list[tuple[str, str]]:
-        """Return the files to write, each with a description of its contents for messages."""
-        files = (
-            (self.summary, "the summary"),
-            (self.curve, "the learning curve"),
-            (self.per_class, "the errors by class"),
-            (self.errors, "the wrong lines"),
-        )
-        return [(path, description) for path, description in files if path is not None]
 
 
 def check(options: Options, classes: bool) -> None:

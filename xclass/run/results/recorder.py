@@ -10,6 +10,7 @@ from typing import Any
 
 from ...array_types import Float64s
 from ...data import class_names
+from ...options.declare import options_of
 from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from . import by_class, measured, summary
@@ -43,8 +44,6 @@ class Recorder:
         self.outcomes = Outcomes(self.class_text) if options.summary is not None and classes else None
         self._by_example = [part for part in (self.pairs, self.wrong_lines, self.outcomes) if part is not None]
         self._begins_pass = False
-        for path, description in options.paths:
-            output_file.check_writable(path, description)
 
     def class_text(self, label: int) -> str:
         """Return the text of a class: its number or its name, and for the answer 0 an empty text."""
@@ -108,22 +107,21 @@ class Recorder:
         DataError
             if a file cannot be written.
         """
-        o = self.options
-        descriptions = dict(o.paths)
-        if self.curve is not None and o.curve is not None:
+        if self.curve is not None:
             self.curve.finish()
-            output_file.replace(o.curve, descriptions[o.curve], _csv(self.curve.table()))
-        if self.pairs is not None and o.per_class is not None:
-            output_file.replace(
-                o.per_class, descriptions[o.per_class], _csv(by_class.rows(self.pairs, self.class_text))
-            )
-        if self.wrong_lines is not None and o.errors is not None:
-            lines = (line + "\n" for line in self.wrong_lines.lines(self.class_text))
-            output_file.replace(o.errors, descriptions[o.errors], _encoded(lines))
-        if o.summary is not None:
+            self._replace("curve", _csv(self.curve.table()))
+        if self.pairs is not None:
+            self._replace("per_class", _csv(by_class.rows(self.pairs, self.class_text)))
+        if self.wrong_lines is not None:
+            self._replace("errors", _encoded(line + "\n" for line in self.wrong_lines.lines(self.class_text)))
+        if self.options.summary is not None:
             outcomes = None if self.outcomes is None else self.outcomes.record()
             text = json.dumps(summary.finite({**make_record(), "outcomes": outcomes}), indent=1, allow_nan=False)
-            output_file.replace(o.summary, descriptions[o.summary], _encoded([text + "\n"]))
+            self._replace("summary", _encoded([text + "\n"]))
+
+    def _replace(self, name: str, pieces: Iterable[bytes]) -> None:
+        """Write the file of the option with this field."""
+        output_file.replace(getattr(self.options, name), options_of(Options)[name].writes, pieces)
 
 
 def _csv(rows: Iterable[list[str]]) -> Iterator[bytes]:

@@ -1,0 +1,154 @@
+"""No command writes over a file that it reads, or two things into one file, by whatever names they are given."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+
+import pytest
+from command import start_process, xclass
+
+from xclass.cli import subcommands
+from xclass.cli.command import option_groups
+from xclass.errors import DataError, UsageError
+from xclass.options import files
+from xclass.options.declare import Option, options_of
+
+DATA = "1 |a b\n2 |a c\n" * 20
+NEW = "new"  # stands for a file that does not exist
+RUN = {name: option for group in option_groups()[0].values() for name, option in options_of(group).items()}
+COMMANDS = {"xclass": RUN, **{f"xclass {one.name}": one.declared() for one in subcommands.SUBCOMMANDS}}
+NAMES_NO_FILE = {"label_column", "ray", "format"}  # metavars or names that only look like those of files
+FILE_LIKE = re.compile(r"FILE|PATH|FOLDER|DIR|MODEL|FIRST")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with data, a hard and a symbolic link to it, and other data."""
+    (tmp_path / "data").write_text(DATA)
+    (tmp_path / "other").write_text(DATA)
+    os.link(tmp_path / "data", tmp_path / "same")
+    (tmp_path / "link").symlink_to("data")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+def contents(place):
+    return {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()}
+
+
+def test_every_option_that_names_a_file_has_a_role():
+    for command, declared in COMMANDS.items():
+        for name, option in declared.items():
+            if FILE_LIKE.search(f"{option.metavar or ''} {' '.join(option.flags)}") or "this file" in option.help:
+                assert option.reads or option.writes or name in NAMES_NO_FILE, f"{command} {option.flags}"
+            if option.writes:
+                assert not option.stored, f"{command} {option.flags}: a model names no file that is written"
+            if option.may_replace:
+                assert declared[option.may_replace].reads
+
+
+def typed(option: Option, name: str, path: str) -> object:
+    """The value with which an option names a file; None if it cannot name one."""
+    if option.kind is not str:
+        return None
+    value = f"@{path}" if name == "named_labels" else path
+    return (value,) if option.repeated else value
+
+
+def pairs():
+    """Every option that writes, with every other one that reads or writes, of every command."""
+    for command, declared in COMMANDS.items():
+        roles = {name: one for name, one in declared.items() if (one.reads or one.writes) and typed(one, name, NEW)}
+        for written, other in itertools.permutations(roles, 2):
+            if roles[written].writes:
+                yield command, written, other
+
+
+@pytest.mark.parametrize(("command", "written", "other"), list(pairs()))
+def test_no_option_writes_to_the_file_of_another(place, monkeypatch, command, written, other):
+    monkeypatch.chdir(place)
+    declared = COMMANDS[command]
+    more = {"explain": 1, "no_stdin": True} if command == "xclass" else {}
+
+    def check(path, other_path):
+        values = {written: typed(declared[written], written, path), other: typed(declared[other], other, other_path)}
+        files.check(declared, {**more, **values})
+
+    check("data", "other")
+    allowed = other == declared[written].may_replace or written == declared[other].may_replace
+    for path in ("data", "./data", "same", "link", "folder/../data", str(place / "data")):
+        if allowed:
+            check(path, "data")
+            continue
+        with pytest.raises(UsageError, match=r"would write over|both write"):
+            check(path, "data")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("data --oaa 2 -p data", "-p data would write over data, which -d reads; give another file"),
+        ("data --oaa 2 -p ./same", "-p ./same would write over data, which -d reads"),
+        ("data other --oaa 2 -f other", "-f other would write over other, which -d reads"),
+        ("link --oaa 2 -r data", "-r data would write over link, which -d reads"),
+        ("data --oaa 2 -p new -r ./new", "-p and -r both write new; give each its own file"),
+        ("data --oaa 2 -p stdout -r -", "-p and -r both write standard output"),
+        ("data --oaa 2 -p stdout -r /dev/stdout", "-p and -r both write standard output"),
+        ("data --oaa 2 -p /dev/null -r /dev/null --quiet", None),
+        ("data --oaa 2 -c -p data.cache", "-p and -c both write data.cache"),
+        ("data data.cache --oaa 2 -c", "-c data.cache would write over data.cache, which -d reads"),
+        ("data --oaa 2 -f m -p m.2 --save_per_pass --passes 3", "-p and --save_per_pass both write m.2"),
+        ("data --oaa 2 -f m -p m.interrupted", "-f and -p both write m.interrupted"),
+        ("data --oaa 2 -p p -r p.interrupted", "-p and -r both write p.interrupted"),
+        ("data --cpt 2 --named_labels @other -f other", "-f other would write over other, which --named_labels reads"),
+        ("data --cpt 2 --cpt_tree other -p other", "-p other would write over other, which --cpt_tree reads"),
+        ("data --cpt 2 --cpt_tree general -p general --quiet", None),
+        ("dat? --oaa 2 --workers 2 -f data", "-f data would write over data, which -d reads"),
+        ("tune -d data -f same", "-f same would write over data, which -d reads"),
+        ("tune data -c --cache_file data", "--cache_file data would write over data, which -d reads"),
+        ("tune data --state link", "--state link would write over data, which -d reads"),
+        ("tune data -f data.tune", "--state and -f both write data.tune"),
+        ("shrink -f other data -d other", "-f other would write over other, which -d reads"),
+        ("shrink -f same data", "-f same would write over data, which is read"),
+        ("merge -f other data same --base other", "-f other would write over other, which --base reads"),
+        ("compare data other -d same --json link", "--json link would write over data, which is read"),
+        ("report -i data -o r.html --json r.html", "-o and --json both write r.html"),
+        ("report -i data --train other --json other", "--json other would write over other, which --train reads"),
+    ],
+)
+def test_a_command_refuses_before_it_starts(place, args, message):
+    before = contents(place)
+    result = xclass(*args.split(), cwd=place)
+    if message is None:
+        assert result.status == 0, result.err
+        return
+    assert result.status == 2 and message in result.err
+    assert contents(place) == before
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_starts(place, monkeypatch):
+    monkeypatch.chdir(place)
+    for command, declared in COMMANDS.items():
+        for name, option in declared.items():
+            if not option.writes or option.reads or option.kind is not str:
+                continue
+            for path, reason in (("folder", "this is a folder"), ("none/x", "there is no folder")):
+                with pytest.raises(DataError, match=f"{path}: {option.writes} cannot be written there: {reason}"):
+                    files.check(declared, {name: path, "explain": 1, "no_stdin": True})
+                    pytest.fail(f"{command} {option.flags}")
+
+
+def test_standard_input_and_output_are_known_by_what_they_are(place):
+    for end, status in (("same", 2), ("p", 0)):
+        with open(place / "data", "rb") as data:
+            child = start_process("--oaa", 2, "-p", end, "--quiet", cwd=place, stdin=data)
+            _, err = child.communicate(timeout=400)
+        assert child.returncode == status
+        assert (b"-p same would write over standard input" in err) == (status == 2)
+    with open(place / "data", "ab") as out:
+        child = start_process("data", "--oaa", 2, "-p", "stdout", cwd=place, stdout=out)
+        _, err = child.communicate(timeout=400)
+    assert b"-p standard output would write over data, which -d reads" in err
+    assert (place / "data").read_text() == DATA

@@ -1,0 +1,80 @@
+"""Situations from public reports about files that a command destroyed or left half written, one test each."""
+
+import os
+
+import pytest
+from command import learn, xclass
+
+DATA = "1 |a x\n2 |a y\n3 |a z\n" * 8
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with data, a model of them, a tree and a file of names."""
+    (tmp_path / "d.vw").write_text(DATA)
+    (tmp_path / "nm").write_text("1\n2\n3\n")
+    learn("d.vw", "--cpt", 3, "-f", "ma", "--save_tree", "t", "--quiet", cwd=tmp_path)
+    (tmp_path / "c.vw").write_text(DATA)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("shrink -f c.vw ma -d c.vw", "-f c.vw would write over c.vw, which -d reads"),
+        ("tune -d d.vw -c --cache_file d.vw", "--cache_file d.vw would write over d.vw, which -d reads"),
+        ("tune -d d.vw --named_labels @nm -f nm", "-f nm would write over nm, which --named_labels reads"),
+        ("d.vw --cpt_tree t -p t", "-p t would write over t, which --cpt_tree reads"),
+        ("d.vw --cpt_tree t --save_tree t", "--save_tree t would write over t, which --cpt_tree reads"),
+        ("d.vw --named_labels @nm --print_tree nm", "--print_tree nm would write over nm, which --named_labels reads"),
+        ("tune -d d.vw -f d.vw", "-f d.vw would write over d.vw, which -d reads"),
+    ],
+)
+def test_attack_07_no_output_replaces_what_the_command_reads(place, words, message):
+    """The attack of the page on what destroys files (class B)."""
+    before = {name: (place / name).read_bytes() for name in os.listdir(place)}
+    result = xclass(*words.split(), cwd=place)
+    assert result.status == 2 and message in result.err
+    assert {name: (place / name).read_bytes() for name in os.listdir(place)} == before
+
+
+def test_attack_07_links_are_the_same_file(place):
+    """The attack of the page on what destroys files (class B)."""
+    (place / "symbolic").symlink_to("d.vw")
+    os.link(place / "d.vw", place / "hard")
+    for name in ("symbolic", "hard", "./d.vw", str(place / "d.vw")):
+        result = xclass("shrink", "-f", name, "ma", "-d", "d.vw", cwd=place)
+        assert result.status == 2 and f"-f {name} would write over d.vw, which -d reads" in result.err
+    assert (place / "d.vw").read_text() == DATA
+
+
+def test_a_run_that_fails_leaves_the_predictions_of_yesterday(place):
+    """The attack of the page on what destroys files (class B)."""
+    (place / "p").write_text("of yesterday\n")
+    (place / "bad.vw").write_text(DATA + "x |a x\n" + DATA)
+    result = xclass("bad.vw", "-t", "-i", "ma", "-p", "p", cwd=place)
+    assert result.status == 1
+    assert "the predictions so far are in p.interrupted; p is as it was before" in result.err
+    assert (place / "p").read_text() == "of yesterday\n"
+    assert (place / "p.interrupted").read_text() == "1\n2\n3\n" * 8
+
+
+def test_03_tune_without_a_folder_for_temporary_files_says_what_to_do(place, monkeypatch):
+    """A search whose folder of temporary files is missing (class F)."""
+    monkeypatch.setenv("TMPDIR", str(place / "none"))
+    result = xclass("tune", "-d", "d.vw", "--time", "2s", cwd=place)
+    assert result.status == 1
+    assert "a search reads the examples from it: free some space there, or set TMPDIR" in result.err
+    assert "continues without it" not in result.err
+
+
+def test_full_names_of_namespaces_are_crossed_by_their_first_letters(place):
+    """Questions about `-q` with names of namespaces (class F)."""
+    (place / "n.vw").write_text("1 |user a |item b\n2 |user c |item b\n" * 5)
+    refused = xclass("n.vw", "--oaa", 2, "-q", "useritem", cwd=place)
+    assert refused.status == 2
+    assert "-q useritem names 8 namespaces; it takes two namespaces, such as -q ab or -q 'user|item'" in refused.err
+    rows = [learn("n.vw", "--oaa", 2, "-q", pair, "-p", "stdout", cwd=place).out for pair in ("ui", "user|item")]
+    assert rows[0] == rows[1]
+    counts = [learn("n.vw", "--oaa", 2, *q, cwd=place).err for q in (("-q", "user|item"), ())]
+    assert "total feature number = 40" in counts[0] and "total feature number = 30" in counts[1]
