@@ -14,5 +14,9 @@ autodoc_typehints = "description"
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # properties are described once
 
+smartquotes = False  # two hyphens are the beginning of an option, not a dash
+
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_title = f"xclass {release}"
