@@ -492,7 +492,7 @@ def test_steps_are_nodes_opened_and_classes_compared(files, learner):
 def test_without_matplotlib_a_message_says_how_to_install_it(files, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     status, message = refusal("-i", files.model, "-o", tmp_path / "r.html")
-    assert status == 2 and "pip install 'matplotlib>=3.8'" in message
+    assert status == 2 and "which is not installed; run pip install" in message
 
 
 def test_larger_tables_are_larger_than_those_that_have_grown():
