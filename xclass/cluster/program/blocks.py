@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
+from ...data.array_input import is_missing
 from ...errors import DataError, UsageError
 from ...formats import detect
 from ...formats.json_lines import KEYS
@@ -120,6 +121,7 @@ class Block(VirtualFile):
             raise UsageError(
                 f"label_column: the data set has no column {label!r}; its columns are {', '.join(map(repr, row))}"
             )
+        row = {name: None if is_missing(value) else value for name, value in row.items()}
         known = {name: row.pop(name) for name in KEYS if name in row and name != "label"}
         known["label"] = row.pop(label, None)
         if row:
