@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import xclass
+from xclass.cluster.program.blocks import Block
 
 HALF = json.loads('"smile \\ud83d"')  # half of a surrogate pair
 TEXTS = ["red wine", "white wine", "pale ale", "brown ale", "green tea", "black tea"]
@@ -165,6 +166,11 @@ def test_missing_cells_are_no_features():
         model.predict_many(pandas.DataFrame({name: [pandas.NaT] for name in columns}, dtype=object))
 
 
+def test_nan_in_a_data_set_of_ray_is_a_missing_cell():
+    block = Block("block", None, None)
+    assert json.loads(block._object({"label": "a", "v": np.nan, "w": 1.5}, 1))["features"] == {"v": None, "w": 1.5}
+
+
 def test_columns_with_the_same_name_as_text_are_refused():
     pandas = pytest.importorskip("pandas")
     with xclass.Learner("oaa", 2, bits=10) as model:
@@ -212,6 +218,7 @@ def rows(indptr, indices, data, **shape) -> SimpleNamespace:
         (rows([0, 1, 2], [1.7, 1], [1.0, 1.0]), r"indices is an array float64\[2\] with the entry 1.7"),
         (rows([0, 1, 2], [1, 1], ["3", "4"]), r"data is an array <U1\[2\] with the entry '3'"),
         (rows([0, 1, 2], [1, 1], [1j, 1]), "data is an array complex128"),
+        (sparse.csc_matrix(MATRIX).astype(complex), "data is an array complex128"),
         (rows([0, 1, 2], [1, 1], [1, 1], shape=(2, 1)), "row 0: indices contains 1; allowed are 0 to 0"),
         ([[1, "3"], [2, 3]], "row 0, column 1: the value is str '3'; allowed are numbers"),
         ([[1, 2], [3]], r"row 1 is \[3\]; allowed are rows of 2 numbers"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from ..array_types import AnyArray, Float64s, Int64s
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, XclassError
 from ..system.printable import short_repr
 from .batch import DTYPES, Batch
 
@@ -237,8 +237,13 @@ def rows_of(given: Any) -> Rows:
         if len(shape) != 2:
             raise UsageError(f"examples are a sparse array of the shape {shape}; give a matrix, with a row for each")
     if hasattr(given, "tocsr"):
-        _check_before_conversion(given, shape)
-        given = given.tocsr()  # SciPy's CSC has the attributes of CSR with another meaning
+        try:
+            _check_before_conversion(given, shape)
+            given = given.tocsr()  # SciPy's CSC has the attributes of CSR with another meaning
+        except XclassError:
+            raise
+        except Exception as error:  # of SciPy, whose arrays the program may have replaced
+            raise DataError(f"examples are a matrix that SciPy cannot convert to CSR ({error})") from None
     if getattr(given, "format", "csr") != "csr":
         raise UsageError(f"examples are a matrix of the format {given.format!r}; give compressed sparse rows (CSR)")
     last = LARGEST_COLUMN if shape is None else min(LARGEST_COLUMN, shape[1] - 1)
@@ -307,7 +312,8 @@ def _canonical(rows: Rows) -> Rows:
     order = np.lexsort((column, row))
     row, column, value = row[order], column[order], value[order]
     first = np.flatnonzero(np.concatenate([[True], (row[1:] != row[:-1]) | (column[1:] != column[:-1])]))
-    sums = np.add.reduceat(value, first, dtype=value.dtype)
+    native = value.astype(value.dtype.newbyteorder("="), copy=False)
+    sums = np.add.reduceat(native, first, dtype=native.dtype)
     return Rows(np.searchsorted(row[first], np.arange(len(start))), column[first], sums)
 
 
