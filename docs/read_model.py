@@ -5,8 +5,6 @@
 * Options other than KNOWN, weights of namespaces and values that are words (`colour:red`) are refused. Tags are not
   written. Features without a name (`:7`) do not get the index that xclass gives them.
 * Features are summed up in the order of the line; xclass puts namespaces with the same first byte together.
-* Numbers of up to seven digits without exponent and plus sign, and numbers that end in `e+0`, are read exactly as in
-  xclass. Of others, the last digits may differ.
 """
 
 import json
@@ -16,17 +14,15 @@ import numpy as np
 # options that do not matter for predictions or are used below, and the supported values of others
 KNOWN = """bits candidate_cut candidates cpt cpt_alpha cpt_tree decay_learning_rate indexing label_range learn_names
     learning_rate loss_function max_doublings next oaa oaa_subsample power_t quantile_tau random_seed rerank_rate sgd
-    tree_noise initial_t tree_sample cpt_arity=2 hash=strings layout=odd layout=tagged link=identity trees=1 version=1
-    normalize_features=auto"""
+    tree_noise initial_t tree_sample cpt_arity=2 hash=strings layout=odd layout=tagged link=identity number_rules=ieee
+    trees=1 version=1 normalize_features=auto"""
 TYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1", "U32": "<u4", "U64": "<u8"}
 GOLDEN, SPREAD = np.uint64(0x9E3779B97F4A7C15), 0xD6E8FEB86659FD93
-POWERS = np.divide.accumulate(np.float32([1] + [10] * 99))  # 1, 0.1, 0.01, ..., rounded after every step
 
 
 def number(text=b"1"):
-    """Return the number that a text stands for, rounded as xclass does it."""
-    whole, _, decimals = text.partition(b".")
-    return np.float32(whole + decimals) * POWERS[len(decimals)] if decimals.isdigit() else np.float32(text)
+    """Return a value of a feature, rounded to float32."""
+    return np.float32(float(text))
 
 
 def name_hash(name, seed):

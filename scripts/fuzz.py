@@ -5,6 +5,7 @@
     python -m scripts.fuzz text --lines 10000000
     python -m scripts.fuzz results                      # summaries, states, curves, names, trees, predictions
     python -m scripts.fuzz readers                      # every format against an independent reader
+    python -m scripts.fuzz numbers --lines 1000000
     python -m scripts.fuzz surroundings --runs 7        # first runs without a home folder and such; not part of `all`
 
 Every case has to be accepted, or refused with a message. Anything else is a failure: an uncaught exception, a crash, a
@@ -32,7 +33,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scripts.fuzzing import caches, models, options, readers, results, runs, seeds, surroundings, texts
+from scripts.fuzzing import (
+    caches,
+    decimals,
+    models,
+    options,
+    readers,
+    results,
+    runs,
+    seeds,
+    surroundings,
+    texts,
+)  # fmt: skip
 from scripts.lib.processes import ROOT
 from xclass.kernels import jit
 from xclass.run import warm_up
@@ -45,9 +57,10 @@ PARTS = {
     "options": options.OptionSets,
     "results": results.Results,
     "readers": readers.Readers,
+    "numbers": decimals.Decimals,
     "surroundings": surroundings.Surroundings,
 }
-SHORT = {"models": 300, "text": 60, "caches": 30, "options": 50, "results": 40, "readers": 6}
+SHORT = {"models": 300, "text": 60, "caches": 30, "options": 50, "results": 40, "readers": 6, "numbers": 13}
 SHORT_ONLY = (  # names of the models of --short, one of each kind
     "^(scalar|oaa names|recall_tree|recall_tree names|log_multi|ect error|random_tree|cpt|cpt kmeans|cpt rerank names|"
     "pecoc|softmax_tree names|oaa ngram|skip)$"
@@ -210,7 +223,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn (default: 1)")
     parser.add_argument("--runs", type=int, help="cases of each part (default: no bound, or 300 if nothing is bounded)")
     parser.add_argument("--seconds", type=float, help="for each part, less its preparation")
-    parser.add_argument("--lines", type=int, help="of text read, after which the part `text` ends")
+    parser.add_argument("--lines", type=int, help="of text read, after which the parts `text` and `numbers` end")
     parser.add_argument("--short", action="store_true", help="the few cases of every part that the tests run")
     parser.add_argument(
         "--only", default="", help="start from models and option sets whose name this regular expression finds"
@@ -238,7 +251,7 @@ def main() -> int:
                 part, place, folder, lambda text: print(text, flush=True), args.most_kept, args.simplify
             )
             with contextlib.suppress(KeyboardInterrupt):  # the counts so far are reported
-                campaign.run(args.seed, number, args.seconds, args.lines if name == "text" else None)
+                campaign.run(args.seed, number, args.seconds, args.lines if name in ("text", "numbers") else None)
             os.chdir(home)
             fine &= campaign.report(time.monotonic() - began)
     finally:

@@ -35,8 +35,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from xclass.formats import vw_writer
 from xclass.sklearn import XClassifier
-from xclass.text import vw_writer
 
 ALL = ("multiclass", "cpt", "hsm", "oaa", "recall_tree", "log_multi", "ect", "random_tree", "softmax_tree")
 WITH_PROBABILITIES = ("multiclass", "cpt", "hsm", "oaa", "recall_tree", "softmax_tree")

@@ -63,11 +63,14 @@ def hashed(names: tuple[bytes, ...], seed: int, every: bool) -> int:
 
 def number(text: bytes) -> np.float32 | None:
     """Return a finite number, or None."""
-    if not re.match(rb"[+-]?\.?[0-9]", text):
+    try:
+        if re.search(rb"[^0-9.eE+-]", text):  # Python reads `inf`, `1_000` and white space, too
+            return None
+        with np.errstate(over="ignore"):
+            value = np.float32(float(text))
+    except ValueError:
         return None
-    with np.errstate(all="ignore"):
-        value, size = reader.parse_float(text + b"\n", 0, len(text))
-    return value if size == len(text) and math.isfinite(value) else None
+    return value if math.isfinite(value) else None
 
 
 def lines(data: bytes) -> Iterator[tuple[int, bytes, int]]:
@@ -104,9 +107,7 @@ def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) ->
     """
     for i, line, mark in lines(data):
         label, features, column, count = b"", [], 0, 0
-        for word in WORD.finditer(line, mark):
-            if word[0].startswith(b"#") and limits is None:
-                break
+        for word in WORD.finditer(line.partition(b"#")[0] if limits is None else line, mark):
             count += 1
             name, colon, value = word[0].partition(b":")
             if limits is None and word[0].startswith(b"qid:"):
@@ -120,14 +121,11 @@ def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) ->
             elif not colon or not re.fullmatch(rb"[0-9]+", name) or (limits and int(name) >= limits[0]):
                 column = word.start() + 1
             else:
-                value, comment, _ = value.partition(b"#") if limits is None else (value, b"", b"")
                 read = number(value)
                 if read is None:
                     column = word.start() + len(name) + 2
                 elif read != 0:
                     features.append(((name,), read))
-                if comment:
-                    break
             if column:
                 break
         if count or limits:

@@ -19,7 +19,17 @@ COLUMNS = ("index", "value", "label", "weight", "initial", "group_name", "line")
 
 def make_text(lines: int, seed: int = 1) -> bytes:
     draw = random.Random(seed)
-    words = ["a", "bc", "é", "longer-name", "12", "x:2.5", "y:-1", "colour:red", ":3"]
+    words = [
+        "a",
+        "bc",
+        "é",
+        "longer-name",
+        "12",
+        "x:2.5",
+        "y:-1",
+        "colour:red ",
+        ":3",
+    ]  # a text value must not touch a bar
     text_lines = []
     for i in range(lines):
         spaces = [f"|{draw.choice(['f', 'g', 'foo', ''])} " + " ".join(draw.choices(words, k=draw.randrange(9)))

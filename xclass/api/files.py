@@ -10,13 +10,13 @@ from typing import Any
 from ..data import tables
 from ..data.batch import Batch
 from ..errors import DataError, UsageError
-from ..formats import columns, detect
+from ..formats import columns, detect, vw_writer
 from ..kernels import jit
 from ..options import declare
 from ..reductions.core.contract import BatchTask
 from ..system import thread_limit
 from ..system.printable import short_repr
-from ..text import parser, reader, vw_writer
+from ..text import parser, reader
 from ..text.label_detection import LabelDetector
 from . import configuration
 from .labels import weights_of

@@ -16,9 +16,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..array_types import UInt8s
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
-from ..text import numbers, parser
+from ..text import numbers, parser, vw_numbers
 from ..text.text_format import OtherFormat, TextFormat, WrittenFeature
 
 UINT32 = 2**32 - 1
@@ -77,6 +78,7 @@ class Namer:
         self._seed = parse.hash_seed
         self._unnamed = mmh3.hash(b"", self._seed, signed=False) if self._seed else 0
         self._all = parse.hash == "all"
+        self._vw_numbers = parse.number_rules == "vw"
         self._constant = not parse.noconstant
         self._features = namespaces.NamespaceTransformer(feature, constant=self._constant)
         self._crosser = interactions.Crosser(cross) if crosser is None else crosser
@@ -160,6 +162,12 @@ class Namer:
                 group = namespace[0] if namespace else DEFAULT_GROUP
                 groups.setdefault(group, []).append((part, index & self._mask, value))
 
+    def _read_number(self, text: UInt8s, begin: int) -> tuple[np.float32, int]:
+        """Return the number at `begin` and one past its end, which is `begin` if there is none."""
+        vw = self._vw_numbers or bool(numbers.is_blank(text[begin]))
+        value, end, _ = vw_numbers.read_by_rules(text, begin, vw)
+        return np.float32(value), end
+
     def _parse_line(self, line: bytes, groups: Groups) -> None:
         """Parse a line and append its features to `groups`."""
         at = line.find(b"|")
@@ -181,8 +189,10 @@ class Namer:
                 seed = self._hash(namespace, self._seed)
                 at += len(namespace)
                 if at < end and line[at] == 58:
-                    scale, at, _ = numbers.read_number(text, at + 1)
-                    scale = np.float32(1) if np.isnan(scale) else np.float32(scale)
+                    scale, at = self._read_number(text, at + 1)
+                    if np.isinf(scale) and not self._vw_numbers:
+                        return
+                    scale = np.float32(1) if np.isnan(scale) else scale
             while at < end and line[at] in b" \t":
                 at += 1
                 if at == end or line[at] in ENDS:
@@ -190,17 +200,21 @@ class Namer:
                 name, word, value = _name(line, at), b"", scale
                 at += len(name)
                 if at < end and line[at] == 58:
-                    number, number_end, _ = numbers.read_number(text, at + 1)
-                    if number_end > at + 1:
-                        at = number_end
+                    begin = at + 1
+                    number, at = self._read_number(text, begin)
+                    if at > begin:
                         with np.errstate(all="ignore"):
-                            value = np.float32(0) if np.isnan(number) else np.float32(number) * scale
+                            value = np.float32(0) if np.isnan(number) else number * scale
+                        if not self._vw_numbers and not np.isfinite(value):
+                            value = np.float32(0)
                     else:
                         value = np.float32(1)
-                        gap = _match_at(rb"[ \t\r\n]*", line, at + 1)
-                        gap = b"" if at + 1 + len(gap) == end else gap
-                        word = _match_at(rb"[^ \t\r\n]*", line, at + 1 + len(gap))
-                        at += 1 + len(gap) + len(word)
+                        gap = _match_at(rb"[ \t\r\n]*", line, begin)
+                        gap = b"" if begin + len(gap) == end else gap
+                        word = _match_at(rb"[^ \t\r\n]*", line, begin + len(gap))
+                        at = begin + len(gap) + len(word)
+                        if begin < at == vw_numbers.read_number(text, begin)[1] and not gap:
+                            return
                 if word:
                     index = self._hash(word, self._hash(name, seed)) & self._mask
                 elif name:

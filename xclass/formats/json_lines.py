@@ -35,7 +35,7 @@ from ..data.feature_names import encoded
 from ..data.schema import MISSING_WORDS, NUMBER, TEXT, Schema, category, listed, written
 from ..errors import DataError
 from ..system.printable import short_repr
-from ..text import parser, reader
+from ..text import numbers, parser, reader
 from ..text.malformed import CELL, ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WEIGHT_VALUE
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
@@ -48,7 +48,6 @@ KEYS = ("label", "text", "features", "weight", "tag")
 MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
 DECODER = json.JSONDecoder()
 BLANKS = re.compile(r"[ \t\r\n]*")
-LARGEST = float(np.finfo(np.float32).max)
 
 
 class MalformedError(Exception):
@@ -141,7 +140,7 @@ def number_of(value: object, key: str) -> float | None:
 
 def is_value(value: object) -> bool:
     """Return whether a value is a number that a feature may have."""
-    return isinstance(value, (int, float)) and abs(value) <= LARGEST
+    return isinstance(value, (int, float)) and abs(value) <= numbers.LARGEST
 
 
 class JsonLines(OtherFormat):
@@ -396,6 +395,8 @@ class JsonScanner(records.RecordScanner):
         except MalformedError as error:
             seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
             column = _column(line, error.path)
+            if isinstance(error.seen, float) and (written := numbers.NUMBER.match(line, column - 1)):
+                seen_text = written[0].decode()  # `1e400`, where Python's value is infinite
             if error.problem == WEIGHT_VALUE:
                 weight = 0.0
             examples.problems[len(examples.line)] = records.Problem(
@@ -428,7 +429,7 @@ class JsonScanner(records.RecordScanner):
     @staticmethod
     def _weight(given: object) -> float:
         """Return the weight of an example."""
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= LARGEST:
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= numbers.LARGEST:
             raise MalformedError(WEIGHT_VALUE, ("weight",), given)
         return float(given)
 

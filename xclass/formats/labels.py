@@ -31,7 +31,7 @@ def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float,
         real, p, digits = numbers.read_number(text, begin)
         if p != end or digits == 0 or not math.isfinite(real):
             return np.nan, REAL_LABEL
-        return (np.nan if real == np.float32(3.4028234663852886e38) else np.float64(real)), 0
+        return np.float64(real), 0
     if rules.learn_names:
         for p in range(begin, end):
             if text[p] == COMMA or text[p] <= SPACE:

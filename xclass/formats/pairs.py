@@ -30,11 +30,18 @@ from ..text.rules import Rules
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import labels, line_scanner
 
-COMMA, COLON, HASH = 44, 58, 35
+COMMA, COLON, HASH, SPACE = 44, 58, 35, 32
+MOST = 10**14  # examples, features or labels in a header
 HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?")
 
 
 # -- kernels
+
+
+@inlined
+def ends_word(text: UInt8s, p: int, headed: bool) -> bool:
+    """Return whether a word ends at `p`: at white space and, in LIBSVM, at a comment."""
+    return words.is_space(text[p]) or (text[p] == HASH and not headed)
 
 
 @inlined
@@ -45,11 +52,11 @@ def is_group_id(text: UInt8s, p: int) -> bool:
 
 @inlined
 def read_index(text: UInt8s, begin: int) -> tuple[Int, int]:
-    """Return the number at `begin`, limited to about 10**15, and one past its last digit."""
+    """Return the number at `begin`, below 10**15 and at least MOST if it has more digits, and one past its end."""
     p = begin
     number: Int = 0
     while numbers.is_digit(text[p]):
-        if number < 10**14:
+        if number < MOST:
             number = number * 10 + (np.int64(text[p]) - 48)
         p += 1
     return number, p
@@ -109,14 +116,18 @@ def parse_pairs(
             number, p = read_index(text, first)
             name_end = p
             if text[p] != COLON or p == first:
-                while not words.is_space(text[p]) and text[p] != COLON:
+                while not ends_word(text, p, headed) and text[p] != COLON:
                     p += 1
                 where = first
                 if not headed and is_group_id(text, first):
-                    while not words.is_space(text[p]):
+                    while not ends_word(text, p, headed):
                         p += 1
                 elif count == 1 and text[p] != COLON:
                     problem, where = label_problem(text, first, p, most_labels)
+                    if text[p] == HASH and not headed:  # the name of a class is read up to a blank
+                        text[p] = SPACE
+                        if p + 1 < stop:
+                            text[p + 1] = HASH
                     if problem == 0:
                         label, problem = labels.read_label(text, first, p, rules)
                     of_label = True
@@ -131,16 +142,8 @@ def parse_pairs(
                 problem, of_label = BEYOND_FEATURES, False
                 break
             where = p
-            value, digits = np.float32(0), 0
-            if not words.is_space(text[p]):
-                value, p, digits = numbers.read_number(text, p)
-            if p == where:  # nothing that begins a number, such as `#`
-                digits = 0
-            if (
-                digits == 0
-                or not math.isfinite(value)
-                or not (words.is_space(text[p]) or (text[p] == HASH and not headed))
-            ):
+            value, p, digits = numbers.read_number(text, p)
+            if digits == 0 or not math.isfinite(value) or not ends_word(text, p, headed):
                 problem, of_label = PAIR_VALUE, False
                 break
             if value != 0:
@@ -201,7 +204,12 @@ class ExtremeClassification(Libsvm):
                 "extreme classification repository, which has the numbers of examples, features and labels; add it, "
                 "or give --format libsvm"
             )
-        counts = tuple(map(int, header.groups()))
+        counts = tuple(int(digits) if len(digits) < 1000 else MOST + 1 for digits in header.groups())
+        if max(counts) > MOST:
+            raise DataError(
+                f"{file}:1:1: {short_repr(first.decode('ascii'))} has a number above {MOST:g}, which is too large; "
+                "correct the header"
+            )
         if self._most_labels >= 0 and counts[1:] != (self._most_features, self._most_labels):
             raise DataError(
                 f"{file}:1:1: the header has {counts[1]} features and {counts[2]} labels, and that of the first file "

@@ -58,6 +58,7 @@ PRESETS: Presets = {
         "ect_play": "vw",
         "lom_rules": "vw",
         "on_bad_line": "vw",
+        "number_rules": "vw",
         "raw_order": "vw",
         "resume": "first",
         "keep_last": True,

@@ -13,7 +13,7 @@ from ..array_types import Int, UInt8s
 from ..data import class_names
 from ..errors import UsageError
 from ..kernels.jit import jit
-from . import numbers
+from . import numbers, vw_numbers
 from .malformed import (
     CLASS,
     CLASS_NUMBER,
@@ -82,6 +82,16 @@ def problem_of(number: Int) -> int:
     if number == class_names.NEGATIVE:
         return NEGATIVE
     return LABEL_FORM if number == class_names.OTHER_FORM else CLASS_NUMBER
+
+
+@jit
+def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.float32, bool]:
+    """Return the number `text[begin:end]`, 0 if it is none, and whether it is malformed."""
+    value, p, digits = vw_numbers.read_by_rules(text, begin, rules.vw_numbers)
+    is_wrong = p == begin or math.isnan(value) or (math.isinf(value) and not rules.vw_numbers)
+    if is_wrong:
+        value = np.float32(0)
+    return value, is_wrong or (rules.treatment != VW and (p != end or digits == 0 or math.isinf(value)))
 
 
 @jit
@@ -180,34 +190,23 @@ def read_label(
     else:
         if words > 3:
             return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
-        number, p, digits = numbers.read_number(text, word0)
-        wrong = p == word0 or math.isnan(number)
-        if wrong:
-            number = np.float32(0)
-        if wrong or (strict and (p != end0 or digits == 0 or math.isinf(number))):
+        number, is_wrong = _read_real(text, word0, end0, rules)
+        if is_wrong:
             problem, position = LABEL, word0
         label = np.float64(number)
-        if number == np.float32(3.4028234663852886e38):  # VW's mark for no label
+        if rules.vw_numbers and number == np.float32(3.4028234663852886e38):  # VW's mark for no label
             label = np.nan
     if words > 1:
-        weight, p, digits = numbers.read_number(text, word1)
-        wrong = p == word1 or math.isnan(weight)
-        if wrong:
-            weight = np.float32(0)
-        if weight < 0 and not rules.multiclass:
-            wrong = True
-        if problem == 0 and (wrong or (strict and (p != end1 or digits == 0 or math.isinf(weight) or weight < 0))):
+        weight, is_wrong = _read_real(text, word1, end1, rules)
+        if problem == 0 and (is_wrong or (weight < 0 and (strict or not rules.multiclass))):
             problem, position = WEIGHT, word1
         if problem == 0 and strict and rules.learn_names and text[word1] == ZERO and numbers.is_digit(text[word1 + 1]):
             problem, position = LEADING_ZEROS, word1  # probably a name of two words, as in `class 0001 | ...`
         if rules.multiclass and not weight > 0:
             weight = np.float32(0)
     if words > 2:
-        initial, p, digits = numbers.read_number(text, word2)
-        wrong = p == word2 or math.isnan(initial)
-        if wrong:
-            initial = np.float32(0)
-        if problem == 0 and (wrong or (strict and (p != end2 or digits == 0 or math.isinf(initial)))):
+        initial, is_wrong = _read_real(text, word2, end2, rules)
+        if problem == 0 and is_wrong:
             problem, position = INITIAL, word2
     return label, weight, initial, tag_start, tag_end, problem, position
 

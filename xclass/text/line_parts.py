@@ -17,15 +17,26 @@ import numpy as np
 from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import hashing
 from ..kernels.jit import inlined, jit
-from . import numbers
-from .malformed import INFINITE, MAX_MESSAGES, NAMESPACE, NAMESPACE_WEIGHT, VALUE, VW
+from . import numbers, vw_numbers
+from .malformed import (
+    BAR_AFTER_VALUE,
+    EMPTY_VALUE,
+    INFINITE,
+    MAX_MESSAGES,
+    NAMESPACE,
+    NAMESPACE_WEIGHT,
+    VALUE,
+    VW,
+)
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE
+from .rules import Rules
 
 
 class NameRules(NamedTuple):
     """Hold the fields of `Rules` that names and values need, all of them numbers; see `Rules`."""
 
     treatment: int
+    vw_numbers: bool
     mask: np.uint32
     hash_all: bool
     hash_seed: np.uint32
@@ -33,6 +44,12 @@ class NameRules(NamedTuple):
 
 
 # -- kernels
+
+
+@inlined
+def name_rules_of(rules: Rules) -> NameRules:
+    """Return the fields of `rules` that names and values need."""
+    return NameRules(rules.treatment, rules.vw_numbers, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
 
 
 @jit
@@ -46,6 +63,12 @@ def note(notes: Int64s, row: int, problem: int, line: int, start: int, position:
     if row <= MAX_MESSAGES:
         at = 4 * row if row >= 0 else 4 * (MAX_MESSAGES + 1)
         notes[at], notes[at + 1], notes[at + 2], notes[at + 3] = problem, line, start, position
+
+
+@inlined
+def _is_vw_number(text: UInt8s, begin: int, name_rules: NameRules) -> bool:
+    """Return whether VW's rules hold for the number at `begin`, which may come after blanks then."""
+    return name_rules.vw_numbers or (name_rules.treatment == VW and numbers.is_blank(text[begin]))
 
 
 @inlined
@@ -104,7 +127,7 @@ def read_namespace(
     k : the delimiter after the name and weight
     group : uint8, first byte of the name
     seed : uint32, hash of the name
-    scale : float32, weight of the namespace; NaN if it is not a number, which VW replaces by 1
+    scale : float32, weight of the namespace; NaN with VW's rules for what VW replaces by 1
     problem : number of the problem in `malformed`, or 0
     position : position of the problem
     """
@@ -121,12 +144,12 @@ def read_namespace(
         seed = hashing.name_at(text, b, e, name_rules.hash_seed, name_rules.hash_all)
     if text[e] != COLON:
         return k, group, seed, scale, 0, b
-    scale, q, digits = numbers.read_number(text, e + 1)
     b = e + 1
+    scale, q, digits = vw_numbers.read_by_rules(text, b, _is_vw_number(text, b, name_rules))
     while delimiter[k] < q:
         k += 1
     e = np.int64(delimiter[k])
-    wrong = e != q or text[e] == COLON
+    wrong = e != q or text[e] == COLON or (math.isinf(scale) and not name_rules.vw_numbers)
     if name_rules.treatment != VW:
         wrong = wrong or q == b or digits == 0 or not math.isfinite(scale)
     return k, group, seed, scale, NAMESPACE_WEIGHT if wrong else 0, b
@@ -160,28 +183,39 @@ def _read_value(
     noted : whether the value was replaced by 0 as in VW, which is to be reported
     """
     name_end = np.int64(delimiter[k])
-    value, q, digits = numbers.read_number(text, name_end + 1)
+    begin = name_end + 1
+    strict = name_rules.treatment != VW
+    value, q, digits = vw_numbers.read_by_rules(text, begin, _is_vw_number(text, begin, name_rules))
     word, word_end = q, q
     noted = False
-    if q > name_end + 1:
-        if not math.isfinite(value) and (name_rules.treatment != VW or math.isnan(value)):
-            if name_rules.treatment != VW:
+    if q > begin:
+        keeps_infinity = name_rules.vw_numbers and not strict
+        if math.isnan(value) or not (keeps_infinity or math.isfinite(value * scale)):
+            if strict:
                 return k, np.uint32(0), np.float32(0), unnamed, INFINITE, noted
             value = np.float32(0)
             noted = True
         value *= scale
-        if name_rules.treatment != VW and not math.isfinite(value):
-            return k, np.uint32(0), np.float32(0), unnamed, INFINITE, noted
-    else:  # not a number: the next word is the value, even after blanks
+    else:  # not a number: the word is the value, in VW even after blanks
         value = np.float32(1)
         digits = 1
-        while numbers.is_blank(text[word]) or text[word] == RETURN:
+        while not strict and (numbers.is_blank(text[word]) or text[word] == RETURN):
             word += 1
         word_end = word
+        has_bar = False
         while not numbers.is_blank(text[word_end]) and text[word_end] != RETURN and text[word_end] != NEWLINE:
+            has_bar = has_bar or text[word_end] == BAR
             word_end += 1
+        if strict and word_end == word:
+            return k, np.uint32(0), np.float32(0), unnamed, EMPTY_VALUE, noted
         if word_end > word:
             q = word_end
+            if strict and has_bar:
+                return k, np.uint32(0), np.float32(0), unnamed, BAR_AFTER_VALUE, noted
+            if (
+                word == begin and vw_numbers.read_number(text, word)[1] == word_end
+            ):  # a number in VW, such as `inf`, `-`
+                return k, np.uint32(0), np.float32(0), unnamed, VALUE, noted
     while delimiter[k] < q:
         k += 1
     e = np.int64(delimiter[k])
@@ -257,6 +291,8 @@ def read_features(
         k, feature, value, unnamed, problem, noted = _read_value(
             text, delimiter, k, b, seed, scale, unnamed, name_rules
         )
+        if problem == EMPTY_VALUE:
+            position -= 1  # the colon
         if noted:
             bad += 1
             note(notes, bad, INFINITE, line, start, position)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from ..array_types import UInt8s
+from . import numbers
 
 TREATMENTS = ("stop", "skip", "vw")
 STOP, SKIP, VW = range(3)  # treatments of malformed lines: positions in TREATMENTS
@@ -17,6 +20,7 @@ SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, NO_NAME, UNLISTED, BEYOND_
 RECORD, RECORD_END, CELLS, QUOTED_CELL = range(26, 30)
 PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
 LABEL_FORM, TAG_ONLY = range(50, 52)  # of a label in any format, and of a line of VW text that begins with its tag
+EMPTY_VALUE, BAR_AFTER_VALUE = range(36, 38)  # of VW text
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -38,8 +42,11 @@ SENTENCES = {
     NAMESPACE: "'{seen}' is not the name of a namespace; a namespace is |name or |name:weight",
     NAMESPACE_WEIGHT: "the weight '{seen}' of a namespace is not a finite number; a namespace is |name or |name:weight",
     VALUE: "the value '{seen}' of a feature is not a number; a feature is name, name:number, name:word or :number",
-    INFINITE: "the value '{seen}' of a feature, times the weight of its namespace, is not a finite number; a feature "
-    "is name, name:number, name:word or :number",
+    EMPTY_VALUE: "feature '{seen}' has no value; write the value directly after the colon, or leave out the feature if "
+    "its value is not known",
+    BAR_AFTER_VALUE: "the text '{seen}', the value of a feature, touches a bar; write a space before the bar",
+    INFINITE: "the value '{seen}' of a feature, times the weight of its namespace, is too large; the largest number is "
+    "3.4e+38",
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline",
     SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', and a reduction learns one; keep one "
     "label per line, or repeat the line for each label",
@@ -68,6 +75,8 @@ SENTENCES = {
     ENTRY: '\'{seen}\' is not what belongs here; {{"label": ..., "text": "words", "features": {{"name": number, '
     "...}}}} is a line of JSON",
 }
+OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
+TOO_LARGE = "'{seen}' is too large; the largest number is 3.4e+38"  # instead of a sentence about what is no number
 INVALID_NAME = (
     "label '{seen}' contains a comma or an unprintable character, which the name of a class must not contain; replace "
     "it by another character"
@@ -114,6 +123,18 @@ VW_TREATMENT = {  # added to a message under --on_bad_line vw
     WEIGHT_VALUE: "taken as 0",
     ENTRY: "the rest of the line is ignored",
 }
+
+
+def sentence_about(problem: int, text: UInt8s, position: int) -> str:
+    """Return the sentence about a problem at `position` of the text."""
+    if problem in OF_NUMBERS and numbers.is_too_large(text[position : position + 1000].tobytes().lstrip()):
+        return TOO_LARGE
+    return SENTENCES[problem]
+
+
+def name_before(text: UInt8s, position: int) -> str:
+    """Return the word that ends before position `position` of the text, cut to 40 characters."""
+    return _printable(re.split(rb"[ \t|\n]", text[max(position - 160, 0) : position].tobytes())[-1])
 
 
 def word_at(text: UInt8s, position: int) -> str:

@@ -1,10 +1,15 @@
-"""Read the numbers of VW text with exactly VW's rounding.
+"""Read decimal numbers, correctly rounded, in the data of every format.
 
-Source    VW 9.11's parse_float: it accumulates digits in float32 and scales them by one power of ten. What it cannot
-          read in this way (`1e+2`, `0x1f`, `inf`, `1|`) it passes to C's strtof.
-Cost      A few ns per number.
-Differs   from VW: numbers of more than 15 digits that go to strtof may differ by one unit in the last place. A number
-          ends at the end of its line.
+    number := ['+' | '-'] (digits ['.' [digits]] | '.' digits) [('e' | 'E') ['+' | '-'] digits]
+
+The value is that of `numpy.float32(float(text))`: the number is rounded to float64 and then to float32, so that a file
+gives the same values as an array, a JSON number or a cell that pandas read. What is too small is 0, and what is too
+large is infinite, which callers refuse. Names of numbers (`inf`, `nan`) and hexadecimal numbers are none.
+
+Idea      The first 18 digits and the power of ten are scaled in float64. Up to 15 digits and small powers are exact
+          there. Otherwise the result has an error below MARGIN, and only if it matters for the float32 are all digits
+          compared, as whole numbers, with the middle of two neighbouring values.
+Cost      A few ns per number, and some microseconds for one that has to be compared.
 
 In all kernels `text` is a uint8 array or an `intrinsics.pointer` to bytes in which a newline ends every line. It is not
 written.
@@ -13,40 +18,35 @@ written.
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
-from ..array_types import Float32s, UInt8s
-from ..kernels.jit import jit
+from ..array_types import UInt8s, UInt64s
+from ..kernels.jit import allocating, inlined, jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
+PLUS, MINUS, POINT, ZERO, LETTER_E = 43, 45, 46, 48, 101
+SHORT = 7  # digits that float32 holds, for which one product in float64 is precise enough
+MOST_DIGITS = 18  # digits of a mantissa, which has to fit into int64
+EXACT, EXACT_POWER = 1 << 53, 22  # whole numbers up to EXACT and 10**EXACT_POWER are exact in float64
+LOWEST, HIGHEST = -70, 40  # powers of ten beyond which a mantissa becomes 0 or infinite in float32
+POWERS = np.array([float(f"1e{power}") for power in range(LOWEST, HIGHEST + 1)])
+MARGIN = 2.0**-50  # above the relative error of a mantissa times a power of ten in float64
+MOST_COMPARED = 200  # digits to compare; the middle of two values of float32 has fewer than 170
+LIMBS = 40  # of 32 bits, in a whole number to compare
+LOW_BITS = np.uint64(0xFFFFFFFF)
+LARGEST = float(np.nextafter(2.0**128 - 2.0**103, 0.0))  # the largest float64 that is finite in float32
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def _powers() -> Float32s:
-    """Return VW's powers of ten, 10**-37 to 10**38 by repeated division and multiplication, as float32[76]."""
-    ten = np.float32(10)
-    negative, positive = [np.float32(1)], [np.float32(1)]
-    for _ in range(37):
-        negative.append(np.float32(negative[-1] / ten))
-    for _ in range(38):
-        positive.append(np.float32(positive[-1] * ten))
-    return np.array(negative[:0:-1] + positive, np.float32)
-
-
-POWERS = _powers()
+# -- kernels
 
 
 @jit
 def is_blank(c: int) -> bool:
     """Return whether a byte is a space or a tab."""
     return (c == SPACE) | (c == TAB)
-
-
-@jit
-def ends_number(text: UInt8s, p: int) -> bool:
-    """Return whether parse_float accepts position `p` as the end of a number: a blank or the end of the line."""
-    c = text[p]
-    return is_blank(c) or c == NEWLINE or (c == RETURN and text[p + 1] == NEWLINE)
 
 
 @jit
@@ -57,223 +57,163 @@ def is_digit(c: int) -> bool:
 
 @jit
 def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """Read the number at `begin` as VW's parse_float does.
+    """Read the number at `begin`.
 
     Returns
     -------
-    value : float32
+    value : float32; infinite if it is too large
     end : one past the number; `begin` if there is none
-    digits : number of digits; 0 for `-`, `.` and `e`, which VW reads as 0
+    digits : number of digits; 0 if there is no number
     """
-    p = begin
-    negative = text[p] == 45
-    if negative:
-        p += 1
-    first = p
+    negative = text[begin] == MINUS
+    first = begin + 1 if negative or text[begin] == PLUS else begin
+    value, end, digits = read_unsigned(text, first)
+    return (-value if negative else value), (end if digits > 0 else begin), digits
+
+
+@inlined
+def read_unsigned(text: UInt8s, first: int) -> tuple[np.float32, int, int]:
+    """Read the number without a sign at `first`; return as `read_number`."""
+    p = first
     mantissa = 0
     while is_digit(text[p]):
-        mantissa = mantissa * 10 + (np.int64(text[p]) - 48)
+        mantissa = mantissa * 10 + (np.int64(text[p]) - ZERO)
         p += 1
     digits = p - first
     decimals = 0
-    if text[p] == 46:
+    if text[p] == POINT:
         p += 1
-        first = p
+        after_point = p
         while is_digit(text[p]):
-            mantissa = mantissa * 10 + (np.int64(text[p]) - 48)
+            mantissa = mantissa * 10 + (np.int64(text[p]) - ZERO)
             p += 1
-        decimals = p - first
+        decimals = p - after_point
         digits += decimals
-    if digits > 0 and digits <= 7 and ends_number(text, p):  # float32 holds 7 digits, so VW does not round before this
-        value = np.float32(mantissa) * POWERS[37 - decimals]
-        if negative:
-            value = -value
-        return value, p, digits
-    return _read_rounding(text, begin)
-
-
-@jit
-def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """Read any number as `read_number` does, accumulating in float32 with the rounding of VW."""
-    p = begin
-    if text[p] == 0:
-        return np.float32(0), begin, 0
-    while text[p] == SPACE:
-        p += 1
-    negative = text[p] == 45
-    if negative:
-        p += 1
-    value = np.float32(0)
-    digits = 0
-    while is_digit(text[p]):
-        value = np.float32(np.float32(value * np.float32(10)) + np.float32(text[p])) - np.float32(48)
-        p += 1
-        digits += 1
-    decimals = 0
-    if text[p] == 46:
-        p += 1
-        while is_digit(text[p]):
-            if decimals < 35:
-                value = np.float32(value * np.float32(10)) + np.float32(np.int64(text[p]) - 48)
-                decimals += 1
-            p += 1
-            digits += 1
-    exponent = 0
-    if text[p] == 101 or text[p] == 69:
-        p += 1
-        negative_exponent = text[p] == 45
-        if negative_exponent:
-            p += 1
-        while is_digit(text[p]):
-            exponent = (exponent * 10 + (np.int64(text[p]) - 48)) & 0xFFFFFFFF
-            p += 1
-        if negative_exponent:
-            exponent = -exponent
-    if not ends_number(text, p):
-        return _strtof(text, begin)
-    exponent = (exponent - decimals + 128) % 256 - 128  # VW stores the exponent in a signed byte
-    if exponent > 38:
-        scale = np.float32(np.inf)
-    elif exponent < -37:
-        scale = np.float32(0)
-    else:
-        scale = POWERS[37 + exponent]
-    value = np.float32(value * scale)
-    if negative:
-        value = -value
+    if digits <= SHORT and np.int64(text[p]) | 32 != LETTER_E:
+        return np.float32(np.float64(mantissa) * POWERS[-LOWEST - decimals]), p, digits
+    value, p = _read_long(text, first, p, mantissa, digits, decimals)
     return value, p, digits
 
 
 @jit
-def _lower(c: int) -> np.int64:
-    """Return an ASCII letter in lower case; the result for other bytes is not used."""
-    return np.int64(c) | 32
+def _read_long(text: UInt8s, first: int, end: int, mantissa: int, digits: int, decimals: int) -> tuple[np.float32, int]:
+    """Return the value of a number and one past its end.
 
-
-@jit
-def _hex_digit(c: int) -> np.int64 | int:
-    """Return the value of a hexadecimal digit, or -1 for another byte."""
-    if is_digit(c):
-        return np.int64(c) - 48
-    letter = _lower(c)
-    return letter - 87 if letter >= 97 and letter <= 102 else -1
-
-
-@jit
-def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """Read the number at `begin` as C's strtof does in the C locale; return as `read_number`, with digits 1."""
-    p = begin
-    while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
-        p += 1
-    negative = text[p] == 45
-    if negative or text[p] == 43:
-        p += 1
-    end = begin
-    value = 0.0
-    c0, c1, c2 = _lower(text[p]), _lower(text[p + 1]), _lower(text[p + 2])
-    if c0 == 105 and c1 == 110 and c2 == 102:  # inf, infinity
-        value = np.inf
-        end = p + 3
-        if (
-            _lower(text[p + 3]) == 105
-            and _lower(text[p + 4]) == 110
-            and _lower(text[p + 5]) == 105
-            and _lower(text[p + 6]) == 116
-            and _lower(text[p + 7]) == 121
-        ):
-            end = p + 8
-    elif c0 == 110 and c1 == 97 and c2 == 110:  # nan, nan(letters)
-        value = np.nan
-        end = p + 3
-        if text[end] == 40:
-            q = end + 1
-            while is_digit(text[q]) or text[q] == 95 or (_lower(text[q]) >= 97 and _lower(text[q]) <= 122):
-                q += 1
-            if text[q] == 41:
-                end = q + 1
-    elif text[p] == 48 and c1 == 120 and (_hex_digit(text[p + 2]) >= 0 or (c2 == 46 and _hex_digit(text[p + 3]) >= 0)):
-        value, end = _hexadecimal(text, p + 2)
-    else:
-        value, q = _decimal(text, p)
-        if q > p:
-            end = q
-    if negative:
-        value = -value
-    return np.float32(value), end, 1
-
-
-@jit
-def _hexadecimal(text: UInt8s, p: int) -> tuple[float, int]:
-    """Return the hexadecimal number at `p`, after `0x`, and one past its end."""
-    value = 0.0
-    power = 0
-    while _hex_digit(text[p]) >= 0:
-        value = value * 16.0 + _hex_digit(text[p])
-        p += 1
-    if text[p] == 46:
-        p += 1
-        while _hex_digit(text[p]) >= 0:
-            value = value * 16.0 + _hex_digit(text[p])
-            power -= 4
-            p += 1
-    if _lower(text[p]) == 112:
-        negative_exponent = text[p + 1] == 45
-        q = p + 2 if negative_exponent or text[p + 1] == 43 else p + 1
+    Parameters
+    ----------
+    first, end : range of its digits and its point
+    mantissa : its digits, modulo 2**64
+    digits, decimals : numbers of all digits and of those behind the point
+    """
+    p = end
+    power = -decimals
+    if np.int64(text[p]) | 32 == LETTER_E:
+        q = p + 1
+        negative = text[q] == MINUS
+        if negative or text[q] == PLUS:
+            q += 1
         if is_digit(text[q]):
             exponent = 0
             while is_digit(text[q]):
-                exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 100000)
+                exponent = min(exponent * 10 + (np.int64(text[q]) - ZERO), 10**15)
                 q += 1
-            power += -exponent if negative_exponent else exponent
+            power += -exponent if negative else exponent
             p = q
-    return math.ldexp(value, int(max(min(power, 2000), -2000))), p
+    whole_power = power
+    if digits > MOST_DIGITS:
+        mantissa = kept = 0
+        for q in range(first, end):
+            if text[q] != POINT:
+                if kept < MOST_DIGITS:
+                    mantissa = mantissa * 10 + (np.int64(text[q]) - ZERO)
+                    kept += mantissa > 0
+                else:
+                    power += 1
+    if mantissa == 0:
+        return np.float32(0), p
+    if mantissa < EXACT and abs(power) <= EXACT_POWER:
+        if power < 0:
+            return np.float32(np.float64(mantissa) / POWERS[-power - LOWEST]), p
+        return np.float32(np.float64(mantissa) * POWERS[power - LOWEST]), p
+    value = np.float64(mantissa) * POWERS[max(min(power, HIGHEST), LOWEST) - LOWEST]
+    low, high = np.float32(value * (1.0 - MARGIN)), np.float32(value * (1.0 + MARGIN))
+    if low != high:
+        low = _choose(text, first, end, whole_power, low, high)
+    return low, p
 
 
 @jit
-def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
-    """Return the decimal number at `begin` and one past its end, which is `begin` if there is no number."""
-    p = begin
-    mantissa = np.uint64(0)  # the first 19 digits
-    used_digits = 0
-    digits = 0
-    power = 0
-    after_point = False
-    while is_digit(text[p]) or (text[p] == 46 and not after_point):
-        if text[p] == 46:
-            after_point = True
+def _choose(text: UInt8s, first: int, end: int, power: int, low: np.float32, high: np.float32) -> np.float32:
+    """Return which of two neighbouring values the number `text[first:end] * 10**power` has.
+
+    It has the upper one if the float64 nearest to the number is above the middle of both.
+    """
+    upper = np.float64(high) if math.isfinite(high) else 2.0**128
+    middle = (np.float64(low) + upper) / 2.0
+    fraction, exponent = math.frexp(middle)
+    quarters = np.int64(math.ldexp(fraction, 55))  # the middle in quarters of a unit in the last place of float64
+    if compare(text, first, end, power, quarters + 2, exponent - 55) > 0:
+        return high
+    if compare(text, first, end, power, quarters - (1 if fraction == 0.5 else 2), exponent - 55) < 0:
+        return low
+    return np.float32(middle)  # float64 rounds the number to the middle
+
+
+@allocating
+def compare(text: UInt8s, first: int, end: int, power: int, multiple: int, exponent: int) -> int:
+    """Return the sign of `text[first:end] * 10**power - multiple * 2**exponent`; both are positive float32 numbers.
+
+    Parameters
+    ----------
+    first, end : range of digits, with or without a point, which is ignored
+    """
+    left, right = np.zeros(LIMBS, np.uint64), np.zeros(LIMBS, np.uint64)
+    right[0], right[1] = np.uint64(multiple) & LOW_BITS, np.uint64(multiple) >> np.uint64(32)
+    digits = more = 0
+    for p in range(first, end):
+        digit = np.int64(text[p]) - ZERO
+        if text[p] == POINT:
+            continue
+        if digits < MOST_COMPARED:
+            digits += digits > 0 or digit > 0
+            _multiply(left, 10, digit)
         else:
-            digits += 1
-            if used_digits < 19:
-                mantissa = mantissa * np.uint64(10) + np.uint64(np.int64(text[p]) - 48)
-                if mantissa > np.uint64(0):
-                    used_digits += 1
-                power -= after_point
-            else:
-                power += not after_point
-        p += 1
-    if digits == 0:
-        return 0.0, begin
-    if _lower(text[p]) == 101:
-        negative_exponent = text[p + 1] == 45
-        q = p + 2 if negative_exponent or text[p + 1] == 43 else p + 1
-        if is_digit(text[q]):
-            exponent = 0
-            while is_digit(text[q]):
-                exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 1000000)
-                q += 1
-            power += -exponent if negative_exponent else exponent
-            p = q
-    value = np.float64(mantissa)
-    power = max(min(power, 400), -400)
-    while power > 22 and value > 0.0:
-        value *= 1e22
-        power -= 22
-    while power < -22 and value > 0.0:
-        value /= 1e22
-        power += 22
-    if value > 0.0:
-        if power >= 0:
-            value *= 10.0**power
-        else:
-            value /= 10.0**-power
-    return value, p
+            power += 1
+            more |= digit
+    if more > 0:
+        _multiply(left, 10, 1)
+        power -= 1
+    _multiply_power(left if power > 0 else right, 5, abs(power))
+    _multiply_power(left if power > exponent else right, 2, abs(power - exponent))
+    for i in range(LIMBS - 1, -1, -1):
+        if left[i] != right[i]:
+            return 1 if left[i] > right[i] else -1
+    return 0
+
+
+@jit
+def _multiply_power(number: UInt64s, base: int, power: int) -> None:
+    """Multiply a number as `_multiply` does by a power of a base of at most 5."""
+    for _ in range(power // 13):
+        _multiply(number, base**13, 0)
+    for _ in range(power % 13):
+        _multiply(number, base, 0)
+
+
+@jit
+def _multiply(number: UInt64s, factor: int, addend: int) -> None:
+    """Multiply a number of LIMBS limbs, uint64[LIMBS], written, by a small factor and add a small number."""
+    carry = np.uint64(addend)
+    for i in range(LIMBS):
+        carry += number[i] * np.uint64(factor)
+        number[i] = carry & LOW_BITS
+        carry >>= np.uint64(32)
+
+
+# -- Python
+
+
+def is_too_large(text: bytes) -> bool:
+    """Return whether a text begins with a number that is too large."""
+    number = NUMBER.match(text)
+    return number is not None and abs(float(number[0])) > LARGEST

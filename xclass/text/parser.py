@@ -37,13 +37,13 @@ from .malformed import (
     CLASS_WORDS,
     CURE,
     DIFFERENT_WEIGHT,
+    EMPTY_VALUE,
     INVALID_NAME,
     LEADING_ZEROS,
     LEFT_OUT,
     MAX_MESSAGES,
     NAME_IS_ONE_WORD,
     OUTSIDE,
-    SENTENCES,
     SINGLE_NAME,
     SKIP,
     TAG_ONLY,
@@ -56,7 +56,9 @@ from .malformed import (
     WARNINGS,
     WEIGHT,
     label_words_of,
+    name_before,
     second_word_at,
+    sentence_about,
     word_at,
 )
 from .name_weights import NameWeights
@@ -97,6 +99,13 @@ class Options:
     noconstant: bool = option("do not add the constant feature", kind=bool, stored=True)
     on_bad_line: str = option(
         "what to do at a malformed line: stop, skip the line, or read it as VW does", choices=TREATMENTS, default="stop"
+    )
+    number_rules: str = option(
+        "how numbers in VW text are read: correctly rounded, or as VW reads them, rounded after each digit, with "
+        "exponents modulo 256, and including inf, nan and hexadecimal numbers",
+        choices=("ieee", "vw"),
+        default="ieee",
+        stored=True,
     )
 
     def __post_init__(self) -> None:
@@ -190,6 +199,7 @@ class Parser:
             unnamed=np.uint32(hashing.murmur3(empty, 0, 0, seed) if options.hash_seed else 0),
             constant=not options.noconstant,
             treatment=treatment,
+            vw_numbers=options.number_rules == "vw",
             lowest=0 if any_class else low,
             highest=-1 if any_class else high,
             names=fixed_table(() if options.learn_names else options.label_names()),
@@ -379,8 +389,10 @@ class Parser:
     def _message(self, text: UInt8s, note: list[int], name: str) -> str:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""
         problem, line, start, position = note
-        seen = word_at(text, position)
-        sentence = INVALID_NAME if problem == CLASS and self.rules.learn_names else SENTENCES[problem]
+        seen = name_before(text, position) if problem == EMPTY_VALUE else word_at(text, position)
+        sentence = sentence_about(problem, text, position)
+        if problem == CLASS and self.rules.learn_names:
+            sentence = INVALID_NAME
         sentence = sentence.format(seen=seen, range=self._range, column=second_word_at(text, position))
         if problem == OUTSIDE and seen.strip("0") in ("", "."):
             sentence += "; classes are counted from 1"

@@ -19,6 +19,7 @@ class Rules(NamedTuple):
     unnamed: np.uint32  # hash of the namespace without a name
     constant: bool  # whether the constant feature is added
     treatment: int  # what to do at malformed lines: STOP, SKIP or VW, see `malformed`
+    vw_numbers: bool  # whether numbers are read by `vw_numbers`
     lowest: int  # lowest class allowed
     highest: int  # highest class allowed; -1 if every class is
     names: class_names.Table  # names of classes listed in advance

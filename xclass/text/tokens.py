@@ -15,7 +15,7 @@ from ..array_types import Int32s, Int64s, UInt8s, UInt32s
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..kernels import intrinsics
 from ..kernels.jit import bare, jit
-from . import label_words, line_parts, numbers
+from . import label_words, line_parts, vw_numbers
 from .malformed import (
     CLASS_WORDS,
     INNER_RETURN,
@@ -116,7 +116,7 @@ def parse_lines(
     delimiter = intrinsics.pointer(positions)
     letter, notes_pointer = intrinsics.pointer(letter_hashes), intrinsics.pointer(notes.reshape(-1))
     features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
-    name_rules = line_parts.NameRules(rules.treatment, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
+    name_rules = line_parts.name_rules_of(rules)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     n = z = g = k = start = bad = skipped = largest = 0
     scattered = stopped = False
@@ -129,7 +129,7 @@ def parse_lines(
             at += 3
         e = np.int64(delimiter[k])
         c = text[e]
-        if e == at and numbers.ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is not an example
+        if e == at and vw_numbers.ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is not an example
             k += 2 if c == RETURN else 1
             start = np.int64(delimiter[k - 1]) + 1
             continue

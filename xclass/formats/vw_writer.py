@@ -1,8 +1,8 @@
 """Write matrices as VW text.
 
 VW reads most decimal numbers with a small error, because it accumulates their digits in float32. A number with the
-exponent `e+0` is left to C's strtof, which rounds correctly (see `numbers`), so all numbers but small whole ones are
-written with it: reading the text gives exactly the values that were written, in xclass and in VW.
+exponent `e+0` is left to C's strtof, which rounds correctly (see `text.vw_numbers`), so all numbers but small whole
+ones are written with it: reading the text gives exactly the values that were written, in xclass and in VW.
 """
 
 from __future__ import annotations
