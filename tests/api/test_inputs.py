@@ -228,7 +228,7 @@ def test_labels_become_names_by_themselves():
         assert model.examples == 0 and model.classes == []
     with xclass.Learner("oaa", 5, bits=16) as model:
         model.learn_many(x, y)
-        with pytest.raises(xclass.DataError, match="y holds names, and the classes of this learner are numbers"):
+        with pytest.raises(xclass.DataError, match=r"y\[0\] is '.*', and the classes of this learner are numbers"):
             model.learn_many(x, names)
     with xclass.Learner("oaa", 2, named_labels="a,b") as model, pytest.raises(xclass.DataError, match=r"y\[0\] is 'c'"):
         model.learn_many(x[:1], ["c"])
@@ -249,7 +249,7 @@ def test_names_with_commas_and_blanks_survive_a_model(tmp_path):
     learn("-t", "-i", "m", "-p", "p", stdin="| t\n| c\n", cwd=tmp_path)
     assert (tmp_path / "p").read_text() == "tea\nhot chocolate, dark\n"
     with xclass.Learner() as model, pytest.raises(xclass.DataError, match="control characters"):
-        model.learn({"a": 1}, "two\nlines")
+        model.learn({"a": 1}, "two\x01lines")
 
 
 def test_a_single_example_is_learned_like_a_batch_of_one(tmp_path):
@@ -466,7 +466,7 @@ def test_numbers_that_are_written_are_read_exactly(tmp_path_factory, values):
 
 
 def test_labels_that_are_no_word_cannot_be_written(tmp_path):
-    for label in ("two words", "a|b", "'tag", ""):
+    for label in ("a|b", "'tag", ""):
         with pytest.raises(xclass.DataError, match=r"y\[0\] is "):
             xclass.write_vw(tmp_path / "x.vw", np.ones((1, 1)), [label])
     with pytest.raises(xclass.DataError, match="y has 1 labels for 2 rows"):

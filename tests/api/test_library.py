@@ -323,11 +323,11 @@ def test_probabilities_are_those_of_the_command(tmp_path, reduction, options, wo
     assert matrix.shape == (40, len(classes))
     for i, (line, full) in enumerate(zip(top, whole, strict=True)):
         wanted = [word.split(":") for word in line.split()]
-        wanted = [(int(y), float(q)) for y, q in wanted if y != "0"][:3]
+        wanted = [(int(y), float(q)) for y, q in wanted if y][:3]
         pairs = [(int(y), q) for y, q in zip(labels[i], p[i], strict=True) if y > 0]
         assert [y for y, _ in pairs] == [y for y, _ in wanted]
         assert np.allclose([q for _, q in pairs], [q for _, q in wanted], atol=1e-5)
-        every = {int(y): float(q) for y, q in (word.split(":") for word in full.split()) if y != "0"}
+        every = {int(y): float(q) for y, q in (word.split(":") for word in full.split()) if y}
         assert np.allclose([every.get(int(y), 0.0) for y in classes], matrix[i], atol=1e-5)
 
 
