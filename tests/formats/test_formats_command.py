@@ -378,3 +378,15 @@ def test_library_reads_every_format(data):
     assert np.isfinite(batch.label).all()
     with pytest.raises(UsageError, match="format: 'arff' is none of 'auto', 'vw'"):
         next(library.read_vw(data / "p.vw", format="arff"))
+
+
+def test_a_malformed_row_of_a_file_with_its_columns_in_another_order_is_reported(tmp_path):
+    (tmp_path / "a.csv").write_text('label,n,text\ntea,1,kettle leaf\nbeer,2,"hop, ""malt"" "\n')
+    (tmp_path / "b.csv").write_text('text,label,n\n"hop,\n""malt"" \r leaf",beer,2\nkettle,tea\n')
+    refused = xclass("-d", "a.csv", "-d", "b.csv", *OPTIONS, cwd=tmp_path)
+    assert refused.status == 1 and "b.csv:4:8: the row that ends in 'tea'" in refused.err
+    words = ("-d", "a.csv", "-d", "b.csv", *OPTIONS, "--on_bad_line", "skip", "--explain", 1)
+    learn(*words, "--explain_format", "json", "--explain_file", "e.jsonl", cwd=tmp_path)
+    last = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[-1])
+    names = {share["name"] for share in last["classes"][0]["shares"]}
+    assert names == {"n", "text^hop,", 'text^"malt"', "text^leaf", "Constant"}

@@ -44,7 +44,6 @@ class Columns:
         self._ignored = names("--ignore_column", options.ignore_column)
         self._kinds = kinds(options.column_kind)
         self.named = bool(self._only or self._ignored or self._kinds)
-        self.restricted = bool(self._only)
         for name in (*self._kinds, *self._only):
             if name in self._ignored:
                 raise UsageError(f"--ignore_column {name}: another option says how it is read; leave one of them out")

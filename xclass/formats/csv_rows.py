@@ -179,7 +179,7 @@ def split(
             p += 1
         if problem == 0 and count != width:
             problem = CELLS
-            where = begin - 1 if np.int64(text[begin - 1]) == quote and begin > row else begin
+            where = begin - 1 if begin > row and np.int64(text[begin - 1]) == quote else begin
         rows[n, 0], rows[n, 1], rows[n, 2] = line, row, p
         rows[n, 3], rows[n, 4], rows[n, 5], rows[n, 6] = problem, where, begin, stop
         n += 1

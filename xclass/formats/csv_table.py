@@ -12,7 +12,6 @@ Cost      About 10 ns per byte, on one thread.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import re
@@ -56,16 +55,6 @@ def delimiter_between(row: bytes, cells: int) -> bytes:
     return next(fitting, None) or delimiter_of(row)
 
 
-@contextlib.contextmanager
-def large_cells() -> Iterator[None]:
-    """Let `csv` read cells of any size in the `with` block."""
-    before = csv.field_size_limit(1 << 62)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
 def rows_of(text: bytes, delimiter: bytes, quoted: bool = True) -> Iterator[list[str] | None]:
     """Yield the rows of a text, None for one that cannot be read; bytes are the characters of Latin-1.
 
@@ -73,6 +62,8 @@ def rows_of(text: bytes, delimiter: bytes, quoted: bool = True) -> Iterator[list
     ----------
     quoted : whether quotes around cells have a meaning
     """
+    if len(text) > csv.field_size_limit():
+        csv.field_size_limit(1 << 62)  # of the process; restoring it would disturb other threads that read
     lines = io.StringIO(text.decode("latin-1"), newline="\n")
     reader = csv.reader(
         lines, delimiter=delimiter.decode() or ",", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
@@ -181,8 +172,7 @@ class CsvTable(OtherFormat):
 
     def _header(self, text: bytes, delimiter: bytes, file: str) -> list[str]:
         """Return the names of the columns in the first row."""
-        with large_cells():
-            row = next(rows_of(text, delimiter, self.quoted), [])
+        row = next(rows_of(text, delimiter, self.quoted), [])
         if row is None:
             raise DataError(
                 f"{file}:1:1: the quotes of the header do not match; write a quote within quotes twice, or give "
@@ -256,17 +246,16 @@ class CsvTable(OtherFormat):
         cells = [columns.bytes_of(name).decode("latin-1") for name in header]
         label = -1 if self.label_name is None else header.index(self.label_name)
         affirmed = bool(self.columns.header) or self.columns.named or self.columns.label in header
-        with large_cells():
-            for number, row in enumerate(rows_of(rows, self.delimiter, self.quoted), 2):
-                for k, cell in enumerate((row or [])[: len(header)]):
-                    word = cell.strip()
-                    if word and not other[k] and word.encode("latin-1") not in MISSING_WORDS:
-                        seen[k] = 1
-                        other[k] = not NUMBER.fullmatch(word)
-                    if word and word == cells[k] and not affirmed:
-                        again[k] += 1
-                        if k == label or again[k] > 1:
-                            raise columns.suspect(file, header[k], number)
+        for number, row in enumerate(rows_of(rows, self.delimiter, self.quoted), 2):
+            for k, cell in enumerate((row or [])[: len(header)]):
+                word = cell.strip()
+                if word and not other[k] and word.encode("latin-1") not in MISSING_WORDS:
+                    seen[k] = 1
+                    other[k] = not NUMBER.fullmatch(word)
+                if word and word == cells[k] and not affirmed:
+                    again[k] += 1
+                    if k == label or again[k] > 1:
+                        raise columns.suspect(file, header[k], number)
         features = self.columns.features(
             [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )
@@ -310,8 +299,7 @@ class CsvTable(OtherFormat):
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         layout = self.first_layout or self.layout
-        with large_cells():
-            row = next(rows_of(records.source_of(line), self.delimiter, self.quoted))
+        row = next(rows_of(records.source_of(line), self.delimiter, self.quoted))
         assert row is not None  # the row was read before
         cells = [cell.encode("latin-1") for cell in row]
         names = [columns.bytes_of(name) for name in layout.features]
@@ -332,20 +320,17 @@ class CsvTable(OtherFormat):
         """Return whether columns are in other places than in the first file."""
         return self.first_layout is not None and self.layout[2:] != self.first_layout[2:]
 
-    def moved(self, row: bytes) -> bytes:
-        """Return a row with its columns where they are in the first file, for `features`."""
+    def moved(self, cells: list[bytes]) -> bytes:
+        """Return a row of the first file with these cells in the columns of the schema, for `features`."""
         first = self.first_layout or self.layout
-        cells = next(rows_of(row, self.delimiter, self.quoted)) or [""] * self.layout.width
         there = [""] * first.width
-        for now, before in zip(
-            [*self.layout.numbers, *self.layout.others], [*first.numbers, *first.others], strict=True
-        ):
-            there[before] = cells[now]
+        for cell, position in zip(cells, [*first.numbers, *first.others], strict=True):
+            there[position] = cell.replace(b"\n", b" ").decode("latin-1")
         if not self.quoted:
             return self.delimiter.join(cell.encode("latin-1") for cell in there)
         written = io.StringIO()
-        csv.writer(written, delimiter=self.delimiter.decode() or ",", lineterminator="").writerow(there)
-        return written.getvalue().encode("latin-1")
+        csv.writer(written, delimiter=self.delimiter.decode() or ",").writerow(there)
+        return written.getvalue().removesuffix("\r\n").encode("latin-1")
 
 
 class CsvScanner(records.RecordScanner):
@@ -374,9 +359,9 @@ class CsvScanner(records.RecordScanner):
         rows = csv_rows.rows_of(buffer, end, table.delimiter_byte, table.quote, table.layout.width)
         buffer[end : end + len(self._names)] = self._names
         content = buffer.tobytes()
-        examples = self._examples(rows, block, content)
         at = np.array([*table.layout.numbers, *table.layout.others], np.int64)
         cells = rows.cell_begin[:, at], rows.cell_end[:, at]
+        examples = self._examples(rows, block, content, *cells)
         if self._categories:
             content += self._add_categories(content, *cells)
         items = self._items(rows, buffer, content, block, examples, *cells)
@@ -387,17 +372,26 @@ class CsvScanner(records.RecordScanner):
 
         return self.scan_of(examples, items, content, rows.lines, end, column_of_label, rows.empty)
 
-    def _examples(self, rows: csv_rows.Rows, block: bytes, content: bytes) -> records.Examples:
-        """Return the examples of rows, with the problems of those that cannot be read."""
+    def _examples(
+        self, rows: csv_rows.Rows, block: bytes, content: bytes, begin: Int64s, end: Int64s
+    ) -> records.Examples:
+        """Return the examples of rows, with the problems of those that cannot be read.
+
+        Parameters
+        ----------
+        begin, end : int64[g, columns], range in `content` of each cell of the columns of the schema
+        """
         examples = records.Examples()
         n = len(rows.line)
         examples.line = rows.line.tolist()
         ranges = zip(rows.begin.tolist(), rows.end.tolist(), strict=True)
         examples.source = [block[begin:end].replace(b"\n", b" ") for begin, end in ranges]
-        if self._table.is_moved:
-            examples.source = [*map(self._table.moved, examples.source)]
         examples.label, examples.tag, examples.weight = [b""] * n, [b""] * n, [1.0] * n
         good, label = np.flatnonzero(rows.problem == 0).tolist(), self._table.layout.label
+        if self._table.is_moved:
+            for i, begins, ends in zip(good, begin.tolist(), end.tolist(), strict=True):
+                cells = [content[low:high] for low, high in zip(begins, ends, strict=True)]
+                examples.source[i] = self._table.moved(cells)
         if label >= 0:
             begins, ends = rows.cell_begin[:, label].tolist(), rows.cell_end[:, label].tolist()
             for i, begin, end in zip(good, begins, ends, strict=True):
