@@ -101,12 +101,6 @@ def probability_matrix(batches_of_lists: Sequence[ClassLists]) -> tuple[np.ndarr
     return labels, p
 
 
-def listed_probabilities(lists: ClassLists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the example (int64[m]), the label (int64[m]) and the probability (float32[m]) of each listed class."""
-    row, single = _single_classes(lists)
-    return row, lists.labels[single], lists.scores[single]
-
-
 def _single_classes(lists: ClassLists) -> tuple[np.ndarray, np.ndarray]:
     """Select the probabilities of single classes, without those that stand for all other classes together.
 
