@@ -196,6 +196,15 @@ def test_cells_of_a_frame_that_are_neither_text_nor_numbers_are_refused():
         assert model.examples == 6
 
 
+def test_a_column_that_the_model_does_not_know_may_have_any_type():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"height": [1.0, 2.0]})
+    with xclass.Learner("oaa", 2, bits=10) as model:
+        model.learn_many(frame, [1, 2])
+        with pytest.warns(xclass.XclassWarning, match="not learned: 'day'"):
+            model.predict_many(frame.assign(day=pandas.Timestamp("2020-01-01")))
+
+
 def test_polars_frames_are_read_like_those_of_pandas(tmp_path):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     columns = {"height": [1.5, 2.0], "tall": [True, False], "title": ["red shoe", None]}
@@ -232,6 +241,15 @@ def test_labels_become_names_by_themselves():
             model.learn_many(x, names)
     with xclass.Learner("oaa", 2, named_labels="a,b") as model, pytest.raises(xclass.DataError, match=r"y\[0\] is 'c'"):
         model.learn_many(x[:1], ["c"])
+
+
+def test_labels_may_come_from_an_iterator_and_must_be_names_if_the_first_one_is():
+    with xclass.Learner(bits=10) as model:
+        model.learn_many([{"a": 1}] * 2, iter(["tea", "beer"]))
+        assert model.classes == ["tea", "beer"]
+        for wrong in (["milk"], ("milk", []), 3):
+            with pytest.raises(xclass.DataError, match=r"y\[1\] is .*allowed are names"):
+                model.learn_many([{"a": 1}] * 2, ["tea", wrong])
 
 
 def test_names_with_commas_and_blanks_survive_a_model(tmp_path):

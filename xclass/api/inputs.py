@@ -382,8 +382,8 @@ def written_by_program(given: Examples) -> Examples | None:
     return [None if isinstance(item, str) and "|" in item else item for item in given]
 
 
-def collected(given: Examples) -> Examples:
-    """Return the examples of an iterator as a list, so that code of the program does not run while they are learned."""
+def collected(given: Any) -> Any:
+    """Return what an iterator yields as a list, so that code of the program does not run while it is learned from."""
     return list(given) if isinstance(given, Iterator) else given
 
 

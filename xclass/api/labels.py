@@ -87,19 +87,23 @@ class LabelConverter:
             return np.array([label], np.float64)
         return None
 
-    def _number_in(self, value: Any, i: int) -> float:
-        """Return the class that a text at position `i` writes, NaN for a missing value."""
-        if array_input.is_missing(value):
-            return math.nan
-        number = class_names.number_of(_text(value)) if isinstance(value, (str, bytes)) else value
-        if isinstance(value, (str, bytes)) and (number < 0 or self._range.highest is None):
+    def _number_in(self, value: Any, i: int) -> Any:
+        """Return the class that a text at position `i` writes, and other values as they are."""
+        if not isinstance(value, (str, bytes)):
+            return value
+        number = class_names.number_of(_text(value))
+        if number < 0 or self._range.highest is None:
             raise DataError(f"y[{i}] is {short_repr(value)}, and the classes of this learner are numbers: give numbers")
-        return float(number)
+        return number
 
     def _numbered(self, values: Sequence[Any], learn: bool) -> np.ndarray:
         """Return the classes of names as float64[n]; see `labels`."""
         names, numbers, classes = self._names, self._numbers, self._classes
-        label = np.array([numbers.get(value, 0) for value in values], np.float64)
+        try:
+            label = np.array([numbers.get(value, 0) for value in values], np.float64)
+        except TypeError:  # a list or another object that cannot be a key
+            wrong = [not (isinstance(value, (str, bytes)) or array_input.is_missing(value)) for value in values]
+            raise _no_name(values, wrong.index(True)) from None
         if label.all():
             return label
         for number in range(len(classes), len(names.names)):
@@ -118,7 +122,7 @@ class LabelConverter:
                 label[i] = math.nan
                 continue
             if not isinstance(value, (str, bytes)):
-                raise DataError(f"y[{i}] is {short_repr(value)}; allowed are names, because other labels are names")
+                raise _no_name(values, i)
             text = _text(value)
             name, key = class_names.spelled(text), class_names.key_of(text)
             if not name:
@@ -169,6 +173,11 @@ class LabelConverter:
         if named:
             allowed = f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give names"
         raise DataError(f"y[{at}] is {label[at]:g}; {allowed}")
+
+
+def _no_name(values: Sequence[Any], i: int) -> DataError:
+    """Return the error for a label that is no name, although the first one is."""
+    return DataError(f"y[{i}] is {short_repr(values[i])}; allowed are names, because other labels are names")
 
 
 def _text(value: str | bytes) -> str:

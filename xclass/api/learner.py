@@ -291,7 +291,7 @@ class Learner(BatchLearner):
         4
         >>> model.close()
         """
-        X = inputs.collected(X)
+        X, y = inputs.collected(X), inputs.collected(y)
 
         def learned() -> Outcome:
             self._use_names_if(lambda: inputs.have_names(X, y))
@@ -332,7 +332,7 @@ class Learner(BatchLearner):
         ...     model.predict_many("| sunny warm").tolist()
         [1]
         """
-        X = inputs.collected(X)
+        X, y = inputs.collected(X), inputs.collected(y)
 
         def previewed() -> tuple[str, ...]:
             if self.preview_size is None or self._pending:
@@ -565,7 +565,7 @@ class Learner(BatchLearner):
         """
         from ..explain import records
 
-        X = inputs.collected(X)
+        X, y = inputs.collected(X), inputs.collected(y)
 
         def explained() -> tuple[list[Explanation], tuple[str, ...]]:
             given = self._inputs.opened(X)

@@ -69,7 +69,6 @@ class Frame:
         self.keeps = keeps
         names, cells, types, self.n = _opened(given)
         _check_names(names)
-        kinds = [_kind_of(name, kind) for name, kind in zip(names, types, strict=True)]
         if known:
             self.additional = known.additional(names)
             positions = known.positions(names, "the DataFrame")
@@ -79,11 +78,11 @@ class Frame:
             positions = list(range(len(names)))
         self._cells = [cells[i] for i in positions]
         self._types = [str(types[i]) for i in positions]
-        self._stored = [kinds[i] for i in positions]  # what the type says
+        self._stored = [_kind_of(names[i], types[i]) for i in positions]  # what the type says
         if not known:
             self.columns = [
                 Column(name, self._kind_of_cells(j) if self._types[j] == "object" else kind)
-                for j, (name, kind) in enumerate(zip(names, kinds, strict=True))
+                for j, (name, kind) in enumerate(zip(names, self._stored.copy(), strict=True))
             ]
 
     def numbers(self, j: int, low: int, high: int) -> Float64s:
