@@ -14,8 +14,6 @@ from ..errors import DataError
 from ..system.printable import short_repr
 from .configuration import LabelRange
 
-LARGEST_WEIGHT = float(np.finfo(np.float32).max)
-
 
 def are_names(labels: Any) -> bool:
     """Return whether labels, or a single label, are names: the first one that is not missing is text."""
@@ -191,10 +189,10 @@ def weights_of(values: Any, n: int) -> np.ndarray:
     Raises
     ------
     DataError
-        if `values` are not n numbers from 0 to `LARGEST_WEIGHT`.
+        if `values` are not n numbers from 0 to `array_input.LARGEST`.
     """
     weights = array_input.column("sample_weight", values, n)
-    wrong = ~((weights >= 0) & (weights <= LARGEST_WEIGHT))
+    wrong = ~((weights >= 0) & (weights <= array_input.LARGEST))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise DataError(f"sample_weight[{at}] is {weights[at]:g}; allowed are numbers from 0 to 3.4e38")

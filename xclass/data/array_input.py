@@ -23,7 +23,7 @@ from .batch import DTYPES, Batch
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-LARGEST = np.finfo(np.float32).max  # a float32, as a Python number compared with float16 would become infinite
+LARGEST = float(np.nextafter(2.0**128 - 2.0**103, 0.0))  # the largest float64 that is finite in float32
 LARGEST_COLUMN = 2**32 - 1
 FINITE = "allowed are finite numbers up to 3.4e38"
 PLACES = 1 << 16  # entries to look at a time, so that checks need little memory
@@ -331,8 +331,8 @@ def first_wrong(values: AnyArray) -> int | None:
     """Return the position of the first value that is not finite as float32, or None; `values` is number[z]."""
     if values.dtype.kind != "f" or not len(values):
         return None
-    with np.errstate(invalid="ignore"):
-        wrong = ~((values >= -LARGEST) & (values <= LARGEST))
+    with np.errstate(over="ignore"):
+        wrong = ~np.isfinite(values.astype(np.float32, copy=False))
     return int(np.argmax(wrong)) if wrong.any() else None
 
 

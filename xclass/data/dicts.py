@@ -22,7 +22,6 @@ from .feature_names import NameHasher, encoded
 from .matrix import UNNAMED_GROUP
 
 ALLOWED = "allowed are numbers up to 3.4e38, text, and None or NaN for a missing value"
-LARGEST = float(np.finfo(np.float32).max)
 NO_TEXT = np.zeros(0, np.uint8)
 PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
 
@@ -151,7 +150,7 @@ class DictConverter:
                             continue
                         raise _wrong(name, value, line)
                     value = number
-            if not -LARGEST <= value <= LARGEST:
+            if not -array_input.LARGEST <= value <= array_input.LARGEST:
                 if value != value:
                     continue
                 raise _wrong(name, value, line)

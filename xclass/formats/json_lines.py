@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import UInt8s
-from ..data import class_names
+from ..data import array_input, class_names
 from ..data.feature_names import encoded
 from ..data.schema import MISSING_WORDS, NUMBER, TEXT, Schema, category, listed, written
 from ..errors import DataError
@@ -140,7 +140,7 @@ def number_of(value: object, key: str) -> float | None:
 
 def is_value(value: object) -> bool:
     """Return whether a value is a number that a feature may have."""
-    return isinstance(value, (int, float)) and abs(value) <= numbers.LARGEST
+    return isinstance(value, (int, float)) and abs(value) <= array_input.LARGEST
 
 
 class JsonLines(OtherFormat):
@@ -429,7 +429,7 @@ class JsonScanner(records.RecordScanner):
     @staticmethod
     def _weight(given: object) -> float:
         """Return the weight of an example."""
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= numbers.LARGEST:
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= array_input.LARGEST:
             raise MalformedError(WEIGHT_VALUE, ("weight",), given)
         return float(given)
 

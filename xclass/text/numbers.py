@@ -23,6 +23,7 @@ import re
 import numpy as np
 
 from ..array_types import UInt8s, UInt64s
+from ..data.array_input import LARGEST
 from ..kernels.jit import allocating, inlined, jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
@@ -36,7 +37,6 @@ MARGIN = 2.0**-50  # above the relative error of a mantissa times a power of ten
 MOST_COMPARED = 200  # digits to compare; the middle of two values of float32 has fewer than 170
 LIMBS = 40  # of 32 bits, in a whole number to compare
 LOW_BITS = np.uint64(0xFFFFFFFF)
-LARGEST = float(np.nextafter(2.0**128 - 2.0**103, 0.0))  # the largest float64 that is finite in float32
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
