@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -14,7 +15,7 @@ from ..formats import columns, detect, vw_writer
 from ..kernels import jit
 from ..options import declare
 from ..reductions.core.contract import BatchTask
-from ..system import thread_limit
+from ..system import output_file, thread_limit
 from ..system.printable import short_repr
 from ..text import parser, reader
 from ..text.label_detection import LabelDetector
@@ -104,7 +105,7 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     Parameters
     ----------
     path : str or path-like
-        File to write.
+        File to write. An existing file is replaced only after all of the new file is written.
     X : sparse matrix or array of shape (n, d)
         Column j becomes the feature `j`. Values are rounded to float32; entries of 0 are left out.
     y : array-like of shape (n,), optional
@@ -115,7 +116,7 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     Raises
     ------
     DataError
-        If a value, label or weight cannot be written.
+        If a value, label or weight cannot be written, or the file.
     UsageError
         If `X` is not a matrix.
 
@@ -136,8 +137,9 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     labels = None if y is None else (y.tolist() if hasattr(y, "tolist") else list(y))
     if labels is not None and len(labels) != n:
         raise DataError(f"y has {len(labels)} labels for {n} rows; give one for each row")
-    with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-        file.writelines(vw_writer.lines(start, column, value, labels, weights))
+    with output_file.opened(os.path.abspath(path), "the examples") as file:
+        for line in vw_writer.lines(start, column, value, labels, weights):
+            file.write(line.encode("utf-8", "surrogateescape"))
 
 
 def batches(
