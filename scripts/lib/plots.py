@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scripts.lib.processes import BenchError
+from xclass.errors import install_extra
 
 PIXELS = 80  # per inch
 
@@ -15,7 +16,7 @@ def plotting():
     try:
         import matplotlib
     except ImportError:
-        raise BenchError("--plot needs matplotlib, which is not installed: pip install 'xclass[plot]'") from None
+        raise BenchError(f"--plot needs matplotlib, which is not installed; {install_extra('plot')}") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
