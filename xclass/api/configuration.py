@@ -226,7 +226,7 @@ def configured(
     """
     groups = option_groups()
     declared = declared_options()
-    known = _reductions()
+    known = reductions()
     if reduction not in known:
         raise UsageError(
             f"{reduction!r} is not a reduction{hint(reduction, known)}; the reductions are {', '.join(known)}"
@@ -236,7 +236,9 @@ def configured(
     for keyword, value in options.items():
         name = aliases.get(keyword, keyword)
         _refuse_option_of_run(name, f"--{name}")
-        if name not in declared or name in known:
+        if name in known:
+            raise UsageError(f"a reduction is not chosen by an option; give reduction={name!r}")
+        if name not in declared:
             raise UsageError(f"there is no option {name!r}{_option_hint(name, declared, known)}")
         if name in given:
             raise UsageError(f"{keyword} is another name of {name}; give it once")
@@ -287,7 +289,7 @@ def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | N
     named = given.get("named_labels")
     if named is not None and named.startswith("@"):
         given["named_labels"] = label_words.read_names(named[1:])
-    chosen = [name for name in _reductions() if name in given]
+    chosen = [name for name in reductions() if name in given]
     if len(chosen) > 1:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one reduction")
     if not chosen:
@@ -388,11 +390,11 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 def with_keywords(message: str) -> str:
     """Replace the command-line flags in a message by the keywords of `Learner`, except flags in single quotes."""
-    names = {f"--{name}": name for name in (*_reductions(), *OF_FILES)}
+    names = {f"--{name}": name for name in (*reductions(), *OF_FILES)}
     for group in option_groups().values():
         for name, declared in options_of(group).items():
             names.update({flag: name for flag in (*declared.flags, long_flag(declared))})
-    message = re.sub(rf"(?<![\w'-])--({'|'.join(_reductions())})(?= \d)", "classes", message)
+    message = re.sub(rf"(?<![\w'-])--({'|'.join(reductions())})(?= \d)", "classes", message)
     return re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), message)
 
 
@@ -426,7 +428,7 @@ def learns_at_end(record: Reduction) -> bool:
     return isinstance(record.build, type) and issubclass(record.build, LearnsAtEnd)
 
 
-def _reductions() -> list[str]:
+def reductions() -> list[str]:
     """Return the names that `Learner` accepts as `reduction`."""
     return [record.name for record in registry.REDUCTIONS] + [
         name for name, preset in presets.PRESETS.items() if callable(preset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -64,15 +65,23 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
     try:
         return Learner.for_passes(passes, estimator.reduction, classes, **options)
     except UsageError as error:
-        raise UsageError(_with_parameters(str(error))) from None
+        raise UsageError(_with_parameters(str(error), options)) from None
 
 
-def _with_parameters(message: str) -> str:
-    """Replace the names of options in a message by those of the parameters that set them."""
+def _with_parameters(message: str, options: Iterable[str]) -> str:
+    """Return a message of a learner with the parameters that set its options and its reduction.
+
+    Parameters
+    ----------
+    options : options of the learner by keyword
+    """
+    first = re.match(r"\w*", message)
+    if first and first[0] in options and not OWN_OPTIONS.get(first[0]):
+        message = f"options: {message}"
     for name, parameter in OWN_OPTIONS.items():
         if parameter:
             message = re.sub(rf"\b{name}\b", parameter, message)
-    return message
+    return re.sub(rf"(?<![\w'])({'|'.join(configuration.reductions())})(?![\w'])", r"reduction='\1'", message)
 
 
 def check_classes(estimator: Any, labels: ClassLabels, classes: int | None) -> None:

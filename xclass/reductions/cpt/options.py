@@ -388,7 +388,11 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError(f"--cpt_arity {o.cpt_arity} is not a power of two; give 2, 4, 8, ... or 1024")
     for name in options_of(gd.Options):
         if name in given and name not in SUPPORTED_OPTIONS:
-            raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by AdaGrad, or by --sgd; leave it out")
+            typed = next((preset for preset in ("multiclass", "hsm") if preset in given), "cpt")
+            raise UsageError(
+                f"--{name} has no effect with --{typed}, whose regressors learn by AdaGrad or --sgd; leave it out, or "
+                "choose --oaa"
+            )
     if spec.binary.sgd and "adaptive" in given:
         raise UsageError("--sgd and --adaptive exclude each other with --cpt: drop one of them")
     if "vw_exact" in given:
