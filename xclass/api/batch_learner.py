@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -262,6 +264,43 @@ class BatchLearner(LearnerCore):
         if self.learned is not None:
             self.learned(task)
         return task
+
+    @contextlib.contextmanager
+    def shown(self, verbose: int, examples: int | None, name: str) -> Iterator[None]:
+        """Show on standard error what the `with` block learns, with the loss of predictions made before learning.
+
+        Parameters
+        ----------
+        verbose : 0 shows nothing, 1 a bar, 2 a line at the end
+        examples : number of examples, None if it is not known
+        name : what is learned, such as "pass 1"
+        """
+        if not verbose:
+            yield
+            return
+        from tqdm import tqdm
+
+        count, loss_before, weight_before = 0, self.progress.loss_sum, self.progress.labelled_weight
+
+        def loss() -> str:
+            weight = self.progress.labelled_weight - weight_before
+            return f"{(self.progress.loss_sum - loss_before) / weight if weight else 0.0:.4f}"
+
+        with tqdm(total=examples, desc=name, unit=" examples", disable=verbose > 1) as bar:
+
+            def learned(task: BatchTask) -> None:
+                nonlocal count
+                count += task.batch.n
+                bar.set_postfix_str(f"loss={loss()}", refresh=False)
+                bar.update(task.batch.n)
+
+            self.learned = learned
+            try:
+                yield
+            finally:
+                self.learned = None
+        if verbose > 1:
+            print(f"{name}: {count} examples, loss {loss()}", file=sys.stderr)
 
     def _predict_tasks(self, batch: Batch, wanted: Wanted | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of a batch after predicting it, with the results that are wanted; None for no others."""

@@ -387,6 +387,16 @@ def collected(given: Any) -> Any:
     return list(given) if isinstance(given, Iterator) else given
 
 
+def count(given: Examples) -> int | None:
+    """Return the number of examples if it is known before they are read."""
+    if isinstance(given, Batch):
+        return given.n
+    if isinstance(given, (list, tuple)):
+        return len(given)
+    rows = next(iter(getattr(given, "shape", None) or ()), None)
+    return rows if isinstance(rows, int) else None
+
+
 def listed(given: object) -> Sequence[Any]:
     """Return examples that a program has given one by one as a sequence."""
     if isinstance(given, (list, tuple)):

@@ -6,6 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -246,7 +247,9 @@ class Learner(BatchLearner):
 
     learn_one, predict_one = learn, predict  # the names of these methods in River
 
-    def learn_many(self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None) -> Outcome:
+    def learn_many(
+        self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None, verbose: int = 0
+    ) -> Outcome:
         """Predict each example and then learn from it, one example after the other.
 
         Some learners need to see examples before they learn from any: `cpt_tree="kmeans"` and `"huffman"` need
@@ -265,6 +268,9 @@ class Learner(BatchLearner):
             Labels, numbers or names; None or NaN for no label. The labels of VW text are in the text.
         sample_weight : array-like of shape (n,), optional
             Weights, finite and at least 0.
+        verbose : int, default 0
+            1 shows a bar of the examples learned on standard error, with the mean loss of the predictions made before
+            learning; 2 writes a line at the end in its place.
 
         Returns
         -------
@@ -295,7 +301,9 @@ class Learner(BatchLearner):
 
         def learned() -> Outcome:
             self._use_names_if(lambda: inputs.have_names(X, y))
-            return self._outcome(self._learn_batches(self._batches(X, y, sample_weight, learn=True)))
+            batches = self._batches(X, y, sample_weight, learn=True)
+            with self.shown(verbose, inputs.count(X), "learning"):
+                return self._outcome(self._learn_batches(batches))
 
         outcome = self._learning(learned)
         _warn(outcome.warnings)
@@ -634,6 +642,7 @@ class Learner(BatchLearner):
         passes: int = 1,
         format: str = "auto",
         label_column: str | int | None = None,
+        verbose: int = 0,
         **columns: Any,
     ) -> dict[str, float]:
         """Learn from files, as the command does with `-d`.
@@ -649,6 +658,8 @@ class Learner(BatchLearner):
         label_column : str or int, optional
             Column of the label in a CSV file, by its name or its number from 1, or key of the label in JSON lines. The
             default is that of the tables learned before, else `label`, else the first column.
+        verbose : int, default 0
+            1 shows a bar for each pass, 2 writes a line after each, as in `learn_many`.
         **columns
             The options of the command that say how columns are read: lists of names `columns`, `ignore_column` and
             `header`, and the dictionary `column_kind` from names to "number", "text" or "category".
@@ -685,19 +696,29 @@ class Learner(BatchLearner):
             raise UsageError(f"passes: {passes!r} is not a whole number of at least 1")
         _ = self.reduction
         given = files.options_of(paths, format, label_column=label_column, **columns)
-        for _ in range(passes):
+        examples = None
+        for number in range(passes):
+            shown = functools.partial(self.shown, verbose, examples, f"pass {number + 1}")
             counted, notes = Progress(self.config.reduction.labels, None), list[str]()
             try:
-                self._learning(functools.partial(self._learn_pass, given, counted, notes))
+                self._learning(functools.partial(self._learn_pass, given, counted, notes, shown))
             finally:  # an error does not concern the examples before it
                 _warn(notes)
+            examples = counted.examples
         return _figures(counted)
 
-    def _learn_pass(self, given: reader.Options, counted: Progress, notes: list[str]) -> None:
+    def _learn_pass(
+        self,
+        given: reader.Options,
+        counted: Progress,
+        notes: list[str],
+        shown: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         """Learn from files in one pass, count the examples in `counted`, and add the messages about them to `notes`."""
         self._use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
         try:
-            self._learn_files(given, counted)
+            with shown():
+                self._learn_files(given, counted)
         finally:
             notes += self._notes([])
 
