@@ -6,17 +6,18 @@ It needs the extra `sklearn`, see `errors.install_extra`.
 from __future__ import annotations
 
 import contextlib
-import sys
+import warnings
 from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from .errors import UsageError, install_extra
+from .errors import UsageError, XclassWarning, install_extra
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.pipeline import Pipeline
     from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.validation import check_is_fitted
 
@@ -33,9 +34,9 @@ from .estimators.class_labels import ClassLabels
 from .estimators.explanations import with_labels
 from .estimators.predictor import Predictor, rows_of
 from .explain.records import Explanation
-from .reductions.core.contract import BatchTask
 from .system import processors
 from .system.exclusive import Exclusive
+from .system.printable import short_repr
 
 
 class XClassifier(ClassifierMixin, BaseEstimator):
@@ -285,7 +286,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             if passes and learner.preview_size is not None:
                 size = min(learner.preview_size or len(y), len(y))
                 learner.preview(rows_of(X, np.arange(size)), given[:size], None if weight is None else weight[:size])
-            with self._shown(learner, len(y), number + 1):
+            with learner.shown(int(self.verbose), len(y), f"pass {number + 1}"):
                 learner.learn_many(X, given, weight)
             if number == 0:
                 self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
@@ -305,32 +306,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         except ValueError as error:
             raise UsageError(f"class_weight: {error}") from None
         return of_labels if weight is None else weight * of_labels
-
-    @contextlib.contextmanager
-    def _shown(self, learner: Learner, examples: int, number: int) -> Iterator[None]:
-        """Show the progress of a pass over some examples in the `with` block, as `verbose` says."""
-        if not self.verbose:
-            yield
-            return
-        from tqdm import tqdm
-
-        before, loss = (learner.progress.loss_sum, learner.progress.labelled_weight), 0.0
-        with tqdm(total=examples, desc=f"pass {number}", unit=" examples", disable=self.verbose > 1) as bar:
-
-            def learned(task: BatchTask) -> None:
-                nonlocal loss
-                weight = learner.progress.labelled_weight - before[1]
-                loss = (learner.progress.loss_sum - before[0]) / weight if weight else 0.0
-                bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-                bar.update(task.batch.n)
-
-            learner.learned = learned
-            try:
-                yield
-            finally:
-                learner.learned = None
-        if self.verbose > 1:
-            print(f"pass {number}: {examples} examples, loss {loss:.4f}", file=sys.stderr)
 
     def _set_workers(self, learner: Learner) -> None:
         """Set the number of threads of a learner."""
@@ -445,8 +420,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         k : int, default 2
             Number of classes to explain, the most probable first.
         feature_names : array-like of shape (n_features,), optional
-            Names of the columns of a matrix. After a step of a Pipeline, they are those that the step makes:
-            `model[-1].explain(model[:-1].transform(texts), feature_names=model[:-1].get_feature_names_out())`.
+            Names of the columns of a matrix; `xclass.sklearn.explain` takes those of a Pipeline.
 
         Returns
         -------
@@ -502,3 +476,56 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def explain(pipeline: Pipeline, X: Any, k: int = 2) -> list[Explanation]:
+    """Explain the predictions of a Pipeline, with the names that its steps give to the features.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Its last step is an XClassifier. The names are those of `get_feature_names_out` of the steps before it. If the
+        last of these has no such method, such as HashingVectorizer, a warning says so, and features have numbers.
+    X : as in `pipeline.predict`
+    k : int, default 2
+        Number of classes to explain, the most probable first.
+
+    Returns
+    -------
+    explanations : list of Explanation
+        As `XClassifier.explain` returns them.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from xclass.sklearn import XClassifier, explain
+    >>> texts = ["free money now", "meeting at ten", "free offer", "the meeting room"]
+    >>> model = make_pipeline(CountVectorizer(), XClassifier("oaa", passes=5)).fit(texts, ["spam", "work"] * 2)
+    >>> [share.name for share in explain(model, ["free money"])[0].classes[0].shares]
+    ['free', 'money', 'Constant']
+    """
+    steps = getattr(pipeline, "steps", None) or [("", None)]
+    classifier = steps[-1][1]
+    if not isinstance(classifier, XClassifier):
+        raise UsageError(
+            f"pipeline: {short_repr(pipeline)} is no Pipeline whose last step is an XClassifier; an XClassifier alone "
+            "has the method explain"
+        )
+    check_is_fitted(classifier)
+    if len(steps) == 1:
+        return classifier.explain(X, k)
+    for first in range(len(steps) - 1):  # a step that changes texts names nothing, and the vectoriser after it does
+        with contextlib.suppress(AttributeError, ValueError):
+            names = pipeline[first:-1].get_feature_names_out()
+            break
+    else:
+        names = None
+        last = type(steps[-2][1]).__name__
+        warnings.warn(
+            f"{last}, the step before {type(classifier).__name__}, does not name its features "
+            "(get_feature_names_out), so they are shown by their numbers",
+            XclassWarning,
+            stacklevel=2,
+        )
+    return classifier.explain(pipeline[:-1].transform(X), k, names)
