@@ -773,7 +773,7 @@ def test_text_that_is_no_line_is_noticed():
             model.learn_many(["a | x", "b | first\nsecond line"])
         model.learn_many(["a | x", "b | y"])
         assert model.classes == ["a", "b"]
-        with pytest.warns(xclass.XclassWarning, match=r"^batch:1: 'free' has no bar, so it is plain text"):
+        with pytest.warns(xclass.XclassWarning, match=r"^batch:1: 'free' has no bar and so no features"):
             model.predict_many("free\n| x")
         with pytest.warns(xclass.XclassWarning, match=r"^batch:2: "):
             model.learn_many("a | x\na\n")

@@ -142,7 +142,7 @@ class Inputs:
         texts = _texts(examples)
         if texts and not any("|" in text for text in texts):
             return self._pieces(self._plain(texts, learn), y, sample_weight, learn)
-        return iter([self._labelled(self._lines(texts, y, learn), y, sample_weight, learn)])
+        return iter([self._labelled(self._lines(texts, y, learn, isinstance(given, str)), y, sample_weight, learn)])
 
     def opened(self, given: Examples) -> Examples:
         """Return examples, a DataFrame as a Frame, in which `python_features` finds names."""
@@ -154,8 +154,10 @@ class Inputs:
             self._learned.add("plain")
         return tables.TextTable(texts, self._rule)
 
-    def _lines(self, texts: Sequence[str], y: Any, learn: bool) -> Batch:
+    def _lines(self, texts: Sequence[str], y: Any, learn: bool, of_one_text: bool) -> Batch:
         """Return texts as a batch: those with a bar are lines of VW text, and the others, if there are any, plain text.
+
+        The lines of one text are VW text, those without a bar too, and an empty line is no example.
 
         Raises
         ------
@@ -164,7 +166,7 @@ class Inputs:
         UsageError
             if a line has a label although there are labels beside the texts.
         """
-        bars = ["|" in text for text in texts]
+        bars = ["|" in text or of_one_text for text in texts]
         lines = [_line(i, text) if bar else "|" for i, (text, bar) in enumerate(zip(texts, bars, strict=True))]
         try:
             batch = self._parsed("\n".join(lines), "batch", learn and y is None)
@@ -175,6 +177,8 @@ class Inputs:
             raise UsageError(f"batch:{line}: the text has a label before its bar, and y has labels, too; {PLAIN_TEXT}")
         if learn:
             self._learned.add("lines")
+        if of_one_text:
+            self._note_lines_without_bar(texts)
         if all(bars):
             self._note_bar(texts)
             return batch
@@ -192,6 +196,15 @@ class Inputs:
             self.notes.append(
                 f"batch:1: {short_repr(texts[0])} has a bar, so it is VW text, `label | features`, and the learner has "
                 "learned from plain texts; give xclass.Documents(texts) if all are plain text"
+            )
+
+    def _note_lines_without_bar(self, lines: Sequence[str]) -> None:
+        """Add a note about the first line of VW text without a bar, which has no features."""
+        without_bar = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
+        if without_bar is not None:
+            self.notes.append(
+                f"batch:{without_bar + 1}: {short_repr(lines[without_bar])} has no bar and so no features; a line is "
+                "`label | features`, or `| features`"
             )
 
     def _note_two_kinds(self, texts: Sequence[str], bars: Sequence[bool]) -> None:

@@ -59,6 +59,7 @@ PRESETS: Presets = {
         "lom_rules": "vw",
         "on_bad_line": "vw",
         "number_rules": "vw",
+        "format": "vw",
         "raw_order": "vw",
         "resume": "first",
         "keep_last": True,
