@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from command import xclass as command
 
 import xclass
 
@@ -107,3 +110,51 @@ def test_a_file_of_examples_is_replaced_only_by_a_whole_one(tmp_path):
     assert path.read_text() == "a | 0\nb | 1\n" and [*tmp_path.iterdir()] == [path]
     with pytest.raises(xclass.DataError, match="there is no folder"):
         xclass.write_vw(tmp_path / "none" / "x.vw", np.eye(2))
+
+
+# -- interactions
+
+
+NAMESPACES = ["1 |user a b |item c", "2 |user d |item e", "3 | e"]
+IDLE = "no example has features of namespaces that begin with 'a' and with 'b'; those of the data begin with a blank"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_command_warns_of_interactions_that_cross_nothing(tmp_path, threads):
+    """Newcomer, low: `-q ab` without such namespaces crossed nothing, without a word."""
+    (tmp_path / "d.vw").write_text("\n".join(NAMESPACES) + "\n")
+
+    def said(*words) -> list[str]:
+        result = command("-d", "d.vw", "-b", "12", "--threads", threads, *words, cwd=tmp_path)
+        assert result.status == 0
+        return [line for line in result.err.splitlines() if "crosses nothing" in line]
+
+    (line,) = said("-q", "ab", "-q", "ui", "--passes", "2", "--holdout_off", "-c")
+    assert f"-q ab crosses nothing: {IDLE}" in line
+    assert len(said("--oaa", "3", "-q", "ui", "--cubic", "uix", "-q", "aa", "--interactions", "iu")) == 2
+    assert not said("--oaa", "3", "-q", "uu", "-q", "::", "--cubic", "iiu")
+    assert not said("--recall_tree", "3", "-q", "u\\x88")
+    assert not said("--oaa", "3", "-q", "ab", "--vw_exact")
+    assert not said("--oaa", "3", "-q", "ab", "-t")  # too few examples
+
+
+def test_a_learner_warns_once_of_interactions_that_cross_nothing(tmp_path):
+    """Newcomer, low: the same in the library, after a pass or after 100 examples."""
+    (tmp_path / "d.vw").write_text("\n".join(NAMESPACES) + "\n")
+
+    def messages(call) -> list[str]:
+        with xclass.Learner("oaa", 3, bits=12, quadratic=["ab"]) as model, warnings.catch_warnings(record=True) as all_:
+            warnings.simplefilter("always")
+            call(model)
+            return [str(one.message) for one in all_]
+
+    assert not messages(lambda model: model.learn_many(NAMESPACES))
+    calls = (
+        lambda model: [model.learn_many(NAMESPACES), model.end_pass(), model.end_pass()],
+        lambda model: model.learn_file(tmp_path / "d.vw", passes=2),
+        lambda model: [model.learn(line) for line in NAMESPACES * 40],
+        lambda model: [model.predict_many(NAMESPACES * 40) for _ in range(2)],
+    )
+    for call in calls:
+        (message,) = messages(call)
+        assert message.startswith(f"quadratic ab crosses nothing: {IDLE}")

@@ -420,7 +420,7 @@ class BatchLearner(LearnerCore):
 
     def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:
         """Return the messages about the text and the tasks, and clear those about the text."""
-        notes = [*self._inputs.notes]
+        notes = [*self._inputs.notes, *self.preparation.idle_interactions()]
         for task in tasks:
             notes += task.notes
         self._inputs.notes.clear()

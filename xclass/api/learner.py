@@ -734,6 +734,7 @@ class Learner(BatchLearner):
                 self._inputs.notes += task.notes
         for task in self._end_preview() if self.preview_size is not None else []:
             counted.count(task)
+        self._inputs.notes += self.preparation.idle_interactions(ended=True)
         self.reduction.end_pass()
 
     def evaluate(
@@ -803,6 +804,7 @@ class Learner(BatchLearner):
         def ended() -> Outcome:
             learned = self._end_preview() if self.preview_size is not None else []
             self.reduction.end_pass()
+            self._inputs.notes += self.preparation.idle_interactions(ended=True)
             return self._outcome(learned)
 
         outcome = self._learning(ended)

@@ -9,7 +9,7 @@ import numpy as np
 from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import Batch
-from ..reductions.core.base import Learner
+from ..reductions.core.base import PATH_GROUP, Learner
 from ..reductions.core.contract import NONE_HELD_OUT, BatchTask
 from .configuration import Config
 
@@ -39,7 +39,13 @@ class Preparation:
 
     def forget_namespaces(self) -> None:
         """Forget the namespaces seen so far, on which wildcard interactions depend, to restart at example 1."""
+        told = self.crosser.told
         self.crosser = interactions.Crosser(self._config.interactions)
+        self.crosser.told = told
+
+    def idle_interactions(self, ended: bool = False) -> list[str]:
+        """Return, once, warnings of interactions that have crossed nothing; `ended` says that no more examples come."""
+        return [] if self._exact else self.crosser.idle(PATH_GROUP, ended)
 
     def tasks(
         self, learner: Learner, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float

@@ -33,12 +33,15 @@ from ..kernels.jit import jit
 from ..options.declare import option
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
-from .batch import CROSSED_GROUP, Batch, Pool
+from .batch import CONSTANT_GROUP, CROSSED_GROUP, Batch, Pool
 from .feature_limit import check_features
+from .matrix import UNNAMED_GROUP
 from .namespaces import decode
 
 WILDCARD = ord(":")
 MOST_GROUPS, MOST_CROSSED = 6, 60  # namespaces and mean number of features up to which `xclass tune` tries crosses
+ENOUGH = 100  # examples after which an interaction that has crossed nothing is doubtful
+MOST_SHOWN = 20  # namespaces in a message
 PIECE = 1 << 21  # maximum features of one batch, 16 MB
 PRIME = np.uint64(16777619)
 
@@ -104,7 +107,15 @@ def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64
 
 
 @jit
-def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: bool, counts: Float64s) -> None:
+def count_crossed(
+    batch: Batch,
+    terms: UInt8s,
+    term_start: Int64s,
+    permuted: bool,
+    counts: Float64s,
+    met: UInt8s,
+    crossing: UInt8s,
+) -> None:
     """Count the features that interactions generate for each example.
 
     Parameters
@@ -113,6 +124,8 @@ def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: boo
     terms, term_start : uint8[...], int64[...]; interaction t is `terms[term_start[t]:term_start[t + 1]]`
     permuted : whether a repeated group gives all pairs
     counts : float64[n], written; float, because the number may exceed int64
+    met : uint8[256], set to 1 for each group that an example has
+    crossing : uint8[...], set to 1 for each interaction that generates a feature
     """
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
@@ -131,6 +144,11 @@ def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: boo
                 same = same + 1 if j > term_start[t] and terms[j - 1] == name and not permuted else 0
                 product *= (end[name] - begin[name] + same) / (same + 1.0)  # combinations with repetition
             counts[i] += np.rint(product)
+            if product > 0.0:
+                crossing[t] = 1
+    for name in range(256):
+        if row_of[name] >= 0:
+            met[name] = 1
 
 
 @jit
@@ -313,6 +331,11 @@ def expand(interactions: list[bytes], groups: list[int], keep_duplicates: bool =
     return without_duplicates(_sorted(result), keep_duplicates)[0]
 
 
+def _shown(group: int) -> str:
+    """Return the first character of the names of a group, for a message."""
+    return "a blank (no name)" if group == UNNAMED_GROUP else repr(chr(group)) if group < 127 else f"'\\x{group:02x}'"
+
+
 class Crosser:
     """Add the features of interactions to batches.
 
@@ -327,11 +350,14 @@ class Crosser:
     active : whether there are any
     has_wildcards : whether any has wildcards
     notes : VW's messages about the arguments
+    told : whether `idle` has returned its messages
     """
 
     def __init__(self, options: Options, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         parsed = []
+        self._idle: dict[bytes, str] = {}  # interactions without wildcards that have crossed nothing -> as given
+        self._met, self._examples, self.told = np.zeros(256, np.uint8), 0, False
         for arguments, flag, length, requirement in (
             (options.quadratic, "-q", 2, "two namespaces, such as -q ab or -q 'user|item'"),
             (options.cubic, "--cubic", 3, "three namespaces, such as --cubic abc or --cubic 'user|item|day'"),
@@ -344,6 +370,8 @@ class Crosser:
                     count = "1 namespace" if len(interaction) == 1 else f"{len(interaction)} namespaces"
                     raise UsageError(f"{flag} {argument} names {count}; it takes {requirement}")
                 parsed.append(interaction)
+                if WILDCARD not in interaction:
+                    self._idle[bytes(sorted(interaction))] = f"{flag} {argument}"
         self.has_wildcards = any(WILDCARD in interaction for interaction in parsed)
         self._permuted = options.permutations
         self._keep_duplicates = options.leave_duplicate_interactions
@@ -371,6 +399,26 @@ class Crosser:
     def with_group(self, group: int) -> list[bytes]:
         """Return the given interactions that name `group`."""
         return [interaction for interaction in self.interactions if group in interaction]
+
+    def idle(self, made_later: int, ended: bool) -> list[str]:
+        """Return, once, a message for each interaction without wildcards that has crossed nothing so far.
+
+        Parameters
+        ----------
+        made_later : a group that learners generate; interactions with it are left out
+        ended : whether no more examples come; if not, nothing is said of fewer than ENOUGH examples
+        """
+        if self.told or self._examples < (1 if ended else ENOUGH):
+            return []
+        self.told = True
+        met = [_shown(group) for group in np.flatnonzero(self._met[:CONSTANT_GROUP]).tolist()]
+        found = f"those of the data begin with {', '.join(met[:MOST_SHOWN])}" if met else "the data have no features"
+        return [
+            f"{given} crosses nothing: no example has features of namespaces that begin with "
+            f"{' and with '.join(_shown(group) for group in dict.fromkeys(terms))}; {found}"
+            for terms, given in self._idle.items()
+            if made_later not in terms
+        ]
 
     def interactions_for(self, groups: list[int]) -> list[bytes]:
         """Note the groups of an example; return the interactions that apply to it, with wildcards replaced."""
@@ -405,7 +453,11 @@ class Crosser:
             yield batch
             return
         counts = np.empty(batch.n, np.float64)
-        count_crossed(batch, self._terms, self._term_start, self._permuted, counts)
+        self._examples += batch.n
+        crossing = np.zeros(len(self._current), np.uint8)
+        count_crossed(batch, self._terms, self._term_start, self._permuted, counts, self._met, crossing)
+        for t in np.flatnonzero(crossing).tolist() if self._idle else ():
+            self._idle.pop(bytes(sorted(self._current[t])), None)
         check_features(counts, batch.line, "the interactions make", "use fewer or smaller interactions")
         total = np.cumsum(counts + np.diff(batch.start))
         low = 0

@@ -81,9 +81,11 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
             run.console.info(note)
     except Exception as caught:  # raised after the model is saved
         write_error = caught
-    for line in [*([] if o.vw_exact else run.labels.warnings()), *run.reader.report()]:
+    complete = error is None and stopped is None
+    idle = run.model.preparation.idle_interactions(ended=not o.testonly) if complete else []
+    for line in [*([] if o.vw_exact else run.labels.warnings()), *idle, *run.reader.report()]:
         run.console.warn(line)
-    if error is None and stopped is None:
+    if complete:
         if not o.testonly and run.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
             labelled = (run.reader.format or TextFormat()).labelled
             raise DataError(f"{run.reader.name}: no example was learned from; {labelled}")
