@@ -200,7 +200,7 @@ def test_values_that_crosses_make_infinite_are_not_learned_from():
 @pytest.mark.parametrize("name", ["scalar", "oaa", "recall_tree", "cpt"])
 def test_weights_that_are_no_numbers_count_for_nothing(name, weight):
     lines = ordinary(name, 4, 20)
-    with learner(name, on_bad_line="vw") as model:
+    with learner(name, on_bad_line="vw", number_rules="vw") as model:
         with pytest.warns(XclassWarning, match="batch:21: the update.*weight that is not finite"):
             model.learn_many([*lines, f"1 {weight} | p0_3\n", *lines])
         with_it = floats_of(model)
