@@ -69,9 +69,7 @@ def check(name: str, rng: random.Random, seconds: float) -> tuple[int, int]:
             thread.start()
         end = time.monotonic() + seconds
         while not ended.is_set() or any(thread.is_alive() for thread in threads):
-            with contextlib.suppress(
-                Interruption, SystemError
-            ):  # numba turns an exception within its call into the latter
+            with contextlib.suppress(Interruption):
                 while time.monotonic() < end:
                     rng.choice(calls)()
                     done[0] += 1

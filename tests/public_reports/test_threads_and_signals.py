@@ -329,6 +329,21 @@ def test_a_learner_works_after_interruptions(monkeypatch, reduction):
             assert again.predict_many(LINES).tolist() == learner.predict_many(LINES).tolist()
 
 
+def test_ctrl_c_within_a_kernel_is_ctrl_c(monkeypatch, model):
+    """Show that the SystemError which numba's dispatcher makes of Ctrl-C does not reach programs."""
+
+    def interrupted(*_):
+        raise SystemError("CPUDispatcher(...) returned a result with an exception set") from Interruption()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "tasks", interrupted)
+        with pytest.raises(Interruption):
+            model.predict("| a1")
+        with pytest.raises(Interruption):
+            model.predict("| a1", k=2)
+    assert model.predict("| a1") == 2
+
+
 def test_an_interrupted_call_learns_whole_batches(monkeypatch):
     """Ctrl-C ends the call after the batch that is learned; what was learned is what `examples` says."""
     pieces = iter(range(1000))

@@ -97,6 +97,8 @@ def read_vw(
         given = "" if format == "vw" else f", format={format!r}"
         advice = f"if labels are names, call learn_file(path{given}) of a Learner"
         raise DataError(str(error).replace(words, advice)) from None
+    except SystemError as error:  # see `Learner.predict`
+        raise (error.__cause__ or error) from None
 
 
 def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: Any = None) -> None:

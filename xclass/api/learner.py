@@ -233,15 +233,18 @@ class Learner(BatchLearner):
         >>> best, [name for name, probability in listed]
         ('wet', ['wet', 'dry'])
         """
-        with self.turn.lock:
-            batch = self._example(example, None, None, learn=False)
-            if k is None:
-                tasks = list(self._predict_tasks(batch))
-                prediction, notes = self._first_prediction(tasks), self._notes(tasks)
-            else:
-                labels, p = self._top([batch], k)
-                listed = zip(labels[0].tolist(), p[0].tolist(), strict=True)
-                prediction, notes = [pair for pair in listed if pair[0] not in (-1, None)], self._notes([])
+        try:
+            with self.turn.lock:
+                batch = self._example(example, None, None, learn=False)
+                if k is None:
+                    tasks = list(self._predict_tasks(batch))
+                    prediction, notes = self._first_prediction(tasks), self._notes(tasks)
+                else:
+                    labels, p = self._top([batch], k)
+                    listed = zip(labels[0].tolist(), p[0].tolist(), strict=True)
+                    prediction, notes = [pair for pair in listed if pair[0] not in (-1, None)], self._notes([])
+        except SystemError as error:  # numba's dispatcher makes it of Ctrl-C within a call of a kernel
+            raise (error.__cause__ or error) from None
         _warn(notes)
         return prediction
 
