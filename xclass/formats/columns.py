@@ -124,11 +124,20 @@ def names(flag: str, given: Sequence[str]) -> list[str]:
     Raises
     ------
     UsageError
-        if a name is empty or given twice.
+        if a name is empty or given twice, or the value is no row.
     """
     found: dict[str, None] = {}
     for value in given:
-        for cell in next(csv.reader(io.StringIO(value), skipinitialspace=True), [""]):
+        try:
+            rows = [*csv.reader(io.StringIO(value, newline=""), skipinitialspace=True, strict=True)]
+        except csv.Error:
+            rows = []
+        if len(rows) != 1:
+            raise UsageError(
+                f"{flag} {value}: give names that are separated by commas, in one line; write a name that contains a "
+                "comma within double quotes"
+            )
+        for cell in rows[0]:
             name = cell.strip()
             if not name:
                 raise UsageError(f"{flag} {value}: there is an empty name; separate names by single commas")
@@ -155,8 +164,8 @@ def as_row(given: str | Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
     if isinstance(given, Mapping):
         given = [f"{name}:{kind}" for name, kind in given.items()]
     row = io.StringIO()
-    csv.writer(row, lineterminator="").writerow([given] if isinstance(given, str) else [str(name) for name in given])
-    return (row.getvalue(),) if given else ()
+    csv.writer(row).writerow([given] if isinstance(given, str) else [str(name) for name in given])
+    return (row.getvalue().removesuffix("\r\n"),) if given else ()
 
 
 def text_of(name: bytes) -> str:
