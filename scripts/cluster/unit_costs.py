@@ -21,6 +21,7 @@ from xclass.cluster import shards
 from xclass.cluster.averaging import Averaging
 from xclass.cluster.exact.worker import Place, StepResult, Worker
 from xclass.cluster.part_learner import Learned, PartLearner, Work, nbytes
+from xclass.data.schema import Schema
 from xclass.kernels import jit
 from xclass.options import resolve
 from xclass.reductions import presets
@@ -120,7 +121,7 @@ class _ExactPart:
 
     def __init__(self, words: Sequence[str], data: Path, parts: int, number: int = 0) -> None:
         config = config_of([*words, "--workers", str(parts)], data)
-        worker = Worker(number + 1, ".", config, learner_use.of_run(config), parts)
+        worker = Worker(number + 1, ".", config, learner_use.of_run(config), parts, Schema())
         worker.begin(0, 0, 0.0, Place())
         self.examples = self.sent = step = 0
         begin, ended = time.process_time(), False

@@ -193,7 +193,7 @@ def test_option_without_effect_is_refused(options, message):
 
 
 def test_model_remembers_the_features(tmp_path):
-    text = streams.namespaces(3, 30, ("1 ", "2 ", "3 "))
+    text = streams.namespaces(3, 30, ("1 ", "2 ", "3 ")).replace(":red|", ":red |")
     path = str(tmp_path / "m")
     options = {"ignore": ["b"], "ngram": ["a2"], "skips": ["1"], "ignore_linear": ["w"], "quadratic": ["aw"]}
     with Learner("oaa", 3, indexing=1, permutations=True, **options) as model:

@@ -13,11 +13,11 @@ from xclass.text import reader
 class MortalWorker(worker.Worker):
     """A worker that dies once, at the step for which there is a file `die-NUMBER-STEP` beside the model."""
 
-    def __init__(self, number, folder, config, use, count):
+    def __init__(self, number, folder, config, use, count, schema):
         reader.FIRST_BLOCK = reader.LARGEST_BLOCK = 3000
         worker.STEP_TASKS = 4
         self.place = Path(folder)
-        super().__init__(number, folder, config, use, count)
+        super().__init__(number, folder, config, use, count, schema)
 
     def learn(self, epoch, step, released):
         self._die_at(step)

@@ -218,16 +218,17 @@ class PartReader:
             options, config.parser, feature_bits(config), config.reduction.labels == "multiclass", *self._label_range,
             names=self._names, choose=detect.chooser(options, self.schema),
         )  # fmt: skip
+        data = config.reader.data or self.part.paths
         first = reader.Reader(
-            replace(config.reader, data=config.reader.data[:1]), config.parser, 18, False,
+            replace(config.reader, data=data[:1]), config.parser, 18, False,
             choose=detect.chooser(config.reader, self.schema),
         )  # fmt: skip
-        if not isinstance(config.reader.data[0], urls.VirtualFile):
+        if not isinstance(data[0], urls.VirtualFile):
             first.preview()
         if self.part.begin and first.format is not None and first.format.name == "csv":
             raise DataError(
                 f"{self.part.paths[0]}: the file is CSV, whose parts lack the header, so it cannot be split; give a "
-                f"file for each worker, or --workers {len(config.reader.data)}"
+                f"file for each worker, or --workers {len(data)}"
             )
         if self.part.begin or self.part.end is not None:
             text.wrap = lambda file: _Range(file, self.part)
