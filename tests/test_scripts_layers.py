@@ -10,7 +10,7 @@ import pytest
 from running import ROOT
 
 SCRIPTS = ROOT / "scripts"
-MOST_FILES = 15  # of a folder
+MOST_FILES = 16  # of a folder
 ALLOWED = {"": {"fuzzing", "lib"}, "lib": set()}  # folder -> others that it may import from; else lib alone
 
 

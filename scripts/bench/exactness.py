@@ -25,7 +25,7 @@ CLOSE = 2e-5  # probabilities are written with six digits
 def pairs(line: str) -> dict[int, float]:
     """Return class -> probability of a line of -p, without what is left for others."""
     words = (word.split(":") for word in line.split() if ":" in word)
-    return {int(label): float(p) for label, p in words if int(label) > 0}
+    return {int(label): float(p) for label, p in words if label not in ("", "0")}
 
 
 def differing(top: Path, every: Path) -> tuple[int, int]:

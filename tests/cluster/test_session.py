@@ -116,7 +116,7 @@ def test_versions_are_compared_node_by_node():
 
 def test_ray_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(UsageError, match=r"pip install 'xclass\[ray\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[ray\]'"):
         sessions.imported()
 
 

@@ -13,6 +13,7 @@ from xclass.cli import command as cli
 from xclass.cluster import shards
 from xclass.cluster.shards import Part, PartReader
 from xclass.data.class_names import Names
+from xclass.data.schema import Schema
 from xclass.errors import DataError, UsageError
 from xclass.options import resolve
 from xclass.reductions import presets
@@ -40,6 +41,7 @@ def lines_of(part, position=0, **given):
         config,
         Names(),
         configuration.label_range(config, configuration.spec_of(config, configuration.NEW_LEARNER)),
+        Schema(),
     )
     found = [(line.tolist(), batch.label.tolist()) for batch, line in reader.after(position)]
     return [line for lines, _ in found for line in lines], [int(y) for _, labels in found for y in labels]

@@ -48,7 +48,13 @@ EXPECTED_FAILURES = {
 }
 
 
-@parametrize_with_checks([XClassifier(name) for name in ALL], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+def expected_failures(estimator):
+    if estimator.reduction not in ("cpt", "hsm"):
+        return EXPECTED_FAILURES
+    return {**EXPECTED_FAILURES, "check_class_weight_classifiers": "adaptive steps hardly grow with the weight"}
+
+
+@parametrize_with_checks([XClassifier(name) for name in ALL], expected_failed_checks=expected_failures)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

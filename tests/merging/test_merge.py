@@ -470,7 +470,7 @@ def test_columns_and_texts_are_refused():
         (("a", "-f", "c", "--base", "nowhere"), "nowhere: "),
         (("a", "nowhere", "-f", "c"), "nowhere: "),
         (("a", "text", "-f", "c"), "text: not an xclass model"),
-        (("a", "-f", "no/folder/c"), "no/folder/c: cannot save"),
+        (("a", "-f", "no/folder/c"), "no/folder/c: the model cannot be written there"),
         (("a", "-f", "c", "--bases", "b"), "did you mean --base?"),
     ],
 )

@@ -1,7 +1,7 @@
 """Models that earlier versions wrote predict what they did, and the same command lines still learn the same.
 
-The files in `old_models` were written before the modules became packages, by VW's rules of numbers. Command lines with --layout odd
-had it by default then.
+The files in `old_models` were written before the modules became packages, by VW's rules of numbers. Command
+lines with --layout odd had it by default then.
 """
 
 from pathlib import Path

@@ -164,8 +164,7 @@ def test_numbers_are_learned_as_before():
         ("--loss_function", "squared"),
         ("--sgd",),
         ("--vw_exact",),
-        ("--binary",),
-        ("--readable_model", "m.txt"),
+        ("--binary", "--loss_function", "squared"),
         ("-t",),
     ],
 )

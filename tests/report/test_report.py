@@ -407,7 +407,7 @@ def test_wrong_words_are_refused(files, tmp_path):
     assert "give data as -d more.vw" in refusal("-i", files.model, "-o", out, "more.vw")[1]
     assert "would write over" in refusal("-i", files.model, "-d", files.test, "--json", files.test)[1]
     assert "give a name that ends in .html or .htm" in refusal("-i", files.model, "-o", tmp_path / "r.json")[1]
-    assert "would both write" in refusal("-i", files.model, "-o", out, "--json", out)[1]
+    assert "both write" in refusal("-i", files.model, "-o", out, "--json", out)[1]
     assert "did you mean --curve?" in refusal("-i", files.model, "-o", out, "--curv", "x")[1]
     assert "the report cannot be written there" in refusal("-i", files.model, "-o", tmp_path / "no" / "r.html")[1]
     assert not out.exists()

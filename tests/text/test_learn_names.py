@@ -379,7 +379,7 @@ def test_more_names_than_classes(tmp_path):
         "d:4:1: label 'c' is a new name, but all classes 1..2 (--oaa 2) have names already. Correct the line"
         in result.err
     )
-    assert (tmp_path / "p").read_text().count("\n") == 2
+    assert (tmp_path / "p.interrupted").read_text().count("\n") == 2
     result = learn(*words, "--on_bad_line", "skip", cwd=tmp_path)
     assert "2 malformed lines were skipped" in result.err
     assert "d:6:1: label 'd' is a new name, but all classes 1..2" in result.err
@@ -438,7 +438,7 @@ def test_refused_without_classes():
         UsageError, match="classes 2 is given, but named_labels lists 3 names; give at least as many classes"
     ):
         Learner("oaa", 2, named_labels="a,b,c", learn_names=True)
-    result = xclass("--binary", "--learn_names", stdin="a | x\n")
+    result = xclass("--binary", "--loss_function", "squared", "--learn_names", stdin="a | x\n")
     assert result.status == 2
     assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in result.err
     result = xclass("--loss_function", "squared", stdin="a | x\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -20,7 +19,7 @@ from ..reductions.core.base import Explains, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from ..system import exclusive
+from ..system import exclusive, terminal
 from ..system.pipeline import Pipeline
 from . import arrays, configuration, model_contents
 from .configuration import Config, LearnerUse
@@ -300,7 +299,7 @@ class BatchLearner(LearnerCore):
             finally:
                 self.learned = None
         if verbose > 1:
-            print(f"{name}: {count} examples, loss {loss()}", file=sys.stderr)
+            terminal.error_line(f"{name}: {count} examples, loss {loss()}")
 
     def _predict_tasks(self, batch: Batch, wanted: Wanted | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of a batch after predicting it, with the results that are wanted; None for no others."""

@@ -64,7 +64,7 @@ class Source:
     passes : number of times that the source will be iterated
     needed : whether the caller reads the cache itself, and cannot go on without it
     names : whether the caller needs the names of features, which no cache holds, so that every pass parses the text
-    schema : columns of the tables learned from, to which those of the data are added; None if nobody needs them
+    schema : columns of the tables learned from, to which those of the data are added; None if they are not needed
 
     Attributes
     ----------

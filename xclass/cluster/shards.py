@@ -223,7 +223,7 @@ class PartReader:
             replace(config.reader, data=data[:1]), config.parser, 18, False,
             choose=detect.chooser(config.reader, self.schema),
         )  # fmt: skip
-        if not isinstance(data[0], urls.VirtualFile):
+        if not isinstance(data[0], urls.VirtualFile) and (self.part.begin or data[0] != self.part.paths[0]):
             first.preview()
         if self.part.begin and first.format is not None and first.format.name == "csv":
             raise DataError(

@@ -406,7 +406,7 @@ class Crosser:
         Parameters
         ----------
         made_later : a group that learners generate; interactions with it are left out
-        ended : whether no more examples come; if not, nothing is said of fewer than ENOUGH examples
+        ended : whether no more examples come; if not, fewer than ENOUGH examples give no message
         """
         if self.told or self._examples < (1 if ended else ENOUGH):
             return []

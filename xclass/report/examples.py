@@ -146,7 +146,7 @@ def _shown(
 
 def _number(learner: Learner, label: Any) -> int:
     """Return the number of a class of an explanation."""
-    return int(label) if learner.names.class_list is None else learner.names.names.index(label) + 1
+    return learner.names.names.index(label) + 1 if isinstance(label, str) else int(label)  # without a name
 
 
 def _reasons(learner: Learner, batch: Batch) -> list[Reason]:

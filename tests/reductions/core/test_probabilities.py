@@ -35,7 +35,7 @@ def learner(name: str, k: int = K, **options) -> xclass.Learner:
 
 def pairs(line: str) -> list[tuple[int, float]]:
     """The pairs of a line, without its tag."""
-    return [(int(word.split(":")[0]), float(word.split(":")[1])) for word in line.split(" ") if ":" in word]
+    return [(int(word.split(":")[0] or 0), float(word.split(":")[1])) for word in line.split(" ") if ":" in word]
 
 
 def labels_of(text: str) -> list[tuple[int | None, float]]:

@@ -169,7 +169,9 @@ def test_audit_of_a_cache_has_no_names_as_in_vw(command, table):
         assert sorted(actual_line) == sorted(expected_line) or _close(actual_line, expected_line)
     assert sum(word.startswith(":") for line in actual for word in line) > 10
     for more in ([], ["--shuffle", "3"]):
-        out = learn("--layout", "vw", "-d", "data", "--quiet", *args, *more, cwd=table).out
+        out = learn(
+            "--layout", "vw", "--loss_function", "squared", "-d", "data", "--quiet", *args, *more, cwd=table
+        ).out
         assert not any(word.startswith(":") for line in out.splitlines() for word in line.split("\t"))
 
 
@@ -205,7 +207,7 @@ def test_audit_puts_what_matters_most_first(table):
 @pytest.mark.parametrize(
     "reduction",
     [
-        [],
+        ["--loss_function", "squared"],
         ["--oaa", "5"],
         ["--recall_tree", "5", "--max_candidates", "2"],
         ["--ect", "5"],
@@ -272,7 +274,9 @@ def in_use(err: str) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("args", "bits"),
     [
-        *itertools.product(["", "--oaa 5", "--recall_tree 5", "--ect 5", "--sgd --oaa 5"], ["8", "20"]),
+        *itertools.product(
+            ["--loss_function squared", "--oaa 5", "--recall_tree 5", "--ect 5", "--sgd --oaa 5"], ["8", "20"]
+        ),
         *itertools.product(["--initial_weight 1"], ["8", "14"]),  # every slot is a line of the text
     ],
 )
