@@ -375,9 +375,11 @@ def test_a_second_ctrl_c_ends_the_call_at_once():
     turn, leave, ended = exclusive.Exclusive(), threading.Event(), []
 
     def job() -> None:
-        for _ in range(2):
-            time.sleep(0.05)
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        call, main = exclusive._own.call, threading.main_thread().ident
+        signal.pthread_kill(main, signal.SIGINT)
+        while not call.interrupted:  # two signals that are pending at the same time are one
+            time.sleep(0.01)
+        signal.pthread_kill(main, signal.SIGINT)
         leave.wait()
         ended.append(True)
 
