@@ -153,7 +153,7 @@ class OptionSets:
         if option.choices:
             return st.sampled_from([*option.choices, *option.choices, "x", ""])
         if option.metavar == "FILE":
-            return st.sampled_from(READ if option.read else WRITTEN)
+            return st.sampled_from(READ if option.reads else WRITTEN)
         if option.kind is int:
             return st.sampled_from([*near, *NUMBERS]) | st.integers(1, 30).map(str)
         if option.kind is float:

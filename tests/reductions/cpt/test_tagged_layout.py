@@ -85,7 +85,8 @@ def test_hierarchical_softmax_has_no_tagged_words(tmp_path):
     ],
 )  # fmt: skip
 def test_other_learners_refuse_tagged_words(words):
-    result = xclass(*words, "--layout", "tagged", "-b", 8, stdin="1 | a\n2 | b\n3 | c\n")
+    lines = "1 | a\n-1 | b\n" if "--binary" in words else "1 | a\n2 | b\n3 | c\n"
+    result = xclass(*words, "--layout", "tagged", "-b", 8, stdin=lines)
     assert result.status == 2
     assert "--layout tagged belongs to --cpt and --multiclass" in result.err
     assert "give odd or vw" in result.err
