@@ -29,12 +29,6 @@ def test_every_kernel_is_compiled(tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-def test_help_does_not_import_numba():
-    code = "import sys; from xclass.cli import command as cli; cli.status(['--help']); sys.exit('numba' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
-    assert result.returncode == 0
-
-
 def test_first_run_is_announced_and_the_second_is_not(tmp_path):
     data = tmp_path / "d.vw"
     data.write_text("1 |w a\n2 |w b\n")
