@@ -275,29 +275,32 @@ class Interruption(KeyboardInterrupt):
     """Ctrl-C as these tests send it."""
 
 
-@contextlib.contextmanager
-def interruptions(seed: int):
-    """Raise `Interruption` in this thread at random moments; the block asks whether any is left by calling `more`."""
-    rng = np.random.default_rng(seed)
-    target, stopping, sent = threading.get_ident(), threading.Event(), [0]
+class Interruptions:
+    """Raise `Interruption` at random moments of calls, as the handler of a signal does, and never outside them."""
 
-    def send() -> None:
-        while not stopping.wait(rng.uniform(0.0, 0.003)):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(target), ctypes.py_object(Interruption))
-            sent[0] += 1
+    def __init__(self, seed: int) -> None:
+        self.rng, self.armed, self.sent = np.random.default_rng(seed), False, 0
 
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
-    try:
-        yield sent
-    finally:
-        while thread.is_alive():
-            with contextlib.suppress(Interruption):
-                stopping.set()
-                thread.join()
-        for _ in range(3):  # one that was sent last
-            with contextlib.suppress(Interruption):
-                time.sleep(0.001)
+    def __enter__(self) -> Interruptions:
+        self.before = signal.signal(signal.SIGALRM, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
+
+    def _handle(self, *_: object) -> None:
+        if self.armed:
+            self.armed = False
+            self.sent += 1
+            raise Interruption
+
+    def call(self, function) -> None:
+        with contextlib.suppress(Interruption):
+            self.armed = True
+            signal.setitimer(signal.ITIMER_REAL, self.rng.uniform(1e-5, 0.002))
+            function()
+            self.armed = False
 
 
 @pytest.mark.parametrize("reduction", ["multiclass", "oaa", "recall_tree"])
@@ -307,22 +310,19 @@ def test_a_learner_works_after_interruptions(monkeypatch, reduction):
     monkeypatch.setattr(threading, "excepthook", failures.append)
     with xclass.Learner(reduction, 5, bits=12) as learner:
         learner.learn_many(LINES)
-        calls = 0
-        with interruptions(1) as sent:
-            while sent[0] < 150:
-                with contextlib.suppress(Interruption):
-                    for call in (
-                        lambda: learner.learn_many(np.eye(7, 9), [1, 2, 3, 4, 5, 1, 2]),
-                        lambda: learner.learn(LINES[0]),
-                        lambda: learner.predict("| a1"),
-                        lambda: learner.predict("| a1", k=2),
-                        lambda: learner.predict_many(LINES[:20]),
-                    ):
-                        call()
-                        calls += 1
+        calls = [
+            lambda: learner.learn_many(np.eye(7, 9), [1, 2, 3, 4, 5, 1, 2]),
+            lambda: learner.learn(LINES[0]),
+            lambda: learner.predict("| a1"),
+            lambda: learner.predict("| a1", k=2),
+            lambda: learner.predict_many(LINES[:20]),
+        ]
+        with Interruptions(1) as interruptions:
+            for i in range(1000):
+                interruptions.call(calls[i % len(calls)])
+        assert interruptions.sent > 20 and not failures
         found = learner.predict_many(LINES)
         learner.learn_many(LINES)
-        assert calls and not failures
         assert found.shape == (100,)
         with pickle.loads(pickle.dumps(learner)) as again:
             assert again.examples == learner.examples
