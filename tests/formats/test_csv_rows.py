@@ -1,16 +1,32 @@
 """Rows and cells of CSV text are those that Python's module csv reads with `strict=True`."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from xclass.formats import csv_rows, csv_table
+from xclass.formats import csv_rows
 from xclass.formats.csv_rows import NO_QUOTE, QUOTE, START
 from xclass.text.malformed import CELLS, INNER_RETURN, QUOTED_CELL
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 texts = st.lists(st.sampled_from([",", '"', "\n", "\r", "a", "b ", '""', '","', "x,y\n", "é"]), max_size=30)
+
+
+def rows_of(text, quoted):
+    """The rows that Python reads, None for one that it refuses."""
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text.decode("latin-1"), newline="\n"), quoting=quoting, strict=True)
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            yield None
 
 
 @settings(max_examples=400)
@@ -25,10 +41,10 @@ def test_rows_are_those_of_python(text, quoted, width, at):
     before, state = csv_rows.end_of_rows(data, 0, at, START, ord(","), quote, False)
     after, _ = csv_rows.end_of_rows(data, at, len(text), state, ord(","), quote, False)
     assert (after or before) == end
-    unfinished = list(csv_table.rows_of(text[end:], b",", quoted))
+    unfinished = list(rows_of(text[end:], quoted))
     assert unfinished in ([], [None])
 
-    wanted = list(csv_table.rows_of(text[:end], b",", quoted))
+    wanted = list(rows_of(text[:end], quoted))
     rows = csv_rows.rows_of(data, end, ord(","), quote, width)
     cells = data.tobytes()
     good = iter(
@@ -40,3 +56,11 @@ def test_rows_are_those_of_python(text, quoted, width, at):
     assert read == [row if row is None or len(row) == width else "cells" for row in wanted if row != []]
     assert len(rows.empty) == wanted.count([])
     assert rows.lines == text[:end].count(b"\n")
+    cells = [
+        row and [cell.decode("latin-1") for cell in row] for _, row in csv_rows.cells_of(text, ord(","), quote, width)
+    ]
+    assert cells == [*(row if isinstance(row, list) else None for row in read), *unfinished]
+    first = next(csv_rows.cells_of(text, ord(","), quote, 0), (1, []))[1]
+    assert (first and [cell.decode("latin-1") for cell in first]) == next(
+        (row for row in [*wanted, *unfinished] if row != []), []
+    )

@@ -8,13 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import array_input, batch_ops, dicts, feature_names, frames, tables
+from ..data import array_input, batch_ops, dicts, feature_names, frames, schema, tables
 from ..data.batch import Batch
 from ..data.class_names import Names
 from ..data.feature_names import encoded
 from ..data.frames import Frame
 from ..data.schema import Schema
-from ..data.schema import listed as listed_names
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..system.printable import short_repr
@@ -314,7 +313,7 @@ class Inputs:
         new = [name for name in frame.additional if name not in self._left_out]
         self._left_out.update(new)
         if new:
-            self.notes.append(f"the DataFrame has columns from which the model has not learned: {listed_names(new)}")
+            self.notes.append(f"the DataFrame: {schema.left_out(new)}")
 
     def _converted(self, table: tables.Table, label: np.ndarray | None, weight: np.ndarray | None) -> Iterator[Batch]:
         """Yield the rows of a table piece by piece, with labels, float64[n], and weights, float32[n]."""

@@ -336,10 +336,11 @@ def first_wrong(values: AnyArray) -> int | None:
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
-def wrong_value(place: str, value: Any) -> DataError:
-    """Return the error for a value of a matrix that is not finite."""
+def wrong_value(place: str, value: Any, cell: Any = None) -> DataError:
+    """Return the error for a value of a matrix that is not finite; `cell` is the text that writes it, if any."""
     advice = "fill in or leave out missing values" if value != value else "scale the values"
-    return DataError(f"{place}: the value is {float(value):g}; {FINITE}: {advice}")
+    shown = cell if isinstance(cell, str) else f"{float(value):g}"
+    return DataError(f"{place}: the value is {shown}; {FINITE}: {advice}")
 
 
 # -- batches

@@ -20,8 +20,7 @@ from ..array_types import Float64s
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 from . import array_input, schema
-from .feature_names import encoded
-from .schema import CATEGORY, MISSING_WORDS, NUMBER, TEXT, Column, Schema
+from .schema import CATEGORY, NUMBER, TEXT, Column, Schema
 
 # types of columns, as the libraries write them in lower case
 KIND_OF_TYPE = (
@@ -30,7 +29,6 @@ KIND_OF_TYPE = (
     (TEXT, re.compile(r"(object|str|string|string_view|large_string|null)(\[|$)")),
 )
 NARROW = re.compile(r"(sparse\[)?(float16|float32|halffloat|float(\[|$))")
-WRITTEN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def is_frame(given: object) -> bool:
@@ -102,7 +100,8 @@ class Frame:
         infinite = np.flatnonzero(~(np.abs(values) <= array_input.LARGEST) & ~np.isnan(values))
         if len(infinite):
             at = int(infinite[0])
-            raise array_input.wrong_value(f"row {low + at}, column {name!r}", values[at])
+            (cell,) = self._cells[j].listed(low + at, low + at + 1)
+            raise array_input.wrong_value(f"row {low + at}, column {name!r}", values[at], cell)
         return values
 
     def matrix(self) -> Float64s:
@@ -243,13 +242,7 @@ def _number(cell: Any, name: str, row: int) -> float:
     """Return a cell of any type as a number, NaN if it is missing; raise DataError if it is none."""
     if array_input.is_missing(cell):
         return np.nan
-    if isinstance(cell, str):
-        text = cell.strip()
-        if not text or encoded(text) in MISSING_WORDS:
-            return np.nan
-        value = float(text) if WRITTEN_NUMBER.fullmatch(text) else None
-    else:
-        value = array_input.number(cell)
+    value = schema.number_in(cell) if isinstance(cell, str) else array_input.number(cell)
     if value is None:
         raise DataError(
             f"row {row}, column {name!r}: the value is {type(cell).__name__} {short_repr(cell)}, and the model has "

@@ -15,14 +15,17 @@ header. It may come from a stranger, so `from_bytes` limits its size and checks 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import DataError, ModelError
+from ..options.words import NUMERAL
 from ..system import bounded_json
 from ..system.bounded_json import OneOf, OrNull, Record, Text
 from ..system.printable import short_repr
+from .feature_names import encoded
 
 NUMBER, TEXT, CATEGORY = KINDS = ("number", "text", "category")
 LARGEST = 1 << 24  # bytes of a schema in a model file
@@ -103,12 +106,19 @@ class Schema:
         position = {name: i for i, name in enumerate(names)}
         missing = [name for name in self.columns if name not in position]
         if missing:
-            word = "columns" if len(missing) > 1 else "column"
             raise DataError(
-                f"{place} has no {word} {listed(missing)}, from which the model has learned; its columns are "
+                f"{place} has no {columns_named(missing)}, from which the model has learned; its columns are "
                 f"{listed(names)}: give all columns of the model, by their names and in any order{cure}"
             )
         return [position[name] for name in self.columns]
+
+    def in_order(self) -> tuple[list[str], list[str]]:
+        """Return the columns of numbers, and the others, of which those of a group are neighbours."""
+        numbers = [name for name, kind in self.columns.items() if kind == NUMBER]
+        others = [name for name, kind in self.columns.items() if kind != NUMBER]
+        first: dict[bytes, int] = {}  # first byte of a name -> the first such column
+        order = {name: first.setdefault(encoded(name)[:1], k) for k, name in enumerate(others)}
+        return numbers, sorted(others, key=lambda name: order[name])
 
     def additional(self, names: Iterable[str]) -> list[str]:
         """Return those of the names that are neither columns of the schema nor that of the label."""
@@ -154,10 +164,29 @@ class Schema:
         return cls.from_record(record)
 
 
+def left_out(names: Sequence[str]) -> str:
+    """Return a warning about additional columns."""
+    verb = "are" if len(names) > 1 else "is"
+    return f"the model has not learned from {columns_named(names)}, which {verb} left out"
+
+
+def columns_named(names: Sequence[str]) -> str:
+    """Return the word `column`, in the plural for several names, and the first of the names."""
+    return f"column{'s' * (len(names) > 1)} {listed(names)}"
+
+
 def listed(names: Sequence[str]) -> str:
     """Return the first of some names as a list."""
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     return (", ".join(map(short_repr, names[:MOST_SHOWN])) or "none") + more
+
+
+def number_in(cell: str) -> float | None:
+    """Return the number that a text in a column of numbers writes, NaN if it is missing, None if it is none."""
+    word = cell.strip()
+    if not word or encoded(word) in MISSING_WORDS:
+        return math.nan
+    return float(word) if NUMERAL.fullmatch(word) else None
 
 
 def written(value: Any) -> str:

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..data.schema import CATEGORY, KINDS, NUMBER, TEXT, Schema, listed
+from ..data.schema import CATEGORY, KINDS, NUMBER, TEXT, Schema, left_out, listed
 from ..errors import DataError, UsageError
 from ..text import reader
 
@@ -94,12 +94,7 @@ class Columns:
             return ""
         ignored = set(self._ignored)
         others = [name for name in self.schema.additional(known) if name not in ignored]
-        if not others:
-            return ""
-        return (
-            f"the model has not learned from {plural('column', others)} {listed(others)}, which "
-            f"{'are' if len(others) > 1 else 'is'} left out; --ignore_column says so without this warning"
-        )
+        return f"{left_out(others)}; --ignore_column says so without this warning" if others else ""
 
     def about(self, label: str | None) -> str:
         """Return what the columns are, as the start of a run shows it."""
@@ -111,11 +106,6 @@ class Columns:
             *([f"categories: {listed(by_kind[CATEGORY])}"] if by_kind[CATEGORY] else []),
         ]
         return "; ".join(parts)
-
-
-def plural(word: str, names: Sequence[str]) -> str:
-    """Return a noun as the number of names requires it."""
-    return word + "s" * (len(names) > 1)
 
 
 def names(flag: str, given: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ Cost      About 1.5 ns per byte on one core.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..text.malformed import CELLS, INNER_RETURN, QUOTED_CELL
 from ..text.numbers import NEWLINE, RETURN
+from ..text.tokens import PADDING
 
 QUOTE, NO_QUOTE = 34, -1  # byte that quotes a cell, or none
 EMPTY = -1  # problem of an empty line
@@ -36,6 +38,7 @@ class Rows(NamedTuple):
     where: Int64s  # int64[n], position of the problem
     seen_begin: Int64s  # int64[n], range of the cell to show, in the split text
     seen_end: Int64s
+    found: Int64s  # int64[n], number of its cells
     cell_begin: Int64s  # int64[g, width], range of each cell in the split text; a newline follows
     cell_end: Int64s
     lines: int  # number of lines
@@ -109,7 +112,7 @@ def split(
     data : uint8[end + 1 or more], written: quotes are made single, and a newline ends every cell
     delimiter, quote : byte between cells, byte around them
     width : number of cells of a row
-    rows : int64[newlines + 1, 7], written: the first seven fields of `Rows`, also of empty lines
+    rows : int64[newlines + 1, 8], written: the first eight fields of `Rows`, also of empty lines
     begins, ends : int64[cells], written, see `Rows`
 
     Returns
@@ -181,7 +184,7 @@ def split(
             problem = CELLS
             where = begin - 1 if begin > row and np.int64(text[begin - 1]) == quote else begin
         rows[n, 0], rows[n, 1], rows[n, 2] = line, row, p
-        rows[n, 3], rows[n, 4], rows[n, 5], rows[n, 6] = problem, where, begin, stop
+        rows[n, 3], rows[n, 4], rows[n, 5], rows[n, 6], rows[n, 7] = problem, where, begin, stop, count
         n += 1
         if problem != 0:
             z = z0
@@ -196,10 +199,33 @@ def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int) -> R
     """Return the complete rows of `data[:end]`, which is written, see `split`."""
     newlines = int(np.count_nonzero(data[:end] == NEWLINE))
     cells = min(newlines + int(np.count_nonzero(data[:end] == delimiter)), width * (newlines + 1)) + 1
-    rows = np.empty((newlines + 1, 7), np.int64)
+    rows = np.empty((newlines + 1, 8), np.int64)
     begins, ends = np.empty(cells, np.int64), np.empty(cells, np.int64)
     n, z, lines = split(data, end, delimiter, quote, width, rows, begins, ends)
     is_empty = rows[:n, 3] == EMPTY
-    line, begin, last, problem, where, seen_begin, seen_end = rows[:n][~is_empty].T
+    line, begin, last, problem, where, low, high, found = rows[:n][~is_empty].T
     cells_of_rows = begins[:z].reshape(-1, width), ends[:z].reshape(-1, width)
-    return Rows(line, begin, last, problem, where, seen_begin, seen_end, *cells_of_rows, lines, rows[:n][is_empty, 0])
+    return Rows(line, begin, last, problem, where, low, high, found, *cells_of_rows, lines, rows[:n][is_empty, 0])
+
+
+def cells_of(text: bytes, delimiter: int, quote: int, width: int) -> Iterator[tuple[int, list[bytes] | None]]:
+    """Yield the first line and the cells of each row of a text, None for a row that cannot be read.
+
+    Parameters
+    ----------
+    width : number of cells of a row; 0 for that of the first row
+    """
+    data = np.full(len(text) + PADDING, NEWLINE, np.uint8)
+    data[: len(text)] = np.frombuffer(text, np.uint8)
+    end = len(text) + (not text.endswith(b"\n"))
+    if not width:
+        found = rows_of(data.copy(), end, delimiter, quote, 1).found
+        width = max([1, *found[:1].tolist()])
+    rows = rows_of(data, end, delimiter, quote, width)
+    content = data.tobytes()
+    ranges = zip(rows.cell_begin.tolist(), rows.cell_end.tolist(), strict=True)
+    for line, problem, last in zip(rows.line.tolist(), rows.problem.tolist(), rows.end.tolist(), strict=True):
+        if problem or last >= end:  # or the quotes of the last row are not closed
+            yield line, None
+        else:
+            yield line, [content[begin:stop] for begin, stop in zip(*next(ranges), strict=True)]

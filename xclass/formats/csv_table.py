@@ -22,21 +22,21 @@ import numpy as np
 
 from ..array_types import Int64s, UInt8s
 from ..data import schema
-from ..data.schema import CATEGORY, MISSING_WORDS, TEXT, Schema, listed
-from ..data.schema import NUMBER as NUMBER_KIND
+from ..data.array_input import LARGEST
+from ..data.schema import CATEGORY, MISSING_WORDS, NUMBER, TEXT, Schema, listed, number_in
 from ..errors import DataError, UsageError
+from ..options.words import NUMERAL
 from ..system.printable import short_repr
 from ..text import parser, reader
 from ..text.malformed import CELL
 from ..text.text_format import OtherFormat, WrittenFeature
-from . import columns, csv_rows, line_scanner, records
+from . import columns, csv_rows, records
 from .columns import Columns
 from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
 DELIMITERS = b",\t;"
 MARK = b"\xef\xbb\xbf"
-NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name when it writes it again
 DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
 
@@ -53,30 +53,6 @@ def delimiter_between(row: bytes, cells: int) -> bytes:
     """Return the delimiter that splits a row into a number of cells, or else the one that occurs most often."""
     fitting = (bytes([c]) for c in DELIMITERS if row.count(c) == cells - 1)
     return next(fitting, None) or delimiter_of(row)
-
-
-def rows_of(text: bytes, delimiter: bytes, quoted: bool = True) -> Iterator[list[str] | None]:
-    """Yield the rows of a text, None for one that cannot be read; bytes are the characters of Latin-1.
-
-    Parameters
-    ----------
-    quoted : whether quotes around cells have a meaning
-    """
-    if len(text) > csv.field_size_limit():
-        csv.field_size_limit(1 << 62)  # of the process; restoring it would disturb other threads that read
-    lines = io.StringIO(text.decode("latin-1"), newline="\n")
-    reader = csv.reader(
-        lines, delimiter=delimiter.decode() or ",", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
-    )
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error:
-            yield None
-            continue
-        yield row
 
 
 class Layout(NamedTuple):
@@ -172,13 +148,13 @@ class CsvTable(OtherFormat):
 
     def _header(self, text: bytes, delimiter: bytes, file: str) -> list[str]:
         """Return the names of the columns in the first row."""
-        row = next(rows_of(text, delimiter, self.quoted), [])
+        _, row = next(csv_rows.cells_of(text, ord(delimiter or b","), self.quote, 0), (1, []))
         if row is None:
             raise DataError(
                 f"{file}:1:1: the quotes of the header do not match; write a quote within quotes twice, or give "
                 "--quoting none if quotes are ordinary characters of the file"
             )
-        return [columns.text_of(cell.strip().encode("latin-1")) for cell in row]
+        return [columns.text_of(cell.strip()) for cell in row]
 
     def _check_header(self, header: list[str], file: str) -> list[str]:
         """Return the columns with a name; raise DataError if a name is a number, or given twice."""
@@ -189,7 +165,7 @@ class CsvTable(OtherFormat):
             if not name or UNNAMED.fullmatch(name):
                 unnamed.append(column)
                 continue
-            if NUMBER.fullmatch(name) and name not in self.schema.columns:
+            if NUMERAL.fullmatch(name) and name not in self.schema.columns:
                 raise DataError(
                     f"{where} is the number {short_repr(name)}; the first line of a CSV file names the columns: if the "
                     "file has no header, name its columns, as in --header label,text"
@@ -243,35 +219,28 @@ class CsvTable(OtherFormat):
     def _adopt(self, rows: bytes, header: list[str], file: str) -> None:
         """Take the columns of the first file, of which the first rows decide which are numbers."""
         seen, other, again = ([0] * len(header) for _ in range(3))
-        cells = [columns.bytes_of(name).decode("latin-1") for name in header]
+        cells = [*map(columns.bytes_of, header)]
         label = -1 if self.label_name is None else header.index(self.label_name)
         affirmed = bool(self.columns.header) or self.columns.named or self.columns.label in header
-        for number, row in enumerate(rows_of(rows, self.delimiter, self.quoted), 2):
-            for k, cell in enumerate((row or [])[: len(header)]):
+        for line, row in csv_rows.cells_of(rows, self.delimiter_byte, self.quote, len(header)):
+            for k, cell in enumerate(row or []):
                 word = cell.strip()
-                if word and not other[k] and word.encode("latin-1") not in MISSING_WORDS:
+                if word and not other[k] and word not in MISSING_WORDS:
                     seen[k] = 1
-                    other[k] = not NUMBER.fullmatch(word)
+                    other[k] = not NUMERAL.fullmatch(word.decode("latin-1"))
                 if word and word == cells[k] and not affirmed:
                     again[k] += 1
                     if k == label or again[k] > 1:
-                        raise columns.suspect(file, header[k], number)
+                        raise columns.suspect(file, header[k], line + 1)
         features = self.columns.features(
             [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )
-        found = {name: NUMBER_KIND if seen[k] and not other[k] else TEXT for k, name in enumerate(header)}
+        found = {name: NUMBER if seen[k] and not other[k] else TEXT for k, name in enumerate(header)}
         self.schema.adopt([(name, self.columns.kind(name) or found[name]) for name in features], self.label_name, file)
 
     def _layout(self, positions: dict[str, int], width: int, label: int) -> Layout:
         """Return the layout of a file in which the columns of the schema are at `positions`."""
-        kinds = self.schema.columns
-        numbers = [name for name, kind in kinds.items() if kind == NUMBER_KIND]
-        others = [name for name, kind in kinds.items() if kind != NUMBER_KIND]
-        group: dict[str, int] = {}  # first byte of a name -> the first such column
-        order = {
-            name: group.setdefault(columns.bytes_of(name)[:1].decode("latin-1"), k) for k, name in enumerate(others)
-        }
-        others.sort(key=lambda name: order[name])
+        numbers, others = self.schema.in_order()
         return Layout(
             width, label, [positions[n] for n in numbers], [positions[n] for n in others], [*numbers, *others]
         )
@@ -292,24 +261,21 @@ class CsvTable(OtherFormat):
 
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         label = self.layout.label
-        for row in rows_of(text, self.delimiter, self.quoted):
-            if row:
-                cell = row[label] if 0 <= label < len(row) else ""
-                yield records.one_line(cell.encode("latin-1")), False
+        for _, row in csv_rows.cells_of(text, self.delimiter_byte, self.quote, self.layout.width):
+            if row is not None:
+                yield records.one_line(row[label]) if label >= 0 else b"", False
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         layout = self.first_layout or self.layout
-        row = next(rows_of(records.source_of(line), self.delimiter, self.quoted))
-        assert row is not None  # the row was read before
-        cells = [cell.encode("latin-1") for cell in row]
+        _, cells = next(csv_rows.cells_of(records.source_of(line), self.delimiter_byte, self.quote, layout.width))
+        assert cells is not None  # the row was read before
         names = [columns.bytes_of(name) for name in layout.features]
         for name, k in zip(names, layout.numbers, strict=False):
-            cell = cells[k].strip()
-            if cell and cell not in MISSING_WORDS:
-                value = line_scanner.number_at(cell, 0)
-                if not NUMBER.fullmatch(row[k].strip()) or not np.isfinite(value):
-                    return  # `--on_bad_line vw` ignores the rest of the row
-                yield WrittenFeature(name, value)
+            value = number_in(columns.text_of(cells[k]))
+            if value is None or abs(value) > LARGEST:
+                return  # `--on_bad_line vw` ignores the rest of the row
+            if value == value:
+                yield WrittenFeature(name, np.float32(value))
         for name, k in zip(names[len(layout.numbers) :], layout.others, strict=True):
             whole = self.schema.columns[columns.text_of(name)] == CATEGORY
             for word in filter(None, [category(cells[k])]) if whole else cells[k].split():
@@ -399,7 +365,8 @@ class CsvScanner(records.RecordScanner):
         for i in np.flatnonzero(rows.problem).tolist():
             place = _place(block, rows, i, int(rows.where[i]))
             seen = content[rows.seen_begin[i] : rows.seen_end[i]]
-            examples.problems[i] = records.Problem(int(rows.problem[i]), *place, seen, True)
+            about = f"{rows.found[i]} cells, and the header {self._table.layout.width}".encode()
+            examples.problems[i] = records.Problem(int(rows.problem[i]), *place, seen, True, about)
         return examples
 
     def _add_categories(self, content: bytes, begin: Int64s, end: Int64s) -> bytes:
@@ -443,7 +410,7 @@ class CsvScanner(records.RecordScanner):
                 i = int(good[row])
                 line, column = _place_of_cell(block, rows, i, int(begin[row, k]))
                 name = columns.bytes_of(self._table.layout.features[k])
-                examples.problems.setdefault(i, records.Problem(CELL, line, column, cell, name=name))
+                examples.problems.setdefault(i, records.Problem(CELL, line, column, cell, about=name))
                 full[row, k:] = False
                 break
         begin[:, :count] = len(block) + self._name_begin

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
+from ..options.words import NUMERAL
 from ..text import foreign, reader, streams
 from ..text.label_detection import LabelDetector
 from ..text.text_format import Chooser, OtherFormat, TextFormat
@@ -34,7 +35,7 @@ EXTENSIONS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-NUMBER = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+NUMBER = NUMERAL.pattern.encode()
 PAIR = rb"(?:[0-9]+:" + NUMBER + rb")"
 LIBSVM = re.compile(
     rb"[ \t]*(?:[^ \t:|#]+(?:[ \t]+qid:[0-9]+)?(?:[ \t]+" + PAIR + rb")+|" + PAIR + rb"(?:[ \t]+" + PAIR + rb")*)[ \t]*"

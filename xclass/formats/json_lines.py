@@ -32,7 +32,7 @@ import numpy as np
 from ..array_types import UInt8s
 from ..data import array_input, class_names
 from ..data.feature_names import encoded
-from ..data.schema import MISSING_WORDS, NUMBER, TEXT, Schema, category, listed, written
+from ..data.schema import NUMBER, TEXT, Schema, category, listed, number_in, written
 from ..errors import DataError
 from ..system.printable import short_repr
 from ..text import numbers, parser, reader
@@ -40,7 +40,6 @@ from ..text.malformed import CELL, ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WE
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
 from .columns import Columns
-from .csv_table import NUMBER as NUMERAL
 from .csv_table import TYPED_BYTES
 from .line_scanner import DEFAULT_GROUP
 
@@ -48,6 +47,11 @@ KEYS = ("label", "text", "features", "weight", "tag")
 MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
 DECODER = json.JSONDecoder()
 BLANKS = re.compile(r"[ \t\r\n]*")
+ALLOWED = {  # by the keys that lead to a value; of labels, values of features and cells, VALUE
+    (): "an object", ("text",): "a text", ("features",): "an object", ("tag",): "a text or a whole number",
+}  # fmt: skip
+VALUE = "a text, a number or null"
+LONG_NUMBER = re.compile(rb"[0-9]{4300,}")
 
 
 class MalformedError(Exception):
@@ -124,15 +128,13 @@ def namespaces_in(given: dict[str, Any]) -> list[tuple[str | None, dict[str, Any
     return list(itertools.chain.from_iterable(groups.values()))
 
 
-def number_of(value: object, key: str) -> float | None:
-    """Return the number in a column of numbers, None if it is missing; raise MalformedError if it is none."""
+def number_of(value: object, key: str) -> float:
+    """Return the number in a column of numbers, NaN if it is missing; raise MalformedError if it is none."""
     if isinstance(value, str):
-        word = encoded(value).strip()
-        if not word or word in MISSING_WORDS:
-            return None
-        if not NUMERAL.fullmatch(value.strip()) or not is_value(float(value)):
+        number = number_in(value)
+        if number is None or abs(number) > array_input.LARGEST:
             raise MalformedError(CELL, (key,), value, column=key)
-        return float(value)
+        return number
     if not is_value(value):
         raise MalformedError(ENTRY, (key,), value)
     return float(value)  # type: ignore[arg-type]  # it is a number
@@ -267,7 +269,7 @@ class JsonLines(OtherFormat):
         keys = tuple(given)
         plan = self._plans.get(keys)
         if plan is None:
-            plan = [(key, self.schema.columns[key]) for key in self._ordered(keys)]
+            plan = [(key, self.schema.columns[key]) for key in itertools.chain(*self.schema.in_order()) if key in given]
             if len(self._plans) * len(keys) < MOST_PLANNED:
                 self._plans[keys] = plan
         for key, kind in plan:
@@ -276,7 +278,7 @@ class JsonLines(OtherFormat):
                 continue
             if kind == NUMBER:
                 number = number_of(value, key)
-                if number is not None:
+                if number == number:
                     yield key, b"", number
             elif not isinstance(value, (str, int, float)):
                 raise MalformedError(ENTRY, (key,), value)
@@ -284,17 +286,6 @@ class JsonLines(OtherFormat):
                 yield key, encoded(written(value)), math.nan
             else:
                 yield key, encoded(category(written(value))), 1.0
-
-    def _ordered(self, keys: Sequence[str]) -> list[str]:
-        """Return those of the keys that are columns, those of numbers first and those of a group as neighbours."""
-        place = {key: i for i, key in enumerate(self.schema.columns)}
-        group: dict[bytes, int] = {}
-        for key in self.schema.columns:
-            group.setdefault(encoded(key)[:1], place[key])
-        others = [key for key in keys if key in place]
-        return sorted(
-            others, key=lambda key: (self.schema.columns[key] != NUMBER and 1 + group[encoded(key)[:1]], place[key])
-        )
 
     def scanner(self, of: parser.Parser) -> JsonScanner:
         return JsonScanner(of, self)
@@ -400,14 +391,16 @@ class JsonScanner(records.RecordScanner):
             if error.problem == WEIGHT_VALUE:
                 weight = 0.0
             examples.problems[len(examples.line)] = records.Problem(
-                error.problem, number, column, encoded(seen_text) or b'""', error.ends, encoded(error.column)
-            )
+                error.problem, number, column, encoded(seen_text), error.ends,
+                encoded(error.column) or ALLOWED.get(tuple(error.path), VALUE).encode(),
+            )  # fmt: skip
         except (ValueError, RecursionError) as error:
-            at = getattr(error, "pos", 0)
+            digits = LONG_NUMBER.search(line)  # Python does not convert it, and does not say where it is
+            at = getattr(error, "pos", None)
             decoded = line.decode("utf-8", "surrogateescape")
-            column = len(encoded(decoded[:at]))
+            column = len(encoded(decoded[:at])) if at is not None else digits.start() if digits else 0
             seen = line[column:].strip()
-            problem = RECORD if seen else RECORD_END
+            problem = ENTRY if at is None and digits else RECORD if seen else RECORD_END
             examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight, line)
 

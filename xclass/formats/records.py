@@ -164,7 +164,7 @@ class Problem(NamedTuple):
     column: int
     seen: bytes  # the word to show
     ends: bool = False  # whether `--on_bad_line vw` ends the run here
-    name: bytes = b""  # of the column
+    about: bytes = b""  # name of the column, or numbers of cells, or what is allowed
 
 
 class Examples:
@@ -340,7 +340,7 @@ class RecordScanner:
             stopped = left_out and self.rules.treatment != SKIP
             if stopped or bad < MAX_MESSAGES:
                 notes[-1 if stopped else bad + 1] = problem.kind, problem.line, where - problem.column + 1, where
-                seen_words += one_word(problem.seen[:200]) + b" " + one_word(problem.name[:200]) + b"\n"
+                seen_words += (one_word(problem.seen[:200]) or b'""') + b" " + one_line(problem.about[:200]) + b"\n"
             if stopped:
                 kept[i:] = False
                 break

@@ -19,7 +19,7 @@ from .declare import Option, allowed_values, in_range, long_flag
 BARE = "\0"  # marks an option that was given without a value
 HELP = "xclass --help_all"
 NUMBER = re.compile(r"[+-]?[0-9]+")
-REAL_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # as in data
+NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # a number, here and in data
 LONGEST_NUMBER = 400  # characters of a whole number that is converted; a longer one is out of range anyway
 
 
@@ -160,7 +160,7 @@ def value(option: Option, text: str) -> Any:
         if NUMBER.fullmatch(text):
             number = int(text) if len(text) <= LONGEST_NUMBER else math.inf
     else:
-        number = float(text) if REAL_NUMBER.fullmatch(text) else None
+        number = float(text) if NUMERAL.fullmatch(text) else None
     if number is None:
         kind = "a whole number" if option.kind is int else "a number"
         if re.fullmatch("--?[a-zA-Z].*", text):  # the next option

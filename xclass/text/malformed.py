@@ -19,8 +19,8 @@ TOO_MANY_CLASSES, LEADING_ZEROS = range(17, 19)
 SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, NO_NAME, UNLISTED, BEYOND_LABELS = range(19, 26)
 RECORD, RECORD_END, CELLS, QUOTED_CELL = range(26, 30)
 PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
-LABEL_FORM, TAG_ONLY = range(50, 52)  # of a label in any format, and of a line of VW text that begins with its tag
-EMPTY_VALUE, BAR_AFTER_VALUE = range(36, 38)  # of VW text
+EMPTY_VALUE, BAR_AFTER_VALUE, TAG_ONLY = range(36, 39)  # of VW text
+LABEL_FORM = 39  # of a label in any format
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -30,13 +30,13 @@ SENTENCES = {
     "a bar, and a tag as 'tag or directly before the bar",
     NEGATIVE: "label {seen} is negative; leave the label out if it is not known",
     OUTSIDE: "label {seen} is outside {range}",
-    UNKNOWN_NAME: "label '{seen}' is not one of --named_labels",
+    **dict.fromkeys((UNKNOWN_NAME, UNLISTED), "label '{seen}' is not one of --named_labels"),
     TOO_MANY_CLASSES: "label '{seen}' is a new name, but all classes {range} have names already",
     LABEL_WORDS: "the words from '{seen}' to the first bar | are more than a label, a weight and an initial prediction"
     "; write features after a bar, and a tag as 'tag or directly before the bar",
     LABEL: "label '{seen}' is not a finite number; a line is `label | features`, and names of classes are learned only "
     "with a reduction, such as --multiclass",
-    WEIGHT: "weight '{seen}' is not a finite number of at least 0",
+    **dict.fromkeys((WEIGHT, WEIGHT_VALUE), "weight '{seen}' is not a finite number of at least 0"),
     LEADING_ZEROS: "weight '{seen}' has leading zeros; write a weight without them",
     INITIAL: "initial prediction '{seen}' is not a finite number",
     NAMESPACE: "'{seen}' is not the name of a namespace; a namespace is |name or |name:weight",
@@ -55,15 +55,14 @@ SENTENCES = {
     REAL_LABEL: "label '{seen}' is not a finite number; names of classes need a reduction, --multiclass for one",
     LABEL_FORM: "label '{seen}' has a sign or leading zeros, and predictions write the number of a class without them; "
     "write it so, or learn names with --learn_names where a model is new",
-    LABEL_NAME: "label '{seen}' has a comma or an unprintable sign, which the name of a class may not have; replace it",
+    LABEL_NAME: "label '{seen}' contains a comma or an unprintable character, which the name of a class must not "
+    "contain; replace it by another character",
     NO_NAME: "the prefix __label__ has no name behind it; write the name of the class directly after the prefix",
-    UNLISTED: "label '{seen}' is none of --named_labels",
     BEYOND_LABELS: "label '{seen}' is not a whole number below the number of labels in the header",
     RECORD: "the line cannot be read from '{seen}' on",
     RECORD_END: "the line ends before its object does; write an object on one line, from {{ to }}, such as "
     "by `jq -c . FILE`",
-    CELLS: "the row that ends in '{seen}' has another number of cells than the header; quote cells that contain the "
-    "delimiter",
+    CELLS: "the row that ends in '{seen}' has {column}; quote cells that contain the delimiter",
     QUOTED_CELL: "the quoted cell that begins here ends before '{seen}'; write a quote within quotes twice, or give "
     "--quoting none if quotes are ordinary characters of the file",
     PAIR: "'{seen}' is not a feature; a feature is number:value",
@@ -71,16 +70,10 @@ SENTENCES = {
     BEYOND_FEATURES: "feature '{seen}' is not below the number of features in the header",
     CELL: "'{seen}' is text that is not a finite number, and the column '{column}' has the kind number; leave the cell "
     "empty where the value is not known, or train the model with --column_kind {column}:text",
-    WEIGHT_VALUE: "weight '{seen}' is not a finite number of at least 0",
-    ENTRY: '\'{seen}\' is not what belongs here; {{"label": ..., "text": "words", "features": {{"name": number, '
-    "...}}}} is a line of JSON",
+    ENTRY: "'{seen}' is not allowed here; give {column}",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
 TOO_LARGE = "'{seen}' is too large; the largest number is 3.4e+38"  # instead of a sentence about what is no number
-INVALID_NAME = (
-    "label '{seen}' contains a comma or an unprintable character, which the name of a class must not contain; replace "
-    "it by another character"
-)
 TWO_SPELLINGS = (
     "label {seen!r} is the same class as {earlier!r}, because names have _ in place of blanks; rename one if they are "
     "two classes"
@@ -144,10 +137,9 @@ def word_at(text: UInt8s, position: int) -> str:
     return _printable(word.split(b" ")[0])
 
 
-def second_word_at(text: UInt8s, position: int) -> str:
-    """Return the word behind that at position `position` of the text, cut to 40 characters."""
-    words = text[position : position + 500].tobytes().partition(b"\n")[0].split(b" ")
-    return _printable(words[1]) if len(words) > 1 else ""
+def words_after(text: UInt8s, position: int) -> str:
+    """Return the words of the line behind that at position `position` of the text, cut to 40 characters."""
+    return _printable(text[position : position + 500].tobytes().partition(b"\n")[0].partition(b" ")[2])
 
 
 def label_words_of(text: UInt8s, begin: int) -> list[str]:

@@ -38,7 +38,7 @@ from .malformed import (
     CURE,
     DIFFERENT_WEIGHT,
     EMPTY_VALUE,
-    INVALID_NAME,
+    LABEL_NAME,
     LEADING_ZEROS,
     LEFT_OUT,
     MAX_MESSAGES,
@@ -57,9 +57,9 @@ from .malformed import (
     WEIGHT,
     label_words_of,
     name_before,
-    second_word_at,
     sentence_about,
     word_at,
+    words_after,
 )
 from .name_weights import NameWeights
 from .numbers import NEWLINE
@@ -390,10 +390,9 @@ class Parser:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""
         problem, line, start, position = note
         seen = name_before(text, position) if problem == EMPTY_VALUE else word_at(text, position)
-        sentence = sentence_about(problem, text, position)
-        if problem == CLASS and self.rules.learn_names:
-            sentence = INVALID_NAME
-        sentence = sentence.format(seen=seen, range=self._range, column=second_word_at(text, position))
+        of_name = problem == CLASS and self.rules.learn_names
+        sentence = sentence_about(LABEL_NAME if of_name else problem, text, position)
+        sentence = sentence.format(seen=seen, range=self._range, column=words_after(text, position))
         if problem == OUTSIDE and seen.strip("0") in ("", "."):
             sentence += "; classes are counted from 1"
         if problem in (CLASS_WORDS, WEIGHT, LEADING_ZEROS, UNKNOWN_NAME) and (
