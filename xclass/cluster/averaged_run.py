@@ -7,7 +7,6 @@ workers read the data. `averaging` describes the rounds.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,17 +18,15 @@ from ..errors import ModelError, UsageError
 from ..merging.options import NAMES
 from ..reductions.core.contract import BatchTask
 from ..run import finish as ending
-from ..run.run import Run
 from . import options as cluster_options
 from . import round_state, run_options, shards
 from .averaging import Averaging, Round
-from .costs import NO_COST, Cost, added, cost_line
+from .costs import added
 from .exact import run as exact_run
 from .exact import run_state
 from .part_learner import Learned, PartLearner, Work
-from .part_progress import JoinedProgress
-from .parts_source import PartsSource
-from .session import LostResultError, Session
+from .parts_source import PartsRun, PartsSource
+from .session import LostResultError
 
 NOT_AVERAGED = {  # options beside those of `run_options.NOT_IN_PARTS`, and why they are refused
     "predictions": "predictions are made while several models learn; give -t -i MODEL to another run",
@@ -81,31 +78,16 @@ class AveragedLearner(Learner):
         return contents if contents.counters is None else contents._replace(counters=self._counters)
 
 
-class AveragedRun(Run):
-    """Execute a run with averages.
-
-    Parameters
-    ----------
-    config : options of the run
-    notes : lines to show at its start
-    session : of the cluster
-    paths, sizes : files and their bytes
-    """
+class AveragedRun(PartsRun):
+    """Execute a run with averages; the parameters are those of `PartsRun`."""
 
     model: AveragedLearner
-    progress: JoinedProgress
-    new_progress = JoinedProgress
 
-    def __init__(
-        self, config: Config, notes: Sequence[str], session: Session, paths: Sequence[str], sizes: Sequence[int | None]
-    ) -> None:
-        super().__init__(config, notes, b"")
-        self._session, self._paths, self._sizes = session, paths, sizes
-        self._folder = os.getcwd()
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._state: round_state.RoundState | None = None  # of the run that is continued
         self._shown: set[str] = set()  # warnings
         self._saved = 0  # examples at the last checkpoint
-        self._costs: list[Cost] = []
 
     # start
 
@@ -121,16 +103,14 @@ class AveragedRun(Run):
         if options.resume_run:
             self._state = round_state.load(run_state.path_of(self.config.run.final_regressor), self.config)
             count = self._state.parts
-        splittable = self.config.reader.format in ("auto", "vw")
-        parts = shards.deal(self._paths, self._sizes, count, splittable)
+        parts = shards.deal(self._paths, self._sizes, count, self._splittable)
         learner = AveragedLearner.from_config(self.config, self._use(), contents)
         assert isinstance(learner, AveragedLearner)
         learner.averaging = Averaging(self.config, parts, self._learn, contents)
         if self._state is not None:
             round_state.restore(learner.averaging, self._state)
             learner.note_round()
-        self._workers = self._session.actors(PartLearner, min(options.workers, len(parts)), self._folder, self.config)
-        self._costs = [NO_COST] * len(self._workers)
+        self._start_workers(PartLearner, min(options.workers, len(parts)))
         return learner
 
     def _source(self) -> Any:
@@ -139,9 +119,6 @@ class AveragedRun(Run):
             run_state.restore_progress(self.progress, self._state.progress)
             self._saved = self.model.examples
         return PartsSource(self._paths, self._sizes, self.config.passes.passes)
-
-    def _compile(self) -> None:
-        """Leave the compilation to the workers."""
 
     def _banner(self) -> None:
         """Show the banner, with a line about the cluster."""
@@ -240,7 +217,7 @@ class AveragedRun(Run):
     def _parts(self) -> ending.RunParts:
         """Return the parts that `finish` needs, after the learner has got what was learned."""
         self.model.join()
-        return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._costs, 1)])
+        return super()._parts()
 
 
 def check(config: Config) -> None:
@@ -255,26 +232,9 @@ def check(config: Config) -> None:
 
 
 def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:
-    """Execute a run with averages and return its exit status.
-
-    Parameters
-    ----------
-    config : options of the run, those of the cluster included
-    contents : contents of the model of -i, or None
-    notes : lines to show at the start of the run
-
-    Raises
-    ------
-    UsageError, DataError, ModelError, ClusterError
-        the error that ended the run.
-    """
+    """Execute a run with averages and return its exit status; see `PartsRun.executed`."""
     check(config)
-    folder = os.getcwd()
-    with Session.of_run(config) as session:
-        paths = session.call(shards.files_in, folder, config.reader.data)
-        sizes = session.call(shards.survey, folder, paths)
-        run = AveragedRun(config.with_values({"data": paths}), notes, session, paths, sizes)
-        status = run.execute(contents)
+    status = AveragedRun.executed(config, contents, notes)
     if status == 0 and config.run.final_regressor is not None:
         run_state.remove(run_state.path_of(config.run.final_regressor))
     return status

@@ -1,11 +1,78 @@
-"""Stand for the data that workers read in parts, in the process that coordinates."""
+"""Coordinate a run whose data workers read in parts: the base of such runs, and what stands for the data."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import Any
 
+from ..api.configuration import Config
+from ..api.model_contents import Contents
 from ..cache.source import data_line
+from ..run import finish as ending
+from ..run.run import Run
 from ..text.text_format import TextFormat
+from . import shards
+from .costs import NO_COST, Cost, cost_line
+from .part_progress import JoinedProgress
+from .session import Session
+
+
+class PartsRun(Run):
+    """Execute a run whose data workers read in parts.
+
+    Parameters
+    ----------
+    config : options of the run
+    notes : lines to show at its start
+    session : of the cluster
+    paths, sizes : files and their bytes
+    """
+
+    progress: JoinedProgress
+    new_progress = JoinedProgress
+
+    def __init__(
+        self, config: Config, notes: Sequence[str], session: Session, paths: Sequence[str], sizes: Sequence[int | None]
+    ) -> None:
+        super().__init__(config, notes, b"")
+        self._session, self._paths, self._sizes = session, paths, sizes
+        self._splittable = config.reader.format in ("auto", "vw")
+        self._workers: Sequence[Any] = ()
+        self._costs: list[Cost] = []
+
+    @classmethod
+    def executed(cls, config: Config, contents: Contents | None, notes: Sequence[str]) -> int:
+        """Execute a run and return its exit status.
+
+        Parameters
+        ----------
+        config : options of the run, those of the cluster included
+        contents : contents of the model of -i, or None
+        notes : lines to show at the start of the run
+
+        Raises
+        ------
+        UsageError, DataError, ModelError, ClusterError
+            the error that ended the run.
+        """
+        folder = os.getcwd()
+        with Session.of_run(config) as session:
+            paths = session.call(shards.files_in, folder, config.reader.data)
+            sizes = session.call(shards.survey, folder, paths)
+            return cls(config.with_values({"data": paths}), notes, session, paths, sizes).execute(contents)
+
+    def _start_workers(self, worker: type, count: int) -> None:
+        """Start the workers."""
+        self._workers = self._session.actors(worker, count, os.getcwd(), self.config)
+        self._costs = [NO_COST] * count
+
+    def _compile(self) -> None:
+        """Leave the compilation to the workers."""
+
+    def _parts(self) -> ending.RunParts:
+        """Return the parts that `finish` needs."""
+        return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._costs, 1)])
 
 
 class PartsSource:

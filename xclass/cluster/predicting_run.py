@@ -7,7 +7,6 @@ Idea      Every worker has the model, and predicts one part after the other. Thi
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -20,17 +19,15 @@ from ..api.model_contents import Contents
 from ..array_types import UInt8s
 from ..errors import XclassError
 from ..kernels import jit
-from ..run import finish as ending
 from ..run import learner_use
 from ..run.label_notes import LabelNotes
 from ..run.predictions import files as outputs
-from ..run.run import Run
 from . import run_options, shards
 from .averaging import as_bytes, from_bytes
-from .costs import NO_COST, Cost, added, cost_line
+from .costs import NO_COST, Cost, added
 from .part_learner import place_of, with_place
-from .part_progress import Counts, JoinedProgress, PartProgress
-from .parts_source import PartsSource
+from .part_progress import Counts, PartProgress
+from .parts_source import PartsRun, PartsSource
 from .session import LostResultError, Session
 from .shards import Part, PartReader
 
@@ -165,45 +162,22 @@ class PartPredictor(Predictor):
         )  # fmt: skip
 
 
-class PredictingRun(Run):
-    """Execute a run that predicts.
+class PredictingRun(PartsRun):
+    """Execute a run that predicts; the parameters are those of `PartsRun`."""
 
-    Parameters
-    ----------
-    config : options of the run
-    notes : lines to show at its start
-    session : of the cluster
-    paths, sizes : files and their bytes
-    """
-
-    progress: JoinedProgress
-    new_progress = JoinedProgress
-
-    def __init__(
-        self, config: Config, notes: Sequence[str], session: Session, paths: Sequence[str], sizes: Sequence[int | None]
-    ) -> None:
-        super().__init__(config, notes, b"")
-        self._session, self._paths, self._sizes = session, paths, sizes
-        self._model: Any = None  # reference to the bytes of the model
-        self._costs: list[Cost] = []
+    _model: Any = None  # reference to the bytes of the model
 
     def _learner(self, contents: Contents | None) -> Learner:
         """Return the learner, from which the banner and the summary take their facts, and start the workers."""
         count = self.config.cluster.workers
-        splittable = self.config.reader.format in ("auto", "vw")
-        self._to_predict = shards.pieces(self._paths, self._sizes, count, splittable)
-        count = min(count, len(self._to_predict))
+        self._to_predict = shards.pieces(self._paths, self._sizes, count, self._splittable)
         self._model = None if contents is None else self._session.put(as_bytes(contents))
-        self._workers = self._session.actors(PartPredictor, count, os.getcwd(), self.config)
-        self._costs = [NO_COST] * count
+        self._start_workers(PartPredictor, min(count, len(self._to_predict)))
         return super()._learner(contents)
 
     def _source(self) -> Any:
         """Return what stands for the data."""
         return PartsSource(self._paths, self._sizes, 1)
-
-    def _compile(self) -> None:
-        """Leave the compilation to the workers."""
 
     def _banner(self) -> None:
         """Show the banner, with a line about the cluster."""
@@ -243,10 +217,6 @@ class PredictingRun(Run):
         """End the pass, which is the last one."""
         return self.saver.end_pass(self.progress.end_pass(), last=True)
 
-    def _parts(self) -> ending.RunParts:
-        """Return the parts that `finish` needs."""
-        return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._costs, 1)])
-
 
 def predicted_in_order(
     session: Session, workers: Sequence[Any], model: Any, parts: Sequence[Part], *arguments: Any
@@ -275,23 +245,6 @@ def predicted_in_order(
 
 
 def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:
-    """Execute a run that predicts, and return its exit status.
-
-    Parameters
-    ----------
-    config : options of the run, those of the cluster included
-    contents : contents of the model of -i, or None
-    notes : lines to show at the start of the run
-
-    Raises
-    ------
-    UsageError, DataError, ModelError, ClusterError
-        the error that ended the run.
-    """
+    """Execute a run that predicts, and return its exit status; see `PartsRun.executed`."""
     run_options.check(config, "-t and --workers", NOT_PREDICTED)
-    folder = os.getcwd()
-    with Session.of_run(config) as session:
-        paths = session.call(shards.files_in, folder, config.reader.data)
-        sizes = session.call(shards.survey, folder, paths)
-        run = PredictingRun(config.with_values({"data": paths}), notes, session, paths, sizes)
-        return run.execute(contents)
+    return PredictingRun.executed(config, contents, notes)

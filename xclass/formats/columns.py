@@ -163,11 +163,6 @@ def text_of(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def bytes_of(name: str) -> bytes:
-    """Return the bytes of the name of a column."""
-    return name.encode("utf-8", "surrogateescape")
-
-
 def suspect(file: str, cell: str, row: int) -> DataError:
     """Return the error for a header whose cell occurs in a later row, so that it is likely to be an example."""
     return DataError(

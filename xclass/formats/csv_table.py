@@ -23,6 +23,7 @@ import numpy as np
 from ..array_types import Int64s, UInt8s
 from ..data import schema
 from ..data.array_input import LARGEST
+from ..data.feature_names import encoded
 from ..data.schema import CATEGORY, MISSING_WORDS, NUMBER, TEXT, Schema, listed, number_in
 from ..errors import DataError, UsageError
 from ..options.words import NUMERAL
@@ -219,7 +220,7 @@ class CsvTable(OtherFormat):
     def _adopt(self, rows: bytes, header: list[str], file: str) -> None:
         """Take the columns of the first file, of which the first rows decide which are numbers."""
         seen, other, again = ([0] * len(header) for _ in range(3))
-        cells = [*map(columns.bytes_of, header)]
+        cells = [*map(encoded, header)]
         label = -1 if self.label_name is None else header.index(self.label_name)
         affirmed = bool(self.columns.header) or self.columns.named or self.columns.label in header
         for line, row in csv_rows.cells_of(rows, self.delimiter_byte, self.quote, len(header)):
@@ -269,7 +270,7 @@ class CsvTable(OtherFormat):
         layout = self.first_layout or self.layout
         _, cells = next(csv_rows.cells_of(records.source_of(line), self.delimiter_byte, self.quote, layout.width))
         assert cells is not None  # the row was read before
-        names = [columns.bytes_of(name) for name in layout.features]
+        names = [encoded(name) for name in layout.features]
         for name, k in zip(names, layout.numbers, strict=False):
             value = number_in(columns.text_of(cells[k]))
             if value is None or abs(value) > LARGEST:
@@ -305,7 +306,7 @@ class CsvScanner(records.RecordScanner):
     def __init__(self, of: parser.Parser, table: CsvTable) -> None:
         super().__init__(of.rules)
         self._table = table
-        names = [columns.bytes_of(name) for name in table.layout.features]
+        names = [encoded(name) for name in table.layout.features]
         self._numbers = len(table.layout.numbers)
         spaces = [0] * self._numbers + [self.namespaces.number(name) for name in names[self._numbers :]]
         self._spaces = np.array(spaces, np.int32)
@@ -409,7 +410,7 @@ class CsvScanner(records.RecordScanner):
                     continue
                 i = int(good[row])
                 line, column = _place_of_cell(block, rows, i, int(begin[row, k]))
-                name = columns.bytes_of(self._table.layout.features[k])
+                name = encoded(self._table.layout.features[k])
                 examples.problems.setdefault(i, records.Problem(CELL, line, column, cell, about=name))
                 full[row, k:] = False
                 break
