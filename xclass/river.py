@@ -108,7 +108,6 @@ class Classifier(base.MiniBatchClassifier):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the parameters for River's own checks."""
         yield {"bits": 14}
-        yield {"reduction": "oaa", "classes": 10, "bits": 14}
         yield {"reduction": "log_multi", "classes": 10, "bits": 14}
 
     # single examples

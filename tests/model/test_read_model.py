@@ -148,7 +148,7 @@ def test_reader_predicts_with_a_model_that_has_learned_nothing(read_model, tmp_p
     assert list(read_model.predict(tmp_path / "m", ["| a", "|"])) == (tmp_path / "p").read_text().split()
 
 
-@pytest.mark.parametrize("name", ["oaa", "oaa_logistic", "cpt", "cpt_kmeans"])
+@pytest.mark.parametrize("name", ["oaa_logistic", "cpt"])
 def test_reader_predicts_with_models_of_an_older_version(read_model, name):
     lines = (MODELS / "classes.test.vw").read_text().splitlines()
     expected = (MODELS / f"{name}.predictions").read_text().splitlines()

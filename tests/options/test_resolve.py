@@ -49,14 +49,6 @@ def test_default_applies_where_no_value_is_given():
     assert resolved.given == frozenset()
 
 
-def test_a_part_is_found_by_the_class_that_declares_it():
-    resolved = resolve({"bits": 20})
-    assert resolved.group_values(OPTION_GROUPS["learner"]) is resolved.learner
-    assert resolved.group_values(OPTION_GROUPS["learner"]).bits == 20
-    with pytest.raises(LookupError, match="no group declares"):
-        resolved.group_values(ModelError)
-
-
 def test_command_line_comes_before_preset_and_preset_before_default():
     resolved = resolve({"exact": True, "bits": 20, "recall_tree": 5})
     assert resolved.learner.bits == 20

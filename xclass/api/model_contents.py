@@ -5,7 +5,7 @@ the options, and each learner checks its own arrays and facts when it restores t
 bytes of the file and knows nothing of their meaning.
 
 Names     The names of classes are stored as an array, because a million names do not fit into the header: uint8[...],
-          see `class_names.joined`. Older models have them in the option `named_labels`.
+          see `class_names.joined`.
 Schema    So is the schema of the columns of tables, see `schema.Schema`.
 """
 
@@ -127,9 +127,9 @@ def _checked(path: str, model: model_file.Model) -> Contents:
     counters = facts["counters"]
     if counters is not None:
         counters = _counters(path, counters)
+    if options.get("named_labels") is not None:
+        raise ModelError(f"{path}: it holds the names of its classes as an option; {REMEDY}")
     if CLASS_NAMES in arrays:
-        if options.get("named_labels") is not None:
-            raise ModelError(f"{path}: it holds the names of its classes twice; {REMEDY}")
         options["named_labels"] = _names(path, arrays.pop(CLASS_NAMES))
     with naming(path):
         schema = Schema.from_bytes(_bytes_of(arrays.pop(SCHEMA), SCHEMA)) if SCHEMA in arrays else Schema()

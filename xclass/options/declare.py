@@ -47,7 +47,6 @@ class Option:
     value_if_bare : value to use if the option is given without one; None if a value is required
     repeated : whether the option may be given several times; its value is a tuple
     stored : whether the option is kept in the model file, because it changes predictions or how learning continues
-    omitted : whether a stored option without a value is left out of the model file, as in files of versions without it
     adjustable : whether a stored option may get another value when learning continues from a model
     reads : whether the option names a file that is read
     writes : for an option that names a file that is written, what the file holds, such as "the summary"
@@ -70,7 +69,6 @@ class Option:
     value_if_bare: object = None
     repeated: bool = False
     stored: bool = False
-    omitted: bool = False
     adjustable: bool = False
     reads: bool = False
     writes: str = ""

@@ -33,14 +33,13 @@ class ReductionRecord(Protocol):
 
 
 Record = TypeVar("Record", bound=ReductionRecord)
-Group = TypeVar("Group", bound=OptionGroup)
 
 
 SCALAR = "scalar"  # the reduction if none is chosen: the binary learner alone
 
 
 class Config(Generic[Record]):
-    """Hold the value of every option, by group: `config.group_values(gd.Options).bits`, or `config.learner.bits`.
+    """Hold the value of every option, by group: `config.learner.bits`.
 
     Attributes
     ----------
@@ -65,13 +64,6 @@ class Config(Generic[Record]):
         self._groups = dict(groups)
         self._unchosen = unchosen  # names of the reductions that were not chosen
 
-    def group_values(self, declared: type[Group]) -> Group:
-        """Return the option values of the group with this `Options` class; raise LookupError if there is none."""
-        for values in self._groups.values():
-            if isinstance(values, declared):
-                return values
-        raise LookupError(f"no group declares {declared.__module__}.{declared.__qualname__}")
-
     def __getattr__(self, group: str) -> Any:
         try:
             return self.__dict__["_groups"][group]
@@ -86,8 +78,8 @@ class Config(Generic[Record]):
         """Return the options for a model file: the JSON value of every option marked `stored`, by field name."""
         stored = {}
         for name, group, option in self._all_options():
-            value = getattr(self._groups[group], name)
-            if option.stored and not (option.omitted and value is None):
+            if option.stored:
+                value = getattr(self._groups[group], name)
                 stored[name] = list(value) if isinstance(value, tuple) else value
         return stored
 

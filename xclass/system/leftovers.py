@@ -14,8 +14,7 @@ locked has therefore lost its process, and only such files are removed. A proces
 are reused, and other hosts and containers have the same ones. If the system does not support locks, the name of the
 file says so and the file is never removed.
 
-Older versions named the files `.NAME.PID.tmp` and `.NAME.PID.best` and did not lock them. Such a file is removed if
-this host has no process of that number. Symbolic links, files of other users and all other names are left alone.
+Symbolic links, files of other users and all other names are left alone.
 """
 
 from __future__ import annotations
@@ -221,14 +220,12 @@ def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | No
     """
     name = re.escape(_shortened_name(os.path.basename(path))) + (DERIVED_SUFFIXES if derived else "")
     lockable = re.compile(rf"\.{name}\.[0-9]+-[0-9a-f]{{8}}\.(?:tmp|best)")
-    of_older_versions = re.compile(rf"\.(?:{name}|\.{name}\.[0-9]+\.best)\.([0-9]+)\.(?:tmp|best)")
     with contextlib.suppress(OSError):
         outer = os.path.dirname(path) or "." if folder is None else "."
         handle = os.open(outer, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
             for entry in os.listdir(handle):
-                older = of_older_versions.fullmatch(entry)
-                if lockable.fullmatch(entry) or (older and not _is_running(older[1])):
+                if lockable.fullmatch(entry):
                     _remove_file(handle, entry)
         finally:
             os.close(handle)
@@ -257,17 +254,6 @@ def _open_own(name: str, folder: int) -> int:
         os.close(handle)
         raise PermissionError(errno.EPERM, "not a regular file of this user", name)
     return handle
-
-
-def _is_running(number: str) -> bool:
-    """Return whether this host has another process with that number."""
-    try:
-        os.kill(int(number), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return int(number) != os.getpid()
 
 
 def _has_name(handle: int, name: str, folder: int | None) -> bool:
@@ -415,7 +401,7 @@ def _remove_folder(path: str) -> None:
                 return
             try:
                 handle = _open_own("owner", folder)
-            except FileNotFoundError:  # made by an older version or without locks, or just being created
+            except FileNotFoundError:  # made without locks, or just being created
                 if time.time() - status.st_mtime > ORPHAN_SECONDS:
                     shutil.rmtree(path, ignore_errors=True)
                 return

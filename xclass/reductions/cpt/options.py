@@ -188,7 +188,6 @@ class Options:
         default_text=str(INDEX_SLOTS),
         metavar="N",
         stored=True,
-        omitted=True,
         search=one_of(8, 16, 32, first=(32,), weight=0.7),
     )
     index_bits: int = option(
@@ -199,7 +198,6 @@ class Options:
         default_text=str(INDEX_BITS),
         metavar="B",
         stored=True,
-        omitted=True,
     )
     index_candidates: int = option(
         "number of classes that the index proposes",
@@ -209,7 +207,6 @@ class Options:
         default_text=str(INDEX_CANDIDATES),
         metavar="N",
         stored=True,
-        omitted=True,
         search=between(4, 32, "int", first=(16,), weight=0.7),
     )
     max_doublings: int = option(
@@ -220,7 +217,6 @@ class Options:
         default_text=f"0 with -b, else {tagged_words.MOST_DOUBLINGS}",
         metavar="N",
         stored=True,
-        omitted=True,
     )
     learn_expand: int = option(
         "with --rerank, number of nodes that the search for candidates may expand in an example that is learned; then "
@@ -230,7 +226,6 @@ class Options:
         default_text=f"no limit with --learn_beam; else {LEARN_EXPAND}, {LEARN_EXPAND_ALONE} with one tree",
         metavar="N",
         stored=True,
-        omitted=True,
     )
     learn_beam: int = option(
         "with --rerank, the search for candidates in an example that is learned goes down the tree by blocks of three "
@@ -241,7 +236,6 @@ class Options:
         default_text=f"{LEARN_BEAM} with several trees, if --learn_expand is not given; else 0",
         metavar="N",
         stored=True,
-        omitted=True,
     )
     table_split: str = option(
         "with --rerank, how trees and scorers share the weights: `trees` gives the trees 2 * 2**b slots and the "
@@ -249,7 +243,6 @@ class Options:
         choices=("trees", "halves"),
         default_text="trees",
         stored=True,
-        omitted=True,
     )
 
 
