@@ -527,8 +527,7 @@ if {named} and hasattr(os, "O_TMPFILE"):
 
 @pytest.mark.parametrize(
     ("call", "number", "named"),
-    [(*at, named) for at in [("fsync", 1), ("fsync", 2), ("replace", 1)] for named in (False, True)]
-    + [("link", 1, False)],
+    [("fsync", 1, False), ("fsync", 2, True), ("replace", 1, False), ("link", 1, False)],
 )
 def test_run_killed_at_the_end_of_its_cache_leaves_the_old_one_or_none(tmp_path, call, number, named):
     (tmp_path / "data").write_text(multiclass(1, 5, 200))

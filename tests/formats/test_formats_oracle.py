@@ -290,7 +290,11 @@ def test_json_lines(given_objects, ascii_only, size, options):
         (b"[1]", 1, "'[1]' is not allowed here; give"),
         (b'{"label": "a"', 14, "the line ends before its object does"),
         (b"[" * 100_000, 1, "the line cannot be read from '[["),
-        (b'{"features": {"x": ' + b"1" * 5000 + b"}}", 20, "'1111111111111111111111111111111111111111...' is too large"),
+        (
+            b'{"features": {"x": ' + b"1" * 5000 + b"}}",
+            20,
+            "'1111111111111111111111111111111111111111...' is too large",
+        ),
     ],
 )
 def test_malformed_json(line, column, message):
