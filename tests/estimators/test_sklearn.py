@@ -264,6 +264,18 @@ def test_probabilities_are_complete_and_top_k_is_their_beginning(name):
     assert_array_equal(model.classes_[model.decision_function(X).argmax(axis=1)], model.predict(X))
 
 
+@pytest.mark.parametrize("name", WITH_PROBABILITIES)
+@pytest.mark.parametrize(("classes", "copies"), [(40, 1), (40, 4), (120, 1)])
+def test_the_predicted_label_is_the_most_probable_one_also_if_labels_occur_once(name, classes, copies):
+    texts = [f"word{i} other{i % 7} other{i % 5}" for i in range(classes)]
+    model = XClassifier(name, bits=14).fit(texts * copies, list(range(1, classes + 1)) * copies)
+    p = model.predict_proba(texts)
+    assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(texts))
+    found, p = model.learner_.probabilities(texts)
+    assert_array_equal(found[p.argmax(axis=1)], model.learner_.predict_many(texts))
+    assert (p.sum(axis=1) < 1 + 1e-5).all()
+
+
 def test_scores_of_oaa_are_those_of_its_regressors():
     X, y = data()
     model = XClassifier("oaa", bits=14, loss="logistic").fit(X, y)

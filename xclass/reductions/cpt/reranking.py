@@ -186,8 +186,9 @@ def parameter_lines(scorers: Scorers) -> Iterator[str]:
 def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> probabilities.ClassLists:
     """Return the listing of all labels with the probabilities of the ranked labels replaced by those of the scorers.
 
-    The remaining probability goes to the other labels in proportion to the trees' probabilities, or to label 0, which
-    stands for all other classes, if no others have any.
+    The remaining probability goes to the other labels in proportion to the trees' probabilities, but each gets less
+    than the best label has, and label 0, which stands for all other classes, gets what is left. Otherwise labels that
+    are not proposed would be the most probable ones where most of those learned from were new and thus not proposed.
     """
     p = class_lists.scores.astype(np.float64)
     for i in range(len(ranked.top)):
@@ -201,8 +202,11 @@ def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> prob
         rest = max(0.0, 1.0 - ranked.top_p[i].sum())
         others = example_p[:-1].sum()
         example_p *= rest / others if others > 0 else 0.0
-        example_p[-1] = 0.0 if others > 0 else rest
+        below = np.nextafter(np.float32(ranked.top_p[i, 0]), np.float32(0))
+        example_p[-1] = np.maximum(example_p[:-1] - below, 0.0).sum() if others > 0 else rest
         example_p[at] = ranked.top_p[i, :size]
+        np.minimum(example_p[:-1], below, out=example_p[:-1])
+        example_p[at[0]] = ranked.top_p[i, 0]
     return class_lists._replace(scores=p.astype(np.float32))
 
 
