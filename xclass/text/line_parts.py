@@ -183,6 +183,31 @@ def _read_value(
     noted : whether the value was replaced by 0 as in VW, which is to be reported
     """
     name_end = np.int64(delimiter[k])
+    value, q = numbers.read_short(text, name_end + 1)
+    value *= scale
+    e = np.int64(delimiter[k + 1])
+    if q != e or text[e] == COLON or not math.isfinite(value) or name_rules.vw_numbers:
+        return _read_other_value(text, delimiter, k, b, seed, scale, unnamed, name_rules)
+    key, unnamed = _feature_key(text, b, name_end, seed, unnamed, name_rules)
+    return k + 1, key, value, unnamed, 0, False
+
+
+@jit
+def _read_other_value(
+    text: UInt8s,
+    delimiter: Int32s,
+    k: int,
+    b: int,
+    seed: np.uint32,
+    scale: np.float32,
+    unnamed: int,
+    name_rules: NameRules,
+) -> tuple[int, np.uint32, np.float32, int, int, bool]:
+    """Read any feature with a value as `_read_value` does, which stays short in this way.
+
+    It is not inlined, because it would slow down the loop over features.
+    """
+    name_end = np.int64(delimiter[k])
     begin = name_end + 1
     strict = name_rules.treatment != VW
     value, q, digits = vw_numbers.read_by_rules(text, begin, _is_vw_number(text, begin, name_rules))
@@ -220,17 +245,24 @@ def _read_value(
         k += 1
     e = np.int64(delimiter[k])
     if word_end > word:
-        chained = hashing.name_at(text, b, name_end, seed, name_rules.hash_all)
-        key = np.uint32(hashing.name_at(text, word, word_end, chained, name_rules.hash_all) & name_rules.mask)
-    elif hashing.is_short(text, b, name_end):
-        key = np.uint32(hashing.short_at(text, b, name_end, seed) & name_rules.mask)
-    elif name_end > b:
-        key = np.uint32(hashing.name_at(text, b, name_end, seed, name_rules.hash_all) & name_rules.mask)
+        seed = hashing.name_at(text, b, name_end, seed, name_rules.hash_all)
+        key = hashing.name_at(text, word, word_end, seed, name_rules.hash_all) & name_rules.mask
     else:
-        key = np.uint32(np.uint64(seed) + np.uint64(unnamed))
-        unnamed += 1
+        key, unnamed = _feature_key(text, b, name_end, seed, unnamed, name_rules)
     wrong = e != q or text[e] == COLON or (digits == 0 and name_rules.treatment != VW)
-    return k, key, value, unnamed, VALUE if wrong else 0, noted
+    return k, np.uint32(key), value, unnamed, VALUE if wrong else 0, noted
+
+
+@inlined
+def _feature_key(
+    text: UInt8s, b: int, name_end: int, seed: np.uint32, unnamed: int, name_rules: NameRules
+) -> tuple[np.uint32, int]:
+    """Return the index of the feature `text[b:name_end]`, and the number of features without a name so far."""
+    if hashing.is_short(text, b, name_end):
+        return np.uint32(hashing.short_at(text, b, name_end, seed) & name_rules.mask), unnamed
+    if name_end > b:
+        return np.uint32(hashing.name_at(text, b, name_end, seed, name_rules.hash_all) & name_rules.mask), unnamed
+    return np.uint32(np.uint64(seed) + np.uint64(unnamed)), unnamed + 1
 
 
 @inlined

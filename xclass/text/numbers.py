@@ -28,11 +28,12 @@ from ..kernels.jit import allocating, inlined, jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 PLUS, MINUS, POINT, ZERO, LETTER_E = 43, 45, 46, 48, 101
-SHORT = 7  # digits that float32 holds, for which one product in float64 is precise enough
+SHORT = 7  # digits that float32 holds; it holds their powers of ten, too, so that one division rounds correctly
 MOST_DIGITS = 18  # digits of a mantissa, which has to fit into int64
 EXACT, EXACT_POWER = 1 << 53, 22  # whole numbers up to EXACT and 10**EXACT_POWER are exact in float64
 LOWEST, HIGHEST = -70, 40  # powers of ten beyond which a mantissa becomes 0 or infinite in float32
 POWERS = np.array([float(f"1e{power}") for power in range(LOWEST, HIGHEST + 1)])
+SHORT_POWERS = np.array([10**power for power in range(SHORT + 1)], np.float32)
 MARGIN = 2.0**-50  # above the relative error of a mantissa times a power of ten in float64
 MOST_COMPARED = 200  # digits to compare; the middle of two values of float32 has fewer than 170
 LIMBS = 40  # of 32 bits, in a whole number to compare
@@ -72,8 +73,35 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
 
 
 @inlined
+def read_short(text: UInt8s, begin: int) -> tuple[np.float32, int]:
+    """Read the digits and point of the number at `begin`, which may have a minus sign but no exponent.
+
+    Returns
+    -------
+    value : float32
+    end : one past the last digit or point; -1 if there is no digit or more than SHORT
+    """
+    negative = text[begin] == MINUS
+    mantissa, end, digits, decimals = read_digits(text, begin + negative)
+    if digits == 0 or digits > SHORT:
+        return np.float32(0), -1
+    value = np.float32(mantissa) / SHORT_POWERS[decimals]
+    return (-value if negative else value), end
+
+
+@inlined
 def read_unsigned(text: UInt8s, first: int) -> tuple[np.float32, int, int]:
     """Read the number without a sign at `first`; return as `read_number`."""
+    mantissa, p, digits, decimals = read_digits(text, first)
+    if digits <= SHORT and np.int64(text[p]) | 32 != LETTER_E:
+        return np.float32(mantissa) / SHORT_POWERS[decimals], p, digits
+    value, p = _read_long(text, first, p, mantissa, digits, decimals)
+    return value, p, digits
+
+
+@inlined
+def read_digits(text: UInt8s, first: int) -> tuple[int, int, int, int]:
+    """Return the digits at `first` as a number modulo 2**64, their end, and the numbers of digits and of decimals."""
     p = first
     mantissa = 0
     while is_digit(text[p]):
@@ -89,10 +117,7 @@ def read_unsigned(text: UInt8s, first: int) -> tuple[np.float32, int, int]:
             p += 1
         decimals = p - after_point
         digits += decimals
-    if digits <= SHORT and np.int64(text[p]) | 32 != LETTER_E:
-        return np.float32(np.float64(mantissa) * POWERS[-LOWEST - decimals]), p, digits
-    value, p = _read_long(text, first, p, mantissa, digits, decimals)
-    return value, p, digits
+    return mantissa, p, digits, decimals
 
 
 @jit

@@ -57,30 +57,11 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     end : one past the number; `begin` if there is none
     digits : number of digits; 0 for `-`, `.` and `e`, which VW reads as 0
     """
-    p = begin
-    negative = text[p] == MINUS
-    if negative:
-        p += 1
-    first = p
-    mantissa = 0
-    while numbers.is_digit(text[p]):
-        mantissa = mantissa * 10 + (np.int64(text[p]) - 48)
-        p += 1
-    digits = p - first
-    decimals = 0
-    if text[p] == POINT:
-        p += 1
-        first = p
-        while numbers.is_digit(text[p]):
-            mantissa = mantissa * 10 + (np.int64(text[p]) - 48)
-            p += 1
-        decimals = p - first
-        digits += decimals
+    negative = text[begin] == MINUS
+    mantissa, p, digits, decimals = numbers.read_digits(text, begin + negative)
     if digits > 0 and digits <= 7 and ends_number(text, p):  # float32 holds 7 digits, so VW does not round before this
         value = np.float32(mantissa) * POWERS[37 - decimals]
-        if negative:
-            value = -value
-        return value, p, digits
+        return (-value if negative else value), p, digits
     return _read_rounding(text, begin)
 
 
