@@ -260,6 +260,7 @@ class BatchLearner(LearnerCore):
         self.note(task)
         self.progress.count(task)
         task.notes.extend(self._skipped_steps.count(task))
+        self._inputs.notes += task.notes
         if self.learned is not None:
             self.learned(task)
         return task
@@ -307,6 +308,7 @@ class BatchLearner(LearnerCore):
         for task in self.tasks(batch, False, self.clock):
             for stage in self.stages:
                 stage(task)
+            self._inputs.notes += task.notes
             yield task
 
     def _explanations(self, batches: Iterable[Batch], given: Examples, k: int) -> Iterator[Explanation]:
@@ -359,7 +361,6 @@ class BatchLearner(LearnerCore):
         predictions = [np.empty(0, kind)]
         for batch in batches:
             for task in self._predict_tasks(batch):
-                self._inputs.notes += task.notes
                 if task.prediction is not None:
                     predictions.append(task.prediction.astype(kind))
         joined = np.concatenate(predictions)
@@ -382,7 +383,6 @@ class BatchLearner(LearnerCore):
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
         labels, p = [np.empty((0, k), np.int64)], [np.empty((0, k))]
         for task in self._predict_listings(batches, ListingOptions(top_k=k)):
-            self._inputs.notes += task.notes
             if task.class_lists is not None:
                 of_task = arrays.top_k_arrays([task.class_lists], k)
                 labels.append(of_task[0])
@@ -413,14 +413,11 @@ class BatchLearner(LearnerCore):
             losses.append(np.zeros(task.batch.n) if task.loss is None else task.loss)
             if task.prediction is not None:
                 predictions.append(task.prediction)
-            self._inputs.notes += task.notes
         kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
-        return Outcome(np.concatenate(predictions).astype(kind), np.concatenate(losses), self._notes([]))
+        return Outcome(np.concatenate(predictions).astype(kind), np.concatenate(losses), self._notes())
 
-    def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:
-        """Return the messages about the text and the tasks, and clear those about the text."""
+    def _notes(self) -> tuple[str, ...]:
+        """Return the messages about the examples, and forget them."""
         notes = [*self._inputs.notes, *self.preparation.idle_interactions()]
-        for task in tasks:
-            notes += task.notes
         self._inputs.notes.clear()
         return tuple(map(configuration.with_keywords, notes))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..kernels.constants import LARGEST
+
 UNKNOWN = "unknown"
-LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
 class Holdout:
@@ -16,7 +17,7 @@ class Holdout:
 
     Attributes
     ----------
-    best : float32, average held-out loss of the best pass; LARGEST_FLOAT before the first pass ends
+    best : float32, average held-out loss of the best pass; LARGEST before the first pass ends
     best_pass : number of the best pass, from 1; 0 before the first pass ends
     misses : number of passes since the best pass
     loss, weight : sums over all held-out examples of the run
@@ -28,14 +29,14 @@ class Holdout:
         self.loss = self.weight = 0.0
         self.row_loss = self.row_weight = 0.0
         self.pass_loss = self.pass_weight = 0.0
-        self.best = np.float32(LARGEST_FLOAT)
+        self.best = np.float32(LARGEST)
         self.best_pass = 0
         self.misses = 0
 
     @property
     def has_loss(self) -> bool:
         """Return whether the best pass had a labelled held-out example."""
-        return bool(self.best < LARGEST_FLOAT / 2)
+        return bool(self.best < LARGEST / 2)
 
     def add(self, held_out: np.ndarray, loss: np.ndarray | None, weight: np.ndarray, begin: int, end: int) -> None:
         """Add the losses and weights of the held-out examples among begin .. end - 1.
@@ -65,7 +66,7 @@ class Holdout:
     def end_pass(self, number: int) -> bool:
         """End pass `number` and return whether its average loss is the lowest so far."""
         # VW uses half the largest float as the loss of a pass without held-out examples
-        loss = np.float32(self.pass_loss / self.pass_weight if self.pass_weight > 0 else LARGEST_FLOAT / 2)
+        loss = np.float32(self.pass_loss / self.pass_weight if self.pass_weight > 0 else LARGEST / 2)
         self.pass_loss = self.pass_weight = 0.0
         if loss < self.best:
             self.best, self.best_pass, self.misses = loss, number, 0

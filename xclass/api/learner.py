@@ -192,7 +192,7 @@ class Learner(BatchLearner):
         def learned() -> tuple[Any, tuple[str, ...]]:
             self._use_names_if(lambda: inputs.have_names(example, label))
             tasks = list(self._learn_batches([self._example(example, label, weight, learn=True)]))
-            return self._first_prediction(tasks), self._notes(tasks)
+            return self._first_prediction(tasks), self._notes()
 
         prediction, notes = self._learning(learned)
         _warn(notes)
@@ -237,12 +237,12 @@ class Learner(BatchLearner):
             with self.turn.lock:
                 batch = self._example(example, None, None, learn=False)
                 if k is None:
-                    tasks = list(self._predict_tasks(batch))
-                    prediction, notes = self._first_prediction(tasks), self._notes(tasks)
+                    prediction = self._first_prediction(list(self._predict_tasks(batch)))
                 else:
                     labels, p = self._top([batch], k)
                     listed = zip(labels[0].tolist(), p[0].tolist(), strict=True)
-                    prediction, notes = [pair for pair in listed if pair[0] not in (-1, None)], self._notes([])
+                    prediction = [pair for pair in listed if pair[0] not in (-1, None)]
+                notes = self._notes()
         except SystemError as error:  # numba's dispatcher makes it of Ctrl-C within a call of a kernel
             raise (error.__cause__ or error) from None
         _warn(notes)
@@ -358,7 +358,7 @@ class Learner(BatchLearner):
             for batch in exclusive.until_interrupted(batches):
                 for task in self.tasks(batch, True, self.clock):
                     self._wants_more = self._wants_more and self._preview_task(task)
-            return self._notes([])
+            return self._notes()
 
         _warn(self._learning(previewed))
         return self._wants_more
@@ -408,14 +408,11 @@ class Learner(BatchLearner):
         """
         X = inputs.collected(X)
 
-        def predicted() -> tuple[Any, tuple[str, ...]]:
+        def predicted() -> Any:
             batches = self._batches(X)
-            result = self._predictions(batches) if k is None else self._top(batches, k)
-            return result, self._notes([])
+            return self._predictions(batches) if k is None else self._top(batches, k)
 
-        result, notes = self._reading(predicted)
-        _warn(notes)
-        return result
+        return self._answer(predicted)
 
     def predict_each(self, X: Examples, result: Callable[[BatchTask], T], wanted: Wanted | None = None) -> list[T]:
         """Predict examples, and return what a function makes of each task of the reduction; classes are numbers.
@@ -433,17 +430,9 @@ class Learner(BatchLearner):
         """
         X = inputs.collected(X)
 
-        def predicted() -> tuple[list[T], tuple[str, ...]]:
-            results = []
-            for batch in self._batches(X):
-                for task in self._predict_tasks(batch, wanted):
-                    self._inputs.notes += task.notes
-                    results.append(result(task))
-            return results, self._notes([])
-
-        results, notes = self._reading(predicted)
-        _warn(notes)
-        return results
+        return self._answer(
+            lambda: [result(task) for batch in self._batches(X) for task in self._predict_tasks(batch, wanted)]
+        )
 
     def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each example.
@@ -483,14 +472,12 @@ class Learner(BatchLearner):
         """
         X = inputs.collected(X)
 
-        def predicted() -> tuple[tuple[np.ndarray, np.ndarray], tuple[str, ...]]:
+        def predicted() -> tuple[np.ndarray, np.ndarray]:
             tasks = list(self._predict_listings(self._batches(X), ListingOptions(probabilities=True)))
             labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
-            return (self._class_labels(labels, None), p), self._notes(tasks)
+            return self._class_labels(labels, None), p
 
-        result, notes = self._reading(predicted)
-        _warn(notes)
-        return result
+        return self._answer(predicted)
 
     def explain(self, example: Example, k: int = 2, label: Any = None) -> Explanation:
         """Explain the prediction of a single example: what the scores of the classes are sums of.
@@ -531,14 +518,13 @@ class Learner(BatchLearner):
         """
         from ..explain import records
 
-        def explained() -> tuple[Explanation, tuple[str, ...]]:
+        def explained() -> Explanation:
             batch = self._example(example, label, None, learn=False)
             (explanation,) = self._explanations([batch], inputs.written_by_program([example]), k)
-            return explanation, self._notes([])
+            self._inputs.notes += records.notes([explanation])
+            return explanation
 
-        explanation, notes = self._reading(explained)
-        _warn([*notes, *records.notes([explanation])])
-        return explanation
+        return self._answer(explained)
 
     def explain_many(
         self, X: Examples, k: int = 2, y: Any = None, feature_names: Sequence[Any] | None = None
@@ -579,15 +565,15 @@ class Learner(BatchLearner):
 
         X, y = inputs.collected(X), inputs.collected(y)
 
-        def explained() -> tuple[list[Explanation], tuple[str, ...]]:
+        def explained() -> list[Explanation]:
             given = self._inputs.opened(X)
-            batches = self._batches(given, y)
-            return list(self._explanations(batches, inputs.written_by_program(given), k)), self._notes([])
+            explanations = list(self._explanations(self._batches(given, y), inputs.written_by_program(given), k))
+            self._inputs.notes += records.notes(explanations)
+            return explanations
 
-        explanations, notes = self._reading(explained)
+        explanations = self._answer(explained)
         if feature_names is not None:
             explanations = [records.with_feature_names(explanation, feature_names) for explanation in explanations]
-        _warn([*notes, *records.notes(explanations)])
         return explanations
 
     def scores(self, X: Examples) -> Scores:
@@ -630,15 +616,13 @@ class Learner(BatchLearner):
             raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
         X = inputs.collected(X)
 
-        def predicted() -> tuple[Scores, tuple[str, ...]]:
+        def predicted() -> Scores:
             wanted = Wanted(scores=True)
             tasks = [task for batch in self._batches(X) for task in self._predict_tasks(batch, wanted)]
             start, labels, scores = arrays.joined_scores(tasks)
-            return Scores(start, self._class_labels(labels, None), scores), self._notes(tasks)
+            return Scores(start, self._class_labels(labels, None), scores)
 
-        result, notes = self._reading(predicted)
-        _warn(notes)
-        return result
+        return self._answer(predicted)
 
     def learn_file(
         self,
@@ -724,7 +708,7 @@ class Learner(BatchLearner):
             with shown():
                 self._learn_files(given, counted)
         finally:
-            notes += self._notes([])
+            notes += self._notes()
 
     def _learn_files(self, given: reader.Options, counted: Progress) -> None:
         """Learn from files in one pass and count the examples in `counted`."""
@@ -735,7 +719,6 @@ class Learner(BatchLearner):
         for batch in exclusive.until_interrupted(self._inputs.read(given, learn=True)):
             for task in self._learn_batches([batch]):
                 counted.count(task)
-                self._inputs.notes += task.notes
         for task in self._end_preview() if self.preview_size is not None else []:
             counted.count(task)
         self._inputs.notes += self.preparation.idle_interactions(ended=True)
@@ -775,7 +758,7 @@ class Learner(BatchLearner):
                     for task in thread_limit.each(self._predict_tasks(batch)):
                         counted.count(task)
             finally:
-                notes.extend(self._notes([]))
+                notes.extend(self._notes())
 
         try:
             self._reading(evaluated)
@@ -814,6 +797,12 @@ class Learner(BatchLearner):
         outcome = self._learning(ended)
         _warn(outcome.warnings)
         return outcome
+
+    def _answer(self, job: Callable[[], T]) -> T:
+        """Call a function that does not change what was learned, and issue the messages about its examples."""
+        answer, notes = self._reading(lambda: (job(), self._notes()))
+        _warn(notes, 4)
+        return answer
 
     # properties
 
@@ -937,10 +926,10 @@ def _restored(name: str, identity: bool, read: Callable[[str], Contents]) -> Lea
         return Learner.from_config(config, LearnerUse(loaded=True), contents, identity)
 
 
-def _warn(notes: Sequence[str]) -> None:
-    """Issue messages as Python warnings; the warning points at the caller of the calling method."""
+def _warn(notes: Sequence[str], level: int = 3) -> None:
+    """Issue messages as Python warnings, which point at the caller of the public method, `level` calls above."""
     for note in notes:
-        warnings.warn(note, XclassWarning, stacklevel=3)
+        warnings.warn(note, XclassWarning, stacklevel=level)
 
 
 def load(path: str | PathLike[str], feature_hash: str = "names") -> Learner:

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from ..data import class_names, interactions
+from ..kernels.constants import LARGEST
 from ..reductions.core.contract import BatchTask
 from . import best_constant, progress_table
-from .holdout import LARGEST_FLOAT, UNKNOWN, Holdout, running_sums
+from .holdout import UNKNOWN, Holdout, running_sums
 from .progress_table import RowSchedule
 
 NO_VALUE = "n.a."
@@ -211,7 +212,7 @@ class Progress:
             or self.schedule is not None
             or self.holdout is not None
             or task.log_loss is not None
-            or not abs(loss) <= LARGEST_FLOAT
+            or not abs(loss) <= LARGEST
         ):
             return False
         label, weight = task.batch.label.item(), task.batch.weight.item()
@@ -411,7 +412,7 @@ class Progress:
     def _label_text(self, label: float) -> str:
         """Return the cell of a label."""
         if self.simple:
-            return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
+            return f"{np.float32(label):.4f}" if label < LARGEST else UNKNOWN
         if math.isnan(label):
             return VW_NO_LABEL if self.lists_scores and self.names is None else UNKNOWN
         return self._class_text(label) if label < LARGEST_LABEL or self.lists_scores else UNKNOWN

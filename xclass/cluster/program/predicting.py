@@ -56,7 +56,7 @@ class ArrayPredictor(Predictor):
         with self._placed():
             arrays = (learner._predictions(batches),) if k is None else learner._top(batches, k)
         assert reader.reader is not None  # it was iterated
-        notes = (*reader.reader.notes, *learner._notes([]), *reader.reader.report())
+        notes = (*reader.reader.notes, *learner._notes(), *reader.reader.report())
         return Arrays(arrays, notes)
 
 
