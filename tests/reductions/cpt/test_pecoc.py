@@ -28,6 +28,9 @@ from xclass.reductions.cpt import reduction as cpt
 # -- the same numbers as the oracle
 
 
+TREES = pytest.mark.parametrize(
+    ("m", "loss_function"), [(4, "squared"), (8, "squared"), (32, "squared"), (8, "logistic")]
+)
 OPTIONS = pytest.mark.parametrize(
     ("options", "oracle"),
     [
@@ -72,8 +75,7 @@ def check_against(tree, model: Learner, text: str, bits: int, tolerance: dict) -
     assert tree.root.depth() == (1 if tree.m == 32 else tree.root.depth())
 
 
-@pytest.mark.parametrize("m", [4, 8, 32])
-@pytest.mark.parametrize("loss_function", ["squared", "logistic"])
+@TREES
 @OPTIONS
 def test_probabilities_are_the_oracles_example_by_example(m, loss_function, options, oracle):
     """The oracle has exact weights, none of which share a slot."""
@@ -84,8 +86,7 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
         check_against(tree, model, text, 32, {"rel": 5e-4, "abs": 2e-6})
 
 
-@pytest.mark.parametrize("m", [4, 8, 32])
-@pytest.mark.parametrize("loss_function", ["squared", "logistic"])
+@TREES
 @OPTIONS
 def test_probabilities_with_tagged_words_are_the_oracles(m, loss_function, options, oracle):
     """The same sums of the same rounded weights, in a table that is too small for all of them, and is doubled once."""

@@ -78,9 +78,7 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
     return finals
 
 
-LAYOUTS = pytest.mark.parametrize(
-    "layout", [("-b", 20), ("--layout", "vw", "-b", 16), ("-b", 7)], ids=["odd", "vw", "full"]
-)
+LAYOUT_WORDS = {"odd": ("-b", 20), "vw": ("--layout", "vw", "-b", 16), "full": ("-b", 7)}
 LEARNERS = [
     ("--loss_function", "logistic"),
     ("--label_range", "seen"),
@@ -98,12 +96,13 @@ def names(words) -> str:
     return " ".join(map(str, words)) or "defaults"
 
 
+SIZES = [(K, 0), (K, 1), (K, 2), (K, 3), (8, 4), (16, 7), (1, 2), (2, 0), (2, 3), (3, 1)]  # classes, errors
+CASES = [(LAYOUT_WORDS["odd"], play, *size) for play in ("paper", "vw") for size in SIZES]
+CASES += [(LAYOUT_WORDS[name], play, K, 2) for name in ("vw", "full") for play in ("paper", "vw")]
+
+
 @pytest.mark.bounds
-@LAYOUTS
-@pytest.mark.parametrize("play", ["paper", "vw"])
-@pytest.mark.parametrize(
-    ("k", "errors"), [(K, 0), (K, 1), (K, 2), (K, 3), (8, 4), (16, 7), (1, 2), (2, 0), (2, 3), (3, 1)]
-)
+@pytest.mark.parametrize(("layout", "play", "k", "errors"), CASES)
 def test_kernel_follows_the_oracle(layout, play, k, errors):
     for noise in (0.3, 0.95):  # where labels can be distinguished, they win all matches right after they were learned
         text = multiclass(k + errors, k, 200, noise=noise, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
