@@ -25,22 +25,13 @@ class Subcommand(NamedTuple):
     run: Callable[[Sequence[str]], int | list[str]]
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (
-    Subcommand(
-        "tune", "search for the options with the fewest errors", tune.USAGE, tune.INTRO, tune.declared, tune.run
-    ),
-    Subcommand(
-        "merge", "merge models that learned apart into one", merge.USAGE, merge.INTRO, merge.declared, merge.run
-    ),
-    Subcommand(
-        "compare", "test whether runs differ in their errors", compare.USAGE, compare.INTRO, compare.declared,
-        compare.run,
-    ),
-    Subcommand(
-        "report", "describe a model and its errors as an HTML page", report.USAGE, report.INTRO,
-        report.declared, report.run,
-    ),
-    Subcommand(
-        "shrink", "make a model for prediction smaller", shrink.USAGE, shrink.INTRO, shrink.declared, shrink.run
-    ),
-)  # fmt: skip
+SUBCOMMANDS: tuple[Subcommand, ...] = tuple(
+    Subcommand(name, summary, module.USAGE, module.INTRO, module.declared, module.run)
+    for name, summary, module in (
+        ("tune", "search for the options with the fewest errors", tune),
+        ("merge", "merge models that learned apart into one", merge),
+        ("compare", "test whether runs differ in their errors", compare),
+        ("report", "describe a model and its errors as an HTML page", report),
+        ("shrink", "make a model for prediction smaller", shrink),
+    )
+)

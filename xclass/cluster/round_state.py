@@ -7,7 +7,6 @@ The state is written at every checkpoint, before the model, and removed when the
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from ..api.configuration import Config
 from ..api.model_contents import Contents
 from ..api.progress import Progress
-from ..errors import ModelError
 from ..model import model_file
 from .averaging import Averaging, as_bytes, from_bytes
 from .exact import run_state
@@ -53,19 +51,8 @@ def save(path: str, config: Config, averaging: Averaging, progress: Progress) ->
 
 
 def load(path: str, config: Config) -> RoundState:
-    """Read the state of a run.
-
-    Raises
-    ------
-    ModelError
-        if there is none, or it cannot be read.
-    UsageError
-        if the run had other options.
-    """
-    if not os.path.exists(path):
-        raise ModelError(run_state.no_state(path))
-    options, facts, arrays = model_file.load(path)
-    run_state.check_options(options, config)
+    """Read the state of a run; errors are those of `run_state.stored`."""
+    facts, arrays = run_state.stored(path, config)
     cursors = [
         Cursor(position, tuple(arrays[f"waiting.{number}"].tolist()), ended)
         for number, (position, ended) in enumerate(zip(facts["positions"], facts["ended"], strict=True))

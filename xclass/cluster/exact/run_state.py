@@ -15,6 +15,7 @@ import numpy as np
 
 from ...api.configuration import Config
 from ...api.progress import Progress
+from ...array_types import AnyArray
 from ...errors import ModelError, UsageError
 from ...model import model_file
 from ...reductions.core.parts import State
@@ -66,19 +67,8 @@ def save(path: str, config: Config, state: RunState) -> None:
 
 
 def load(path: str, config: Config) -> RunState:
-    """Read the state of a run.
-
-    Raises
-    ------
-    ModelError
-        if there is none, or it cannot be read.
-    UsageError
-        if the run had other options.
-    """
-    if not os.path.exists(path):
-        raise ModelError(no_state(path))
-    options, facts, arrays = model_file.load(path)
-    check_options(options, config)
+    """Read the state of a run; errors are those of `stored`."""
+    facts, arrays = stored(path, config)
     states: list[State] = [dict(part) for part in facts["parts"]]
     for name, array in arrays.items():
         number, _, own_name = name.partition(".")
@@ -89,16 +79,22 @@ def load(path: str, config: Config) -> RunState:
     )
 
 
-def no_state(path: str) -> str:
-    """Return the message that there is no state to continue from."""
-    return (
-        f"{path}: there is no state of a run that could be continued; leave --resume_run out, or give the -f and "
-        "the --checkpoint of the run that was interrupted"
-    )
+def stored(path: str, config: Config) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return the facts and arrays of the state of a run.
 
-
-def check_options(options: Mapping[str, Any], config: Config) -> None:
-    """Raise UsageError if the run that is continued had other options; `options` are those of its state."""
+    Raises
+    ------
+    ModelError
+        if there is none, or it cannot be read.
+    UsageError
+        if the run had other options.
+    """
+    if not os.path.exists(path):
+        raise ModelError(
+            f"{path}: there is no state of a run that could be continued; leave --resume_run out, or give the -f and "
+            "the --checkpoint of the run that was interrupted"
+        )
+    options, facts, arrays = model_file.load(path)
     now = options_of(config)
     for name in sorted(now.keys() | options.keys()):
         if options.get(name) != now.get(name):
@@ -106,6 +102,7 @@ def check_options(options: Mapping[str, Any], config: Config) -> None:
                 f"--resume_run: the run that is continued had --{name} {options.get(name)}, and now it is "
                 f"{now.get(name)}; give the same command"
             )
+    return facts, arrays
 
 
 def remove(path: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...api.configuration import Config, feature_bits
@@ -21,6 +21,7 @@ class ExampleAudit(ABC):
     ----------
     config : options of the run
     model : the learner
+    names : returns the names of the classes known so far, or None if labels are numbers
 
     Attributes
     ----------
@@ -29,8 +30,8 @@ class ExampleAudit(ABC):
 
     one_by_one = True
 
-    def __init__(self, config: Config, model: Any) -> None:
-        self._model = model
+    def __init__(self, config: Config, model: Any, names: Callable[[], Sequence[str] | None]) -> None:
+        self._model, self._names = model, names
         self._namer = feature_names.Namer(config.parser, config.features, config.interactions, feature_bits(config))
 
     def read_from(self, text: TextFormat) -> None:

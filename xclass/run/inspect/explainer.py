@@ -27,13 +27,7 @@ JSON_ENDS = (".json", ".jsonl", ".ndjson")
 
 
 class Explainer(ExampleAudit):
-    """Write explanations to a file or to standard output.
-
-    Parameters
-    ----------
-    config : options of the run
-    model : the learner
-    names : returns the names of the classes known so far, or None if labels are numbers
+    """Write explanations to a file or to standard output; the parameters are those of `ExampleAudit`.
 
     Attributes
     ----------
@@ -48,8 +42,7 @@ class Explainer(ExampleAudit):
     _model: Explains
 
     def __init__(self, config: Config, model: Explains, names: Callable[[], Sequence[str] | None]) -> None:
-        super().__init__(config, model)
-        self._names = names
+        super().__init__(config, model, names)
         self._multiclass = config.reduction.labels == "multiclass"
         self._options: Options = config.explainer
         path = self._options.explain_file or output_file.STDOUT
@@ -83,18 +76,9 @@ class Explainer(ExampleAudit):
 
 
 class ShareAudit(ExampleAudit):
-    """Write the shares of every score for `--audit`.
-
-    Parameters
-    ----------
-    config, model, names : as for `Explainer`
-    """
+    """Write the shares of every score for `--audit`."""
 
     _model: Explains
-
-    def __init__(self, config: Config, model: Explains, names: Callable[[], Sequence[str] | None]) -> None:
-        super().__init__(config, model)
-        self._names = names
 
     def _lines(self, task: BatchTask) -> Iterator[bytes]:
         """Yield the two lines of each score of an example; turns that paths share are written once."""

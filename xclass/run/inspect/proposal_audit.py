@@ -10,29 +10,19 @@ Differs   from the audit of weight tables (`readable_model`): an example has two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...api.configuration import Config
 from ...reductions.core.base import ExplainsProposals
 from ...reductions.core.contract import BatchTask
 from .example_audit import ExampleAudit, tag_of
 
 
 class ProposalAudit(ExampleAudit):
-    """Write an audit of the classes that features propose.
+    """Write an audit of the classes that features propose."""
 
-    Parameters
-    ----------
-    config : options of the run
-    model : the learner
-    names : returns the names of the classes known so far, or None if labels are numbers
-    """
-
-    def __init__(self, config: Config, model: ExplainsProposals, names: Callable[[], Sequence[str] | None]) -> None:
-        super().__init__(config, model)
-        self._names = names
+    _model: ExplainsProposals
 
     def _lines(self, task: BatchTask) -> Iterator[bytes]:
         """Yield the two lines of each class that features propose for an example."""
