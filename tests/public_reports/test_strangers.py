@@ -44,8 +44,10 @@ def kernel_run(folder, **variables):
     script.write_text(RUN)
     environment = {**os.environ, "TMPDIR": str(folder), **{name: str(value) for name, value in variables.items()}}
     environment.pop("NUMBA_DISABLE_JIT", None)
-    result = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=200)
-    assert result.returncode == 0, result.stderr
+    result = subprocess.run(
+        [sys.executable, script], cwd=folder, env=environment, capture_output=True, text=True, timeout=200
+    )
+    assert result.returncode == 0 and not result.stderr, result.stderr
     value, used, problem = (result.stdout + "\n").split("\n")[:3]
     assert value == "8"
     return used, problem
@@ -95,10 +97,12 @@ def test_kernels_that_another_user_wrote_are_compiled_again(tmp_path):
     assert f"{outer} belongs to user {NOBODY}" in problem and used.startswith(str(tmp_path / "own"))
 
 
-def test_a_link_to_a_file_of_kernels_is_not_followed(tmp_path):
-    """An index that is a symbolic link is compiled again and replaced."""
+def test_neither_settings_of_numba_nor_links_to_kernels_are_followed(tmp_path):
+    """`.numba_config.yaml` of the current folder is not read, and an index that is a symbolic link is compiled again."""
     place, mark, elsewhere = tmp_path / "kernels", tmp_path / "mark", tmp_path / "elsewhere"
+    (tmp_path / ".numba_config.yaml").write_text("disable_jit: 1\n}")
     kernel_run(tmp_path, NUMBA_CACHE_DIR=place)
+    assert list(place.rglob("*.nbi"))
     elsewhere.write_bytes(pickle.dumps(Evil(mark)))
     for index in poisoned(place, mark):
         index.unlink()

@@ -20,10 +20,10 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from types import TracebackType
 from typing import Any
 
-import numba
 import numpy as np
 
 from .. import __version__
@@ -60,7 +60,7 @@ def versions() -> dict[str, str]:
         "Python": platform.python_version(),
         "xclass": __version__,
         "numpy": np.__version__,
-        "numba": numba.__version__,
+        "numba": metadata.version("numba"),
     }
 
 

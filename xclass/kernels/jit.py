@@ -59,6 +59,7 @@ KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of ker
 }
 VERSIONS = 3  # to be raised if versions of kernels are kept in another way; part of their fingerprint
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
+SETTINGS = ".numba_config.yaml"  # file of settings that numba reads
 KEPT_NOTES = 8  # of `note_compiled` for a component, since several installations of xclass may take turns
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
 
@@ -122,7 +123,7 @@ def activate(hide_scipy: bool = True) -> None:
         _active = True
         if _cache_problem and not hide_scipy:  # in a program; a command has its own way to warn
             warnings.warn(_cache_problem, XclassWarning, stacklevel=3)
-    with _without_scipy(), _without_yaml():
+    with _without_scipy(), _without_settings():
         import numba  # noqa: F401
 
     for function in _marked:
@@ -308,16 +309,30 @@ def _without_scipy() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _without_yaml() -> Iterator[None]:
-    """Hide PyYAML from imports, if SciPy is hidden and no file needs it: numba imports it to read its settings."""
-    absent = _hide_scipy and "yaml" not in sys.modules and not os.path.exists(".numba_config.yaml")
-    if absent:
+def _without_settings() -> Iterator[None]:
+    """Keep numba, unless it is imported, from reading settings in the current folder, which may be a stranger's.
+
+    numba takes `.numba_config.yaml` from there when it is imported and before it compiles. It cannot without PyYAML.
+    """
+    if "numba" in sys.modules:
+        yield
+        return
+    loaded, hidden = sys.modules.get("yaml"), _hide_scipy or os.path.exists(SETTINGS)
+    if hidden:  # otherwise not, because another thread may import PyYAML at the same time
         sys.modules["yaml"] = None  # type: ignore[assignment]  # as for SciPy
     try:
-        yield
+        with warnings.catch_warnings() if hidden else contextlib.nullcontext():
+            if hidden:
+                warnings.filterwarnings("ignore", "A Numba config file is found")
+            yield
     finally:
-        if absent:
+        if hidden:
             del sys.modules["yaml"]
+            if loaded is not None:
+                sys.modules["yaml"] = loaded
+    from numba.core import config
+
+    config._config_fname = ""
 
 
 def folder() -> Path | None:

@@ -14,8 +14,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -93,13 +91,11 @@ def _divided(all_parts: Parts, loaded: bool) -> tuple[Parts, Parts]:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start a process that serves this one, see `_serve`."""
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(word for word in (root, os.environ.get("PYTHONPATH")) if word)
+    """Start a process that serves this one, see `serve`."""
+    path = [os.path.abspath(folder) for folder in sys.path]  # the same modules, without those of the current folder
     return subprocess.Popen(
-        [sys.executable, "-m", "xclass.run.warm_up"],
-        # modules are not imported from the current folder, as in the command
-        env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", "NUMBA_CACHE_DIR": str(jit.folder())},
+        [sys.executable, "-c", f"import sys; sys.path = {ascii(path)}; from xclass.run import warm_up; warm_up.serve()"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(jit.folder())},
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 
@@ -112,8 +108,9 @@ def _send(child: subprocess.Popen[bytes], work: bytes) -> None:
         child.stdin.flush()
 
 
-def _serve(pipe: BinaryIO) -> None:
+def serve() -> None:
     """Compile parts for another process, which sends the options and use of its learner and the names of the parts."""
+    pipe = sys.stdin.buffer
     config, use, names = pickle.load(pipe)
 
     def end_with_other_process() -> None:
@@ -149,7 +146,3 @@ def _compile_tables() -> None:
     table[0] = 1
     planes = {"w": table[:, 0]}
     unpack_table("table", {name: np.asarray(array) for name, array in pack_table("table", planes).items()}, planes)
-
-
-if __name__ == "__main__":
-    _serve(sys.stdin.buffer)
