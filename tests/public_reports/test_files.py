@@ -78,3 +78,26 @@ def test_full_names_of_namespaces_are_crossed_by_their_first_letters(place):
     assert rows[0] == rows[1]
     counts = [learn("n.vw", "--oaa", 2, *q, cwd=place).err for q in (("-q", "user|item"), ())]
     assert "total feature number = 40" in counts[0] and "total feature number = 30" in counts[1]
+
+
+def test_a_file_that_is_no_cache_is_not_replaced_by_one(place):
+    """Runs of `-c` in a folder where `DATA.cache` is another file, such as VW's cache."""
+    (place / "other.vw").write_text(DATA)
+    (place / "d.vw.cache").write_text("of VW\n")
+    for words in (("--cache_file", "other.vw"), ("-c",), ("-c", "-k")):
+        result = xclass("d.vw", *words, cwd=place)
+        name = words[1] if words[0] == "--cache_file" else "d.vw.cache"
+        assert result.status == 1 and f"{name}: this is not a cache of xclass, so it is neither read nor" in result.err
+    assert ((place / "other.vw").read_text(), (place / "d.vw.cache").read_text()) == (DATA, "of VW\n")
+    (place / "d.vw.cache").write_text("")
+    learn("d.vw", "-c", cwd=place)
+    assert (place / "d.vw.cache").read_bytes().startswith(b"xclass cache")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has this device")
+def test_nothing_is_saved_beside_a_device(place):
+    """A model that is written to a full disk."""
+    (place / "full").symlink_to("/dev/full")
+    result = xclass("d.vw", "-f", "full", cwd=place)
+    assert result.status == 1 and "what was learned is lost: full is not a regular file" in result.err
+    assert not (place / "full.interrupted").exists()

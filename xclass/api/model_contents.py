@@ -22,7 +22,7 @@ from ..data.schema import REMEDY, Schema
 from ..errors import ModelError, UsageError
 from ..model import compact_columns, model_file
 from ..model.stored_arrays import Stored
-from ..system import leftovers
+from ..system import leftovers, output_file
 from ..system.printable import short_repr
 from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
@@ -165,8 +165,8 @@ def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
     try:
         save_to(path)
     except Exception as error:
-        fallback = path + ".interrupted"
         try:
+            fallback = output_file.interrupted(path)
             save_to(fallback, links="replace")
         except Exception as fallback_error:
             outcome = f"what was learned is lost: {fallback_error}"

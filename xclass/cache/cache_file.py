@@ -144,8 +144,6 @@ class Reader:
         if size < len(MAGIC) + trailer_size:
             raise DamagedCacheError("it is truncated")
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if self._map[: len(MAGIC)] != MAGIC:
-            raise DamagedCacheError("it is not a cache of xclass")
         if self._map[size - len(END) :] != END:
             raise DamagedCacheError("it is truncated")
         length, crc, self._crc = np.frombuffer(self._map[size - trailer_size : size - len(END)], "<i8").tolist()

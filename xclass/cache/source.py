@@ -7,6 +7,7 @@ Differs   from VW, which uses any cache that exists, regardless of its age and o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
@@ -27,7 +28,7 @@ from ..text.reader import Reader as TextReader
 from ..text.text_format import TextFormat
 from . import cache_key
 from .batch_codec import DamagedCacheError
-from .cache_file import Reader, Writer
+from .cache_file import MAGIC, Reader, Writer
 
 
 def beside_data(paths: Sequence[str]) -> str:
@@ -140,11 +141,17 @@ class Source:
         return [path for path in self._text.paths if path is not None]
 
     def _open_cache(self, path: str, kill: bool) -> None:
-        """Open the existing cache, or add a note why it cannot be used."""
+        """Open the existing cache, or add a note why it cannot be used; raise DataError if it is another file."""
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise DataError(
                 f"{path}: the cache cannot be kept here, because this is not a regular file; give another name"
             )
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            if file.read(len(MAGIC)) not in (MAGIC, b""):
+                raise DataError(
+                    f"{path}: this is not a cache of xclass, so it is neither read nor replaced; give another name by "
+                    "--cache_file, or move the file away"
+                )
         cache_only = self._cache_only
         if kill or (self._reparse and not cache_only):
             return

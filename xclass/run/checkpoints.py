@@ -18,7 +18,7 @@ from ..binary import gd
 from ..errors import ModelError, UsageError
 from ..model import model_file
 from ..reductions.core.base import Inspectable
-from ..system import leftovers
+from ..system import leftovers, output_file
 from .passes import SavePoint
 
 
@@ -202,8 +202,8 @@ class Saver:
             return "no -f was given, so nothing was saved" if self.learned else ""
         if self.learned == 0 or self._learner.unlearned:
             return "nothing was learned yet, so nothing was saved"
-        path = self._model + ".interrupted"
         try:
+            path = output_file.interrupted(self._model)
             self.save(path, links="replace")
         except Exception as error:  # must not replace the error that ends the run
             return f"what was learned from {self.learned} examples is lost: {error}"

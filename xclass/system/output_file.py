@@ -140,6 +140,13 @@ def places(path: str | None, _: object = None) -> list[str]:
     return [path, path + INTERRUPTED]
 
 
+def interrupted(path: str) -> str:
+    """Return the file for what a run that ends early has made; raise DataError beside a device or a pipe."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise DataError(f"{path} is not a regular file, so nothing is saved beside it")
+    return path + INTERRUPTED
+
+
 def path_of(path: str) -> str:
     """Return the path that the system knows a file by; `stdout` is standard output."""
     return "/dev/stdout" if path == STDOUT else path
