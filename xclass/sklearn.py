@@ -18,7 +18,6 @@ from .errors import UsageError, XclassWarning, install_extra
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.pipeline import Pipeline
-    from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.validation import check_is_fitted
 
     from .estimators import checks, new_learner
@@ -27,10 +26,11 @@ except ImportError as error:
         f"xclass.sklearn needs scikit-learn 1.6 or later ({error}); {install_extra('sklearn')}"
     ) from error
 
+from .api.inputs import collected
 from .api.learner import Learner
 from .array_types import AnyArray, Float64s
 from .estimators.availability import piece_by_piece, with_probabilities
-from .estimators.class_labels import ClassLabels
+from .estimators.class_labels import ClassLabels, weights_of_labels
 from .estimators.explanations import with_labels
 from .estimators.predictor import Predictor, rows_of
 from .explain.records import Explanation
@@ -178,7 +178,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         with self._turn, self._unchanged_if_refused():
             goes_on = bool(self.warm_start) and hasattr(self, "learner_")
             X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
-            weight = self._weighted(y, weight)
+            weight = self._weighted(y, weight, whole=True)
             self._learn(X, y, weight, int(self.passes), None, goes_on, exact=True)
         return self
 
@@ -217,7 +217,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
                     f"class_weight: {self.class_weight!r} needs all data, so only fit takes it; give partial_fit a "
                     "dictionary, label -> weight"
                 )
-            weight = self._weighted(y, weight)
+            weight = self._weighted(y, weight, whole=False)
             known = None if classes is None else checks.checked_labels(classes, "classes")
             self._learn(X, y, weight, 0, known, goes_on, exact=False)
         return self
@@ -297,14 +297,11 @@ class XClassifier(ClassifierMixin, BaseEstimator):
                 learner.end_pass()
         self.n_iter_ = max(passes, 1)
 
-    def _weighted(self, y: AnyArray, weight: Float64s | None) -> Float64s | None:
+    def _weighted(self, y: AnyArray, weight: Float64s | None, whole: bool) -> Float64s | None:
         """Return the weights of examples, multiplied by those of their labels."""
         if self.class_weight is None:
             return weight
-        try:
-            of_labels: Float64s = compute_sample_weight(self.class_weight, y)
-        except ValueError as error:
-            raise UsageError(f"class_weight: {error}") from None
+        of_labels = weights_of_labels(self.class_weight, y, whole)
         return of_labels if weight is None else weight * of_labels
 
     def _set_workers(self, learner: Learner) -> None:
@@ -333,6 +330,10 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             X, predictor = self._ready(X)
             labels: AnyArray = self.classes_[predictor.predict(X)]
             return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the examples, by weight, whose predicted label is their label `y`."""
+        return float(super().score(X, collected(y), collected(sample_weight)))
 
     @with_probabilities
     def predict_proba(self, X: Any) -> Float64s:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from . import __version__
+from .api import files
 from .errors import UsageError
 from .reductions.core.base import Inspectable
 from .reductions.core.contract import BatchTask
@@ -219,7 +220,7 @@ class Workspace:
 
         def save() -> None:
             self._check_open()
-            self._session.save(fspath(filename))
+            self._session.save(files.path_of(filename))
 
         self._session.turn.complete(save)
 

@@ -7,11 +7,13 @@ import pickle
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 import xclass
 from xclass.cluster.program.blocks import Block
+from xclass.sklearn import XClassifier
 
 HALF = json.loads('"smile \\ud83d"')  # half of a surrogate pair
 TEXTS = ["red wine", "white wine", "pale ale", "brown ale", "green tea", "black tea"]
@@ -232,3 +234,78 @@ def test_what_would_lose_a_part_of_a_value_is_refused(x, message):
         with pytest.raises(xclass.XclassError, match=message):
             model.learn_many(x, [1, 2])
         assert model.examples == 0
+
+
+# -- columns, labels and weights
+
+
+def test_examples_of_another_form_than_the_learned_ones_are_refused_or_read_by_position():
+    """Show that an array is no DataFrame, nor a text a row (scikit-learn/scikit-learn#18010: names of features)."""
+    frame, other = "a table with the columns 'a', 'b'", "the learner has learned from "
+    table = pd.DataFrame({"a": [1.0, 0.0] * 8, "b": [0.0, 1.0] * 8})
+    with xclass.Learner("oaa", 2, bits=12) as model, xclass.Learner("oaa", 2, bits=12) as second:
+        model.learn_many(table, [1, 2] * 8)
+        with pytest.warns(xclass.XclassWarning, match="its columns are taken for 'a', 'b', in this order"):
+            assert model.predict_many(np.eye(2)).tolist() == [1, 2]
+        assert model.predict_many([{"a": 1}, {"b": 1}]).tolist() == [1, 2]
+        for examples in (np.eye(3), sparse.csr_matrix(np.eye(2)), ["a"]):
+            with pytest.raises(xclass.UsageError, match=other + frame):
+                model.predict_many(examples)
+        second.learn_many(np.eye(2), [1, 2])
+        with pytest.raises(xclass.UsageError, match=f"the columns 'a', 'b', and {other}matrices"):
+            second.predict_many(table)
+        assert second.predict_many(pd.DataFrame(np.eye(2))).tolist() == second.predict_many(np.eye(2)).tolist()
+
+
+def test_a_dictionary_is_a_row_of_the_learned_table():
+    """Show that a row as a dictionary is read by the kinds of the columns, as the row of a DataFrame is."""
+    table = pd.DataFrame({"t": ["hot leaf", "cold hops"], "n": [1, 2]})
+    with xclass.Learner("oaa", 2, bits=12, learn_names=True) as model:
+        model.learn_many(table, ["tea", "beer"])
+        assert [model.predict(row) for row in table.to_dict("records")] == model.predict_many(table).tolist()
+        assert [share.name for share in model.explain({"t": "leaf"}).classes[0].shares] == ["t^leaf", "Constant"]
+        with pytest.raises(xclass.DataError, match="column 'n': the value is str 'q'"):
+            model.predict({"n": "q"})
+
+
+def test_names_of_classes_come_back_as_they_were_given(tmp_path):
+    """Show that blanks at the ends and tabs stay, or two names that differ only in them are refused."""
+    names = ["a ", "x\ty", "n  b"]
+    with xclass.Learner(bits=12) as model:
+        for _ in range(3):
+            model.learn_many(np.eye(3), names)
+        model.save(tmp_path / "m")
+        assert model.predict_many(np.eye(3)).tolist() == names
+        with pytest.raises(xclass.DataError, match=r"y\[0\] is 'a', which is the same class as 'a '"):
+            model.learn_many(np.eye(1), ["a"])
+    with xclass.load(tmp_path / "m") as model:
+        assert model.predict_many(np.eye(3)).tolist() == names
+    with pytest.raises(xclass.UsageError, match="None is not a path"):
+        xclass.load(None)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "a"], [1, 2, 1]])
+def test_labels_may_be_a_column_or_an_iterator(names):
+    """Show that a column of labels is what scikit-learn takes it for, and that an iterator is read once."""
+    with xclass.Learner("oaa", 2, bits=12, learn_names=isinstance(names[0], str)) as model:
+        for y in (np.array(names)[:, None], pd.DataFrame({"y": names}), [[name] for name in names], iter(names)):
+            model.learn_many(np.eye(3), y, iter([1.0] * 3))
+        assert model.examples == 12 and model.predict_many(np.eye(3)).tolist() == names
+        with pytest.raises(xclass.DataError, match=r"y has the shape \(3, 2\); give one for each example"):
+            model.learn_many(np.eye(3), pd.DataFrame({"y": names, "z": names}))
+
+
+def test_an_estimator_names_the_label_and_the_weight_that_it_refuses():
+    """Show what becomes of missing and mixed labels, iterators, and keys of class_weight that equal no label."""
+    X, y = np.eye(3), ["1", "01", "2"]
+    for missing in (None, float("nan"), pd.NA):
+        with pytest.raises(ValueError, match=r"missing values: y\[1\] is "):
+            XClassifier().fit(X, ["a", missing, "b"])
+    with pytest.raises(ValueError, match=r"y holds text, and y\[1\] is 1"):
+        XClassifier().fit(X, ["a", 1, "b"])
+    with pytest.raises(xclass.UsageError, match="the key 1 does not equal the label '1'"):
+        XClassifier(class_weight={1: 2}).fit(X, y)
+    with pytest.raises(xclass.UsageError, match="no label is '3', and the label '1' has no weight"):
+        XClassifier(class_weight={"3": 2}).fit(X, y)
+    model = XClassifier("oaa", bits=12, passes=3, class_weight={"1": 2}).fit(iter(X), iter(y))
+    assert model.score(X, iter(y)) == 1

@@ -98,7 +98,7 @@ def test_kernels_that_another_user_wrote_are_compiled_again(tmp_path):
 
 
 def test_neither_settings_of_numba_nor_links_to_kernels_are_followed(tmp_path):
-    """`.numba_config.yaml` of the current folder is not read, and an index that is a symbolic link is compiled again."""
+    """Settings in the current folder are not read, and an index that is a symbolic link is compiled again."""
     place, mark, elsewhere = tmp_path / "kernels", tmp_path / "mark", tmp_path / "elsewhere"
     (tmp_path / ".numba_config.yaml").write_text("disable_jit: 1\n}")
     kernel_run(tmp_path, NUMBA_CACHE_DIR=place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
-from os import PathLike, fspath
+from os import PathLike, fsdecode
 from typing import Any
 
 from ..data import tables
@@ -139,7 +139,7 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     labels = None if y is None else (y.tolist() if hasattr(y, "tolist") else list(y))
     if labels is not None and len(labels) != n:
         raise DataError(f"y has {len(labels)} labels for {n} rows; give one for each row")
-    with output_file.opened(os.path.abspath(path), "the examples") as file:
+    with output_file.opened(os.path.abspath(path_of(path)), "the examples") as file:
         for line in vw_writer.lines(start, column, value, labels, weights):
             file.write(line.encode("utf-8", "surrogateescape"))
 
@@ -194,11 +194,8 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
     Raises
     ------
     UsageError
-        if there is no such format or argument.
+        if there is no such format or argument, or something else is in the place of a path.
     """
-    wrong = [path for path in paths if not isinstance(path, (str, PathLike))]
-    if wrong:
-        raise UsageError(f"{short_repr(wrong[0])} is not a path; give the paths of the files as separate arguments")
     declared = declare.options_of(reader.Options)
     given["format"] = format
     for name, value in given.items():
@@ -210,7 +207,14 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
             raise UsageError(f"{name}: {value!r} is none of {', '.join(map(repr, choices))}{hint}")
         if value is not None:
             given[name] = columns.as_row(value) if declared[name].repeated else str(value)
-    return reader.Options(data=tuple(str(fspath(path)) for path in paths), **given)
+    return reader.Options(data=tuple(map(path_of, paths)), **given)
+
+
+def path_of(given: str | PathLike[str]) -> str:
+    """Return the path of a file that a program names; raise UsageError if it is none."""
+    if not isinstance(given, (str, bytes, PathLike)):
+        raise UsageError(f"{short_repr(given)} is not a path; give the path of a file as text, each as an argument")
+    return fsdecode(given)
 
 
 def are_names(files: reader.Options, numbered: bool) -> bool:

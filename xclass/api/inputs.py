@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..data.feature_names import encoded
 from ..data.frames import Frame
-from ..data.schema import Schema
+from ..data.schema import NUMBER, Schema
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..system.printable import short_repr
@@ -27,6 +27,7 @@ from .labels import LabelConverter, are_names, weights_of
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
 Example: TypeAlias = str | Mapping[Any, Any]
 PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
+PLAIN, MATRICES = "plain texts", "matrices, whose columns have numbers"  # forms of examples
 KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
 AFTER_TEXT = b"\n" + bytes(parser.PADDING)
 
@@ -75,8 +76,8 @@ class Inputs:
         )
         self._hasher = feature_names.NameHasher(self._rule)
         self._dicts = dicts.DictConverter(self._hasher, self._constant)
-        self._learned: set[str] = set()  # kinds of text that were learned, "plain" and "lines"
-        self._left_out: set[str] = set()  # columns of which a note says that they are left out
+        self._learned: set[str] = set()  # forms of examples that were learned, of those that have no columns
+        self._left_out: set[str] = set()  # columns of which a note says that they are left out, and other notes
         self.notes: list[str] = []
 
     @cached_property
@@ -121,6 +122,7 @@ class Inputs:
             weights_of(given.weight, given.n)
             batch = arrays.masked(given, feature_bits(self._config))
             return iter([self._labelled(batch, given.label if y is None else y, sample_weight, learn)])
+        given = self.opened(given)
         table = tables.table_of(given, self._rule, self._hasher, self._schema)
         if table is not None:
             return self._pieces(table, y, sample_weight, learn)
@@ -135,6 +137,9 @@ class Inputs:
         else:
             examples = listed(given)
         if isinstance(next((item for item in examples if not array_input.is_missing(item)), None), Mapping):
+            frame = self._rows(_mappings(examples))
+            if frame is not None:
+                return self._pieces(self._table_of(frame), y, sample_weight, learn)
             self._require_labels(y, learn)
             batch = self._dicts.batch(_mappings(examples))
             return iter([self._labelled(batch, y, sample_weight, learn)])
@@ -144,13 +149,73 @@ class Inputs:
         return iter([self._labelled(self._lines(texts, y, learn, isinstance(given, str)), y, sample_weight, learn)])
 
     def opened(self, given: Examples) -> Examples:
-        """Return examples, a DataFrame as a Frame, in which `python_features` finds names."""
-        return Frame(given, self._schema) if frames.is_frame(given) else given
+        """Return examples, those that are read by their columns as a Frame, in which `python_features` finds names.
+
+        Raises
+        ------
+        DataError, UsageError
+            if their columns are not those of the learner, or there are columns only on one of both sides.
+        """
+        if frames.is_frame(given):
+            frame = Frame(given, self._schema)
+            names = [name for name, _ in frame.columns]
+            shown = f"a DataFrame with the columns {schema.listed(names)}"
+            if self._learned == {MATRICES} and names != _positions(len(names)):
+                raise _other_form(shown, MATRICES, "X.to_numpy(), if its columns have the same order")
+            if self._learned == {PLAIN}:
+                raise _other_form(shown, PLAIN, "one of its columns")
+            return frame
+        if isinstance(given, (list, tuple)) and given and all(isinstance(item, Mapping) for item in given):
+            return self._rows(given) or given
+        if (not self._schema and self._learned != {PLAIN}) or isinstance(given, (Batch, Documents, str, Frame)):
+            return given
+        table = tables.table_of(given, self._rule, self._hasher, self._schema)
+        return given if table is None else self._by_position(table, given)
+
+    def _by_position(self, table: tables.Table, given: Examples) -> Examples:
+        """Return a matrix as a Frame with the columns of the learner, or as it is if these have numbers as names."""
+        names, shape = list(self._schema.columns), getattr(given, "shape", ())
+        if not names:
+            raise _other_form("a matrix", PLAIN, "texts")
+        numbers = all(kind == NUMBER for kind in self._schema.columns.values())
+        if isinstance(table, tables.DenseTable) and numbers and table.values.shape[1] == len(names):
+            if names != _positions(len(names)):
+                self._note_once(
+                    f"the examples are an array, so its columns are taken for {schema.listed(names)}, in this order; "
+                    "give a DataFrame, whose columns are found by their names"
+                )
+            return Frame(array_input.filled(table.values), self._schema)
+        if numbers and names == _positions(len(names)) and tuple(shape[1:]) == (len(names),):
+            return given
+        width = f" of {shape[1]} columns" if len(shape) == 2 else ""
+        raise _other_form(f"a matrix{width}", self._columns, "a DataFrame or dictionaries with these columns")
+
+    def _rows(self, examples: Sequence[Mapping[Any, Any]]) -> Frame | None:
+        """Return dictionaries as rows of the table from which the learner has learned.
+
+        None is returned if it has learned from none, or if there are dictionaries in them, which are namespaces.
+        """
+        if not self._schema or any(isinstance(value, Mapping) for example in examples for value in example.values()):
+            return None
+        return Frame(examples, self._schema)
+
+    def _table_of(self, frame: Frame) -> tables.FrameTable:
+        """Return what converts a DataFrame."""
+        return tables.FrameTable(frame, self._rule, self._hasher)
+
+    @property
+    def _columns(self) -> str:
+        """Return what the learner has learned from, which is a table."""
+        return f"a table with the columns {schema.listed(list(self._schema.columns))}"
 
     def _plain(self, texts: Sequence[str], learn: bool) -> tables.TextTable:
-        """Return what converts plain texts."""
+        """Return what converts plain texts; raise UsageError if the learner has learned from columns alone."""
+        if self._schema and any(text.strip() for text in texts):
+            raise _other_form("plain text", self._columns, "a DataFrame or dictionaries with these columns")
+        if self._learned == {MATRICES}:
+            raise _other_form("plain text", MATRICES, "a matrix")
         if learn:
-            self._learned.add("plain")
+            self._learned.add(PLAIN)
         return tables.TextTable(texts, self._rule)
 
     def _lines(self, texts: Sequence[str], y: Any, learn: bool, of_one_text: bool) -> Batch:
@@ -191,7 +256,7 @@ class Inputs:
 
     def _note_bar(self, texts: Sequence[str]) -> None:
         """Add a note if texts with a bar are given to a learner that has learned from plain texts alone."""
-        if self._learned == {"plain"} and texts:
+        if self._learned == {PLAIN} and texts:
             self.notes.append(
                 f"batch:1: {short_repr(texts[0])} has a bar, so it is VW text, `label | features`, and the learner has "
                 "learned from plain texts; give xclass.Documents(texts) if all are plain text"
@@ -236,7 +301,7 @@ class Inputs:
         if isinstance(given, str):
             batch = self._text_example(given, label, learn)
         elif isinstance(given, Mapping):
-            batch = self._dicts.batch((given,))
+            batch = self._dict_example(given)
         else:
             raise UsageError(
                 f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
@@ -246,6 +311,16 @@ class Inputs:
             return batch
         y = None if label is None else [label]
         return self._labelled(batch, y, None if weight is None else [weight], learn)
+
+    def _dict_example(self, given: Mapping[Any, Any]) -> Batch:
+        """Return a single example that is a dictionary as a batch."""
+        frame = self._rows((given,))
+        if frame is None:
+            return self._dicts.batch((given,))
+        table = self._table_of(frame)
+        table.check()
+        self._note_additional(frame)
+        return table.batch(0, 1, self._constant)
 
     def _text_example(self, given: str, label: Any, learn: bool) -> Batch:
         """Return a single example that is VW text or plain text as a batch."""
@@ -306,6 +381,8 @@ class Inputs:
             self._note_additional(table.frame)
             if learn and not self._schema and table.frame.keeps:
                 self._schema.adopt(table.frame.columns, None, "the DataFrame")
+        elif learn and not isinstance(table, tables.TextTable):
+            self._learned.add(MATRICES)
         return self._converted(table, label, weight)
 
     def _note_additional(self, frame: Frame) -> None:
@@ -313,7 +390,13 @@ class Inputs:
         new = [name for name in frame.additional if name not in self._left_out]
         self._left_out.update(new)
         if new:
-            self.notes.append(f"the DataFrame: {schema.left_out(new)}")
+            self.notes.append(f"the examples: {schema.left_out(new)}")
+
+    def _note_once(self, note: str) -> None:
+        """Add a note unless it was added before."""
+        if note not in self._left_out:
+            self._left_out.add(note)
+            self.notes.append(note)
 
     def _converted(self, table: tables.Table, label: np.ndarray | None, weight: np.ndarray | None) -> Iterator[Batch]:
         """Yield the rows of a table piece by piece, with labels, float64[n], and weights, float32[n]."""
@@ -367,10 +450,20 @@ class Inputs:
             )
 
 
+def _positions(n: int) -> list[str]:
+    """Return the names of the columns of a matrix."""
+    return [str(j) for j in range(n)]
+
+
+def _other_form(given: str, learned: str, cure: str) -> UsageError:
+    """Return the error for examples whose features cannot be those from which the learner has learned."""
+    return UsageError(f"the examples are {given}, and the learner has learned from {learned}; give {cure}")
+
+
 def have_names(given: object, y: object) -> bool:
     """Return whether the labels of examples are names: those given beside them, or those in VW text."""
     if y is not None:
-        return are_names(y)
+        return are_names(array_input.flat("y", y))
     if isinstance(given, str):
         given = given.split("\n", MAX_LINES)
     if not isinstance(given, (list, tuple)):
@@ -396,7 +489,7 @@ def written_by_program(given: Examples) -> Examples | None:
 
 def collected(given: Any) -> Any:
     """Return what an iterator yields as a list, so that code of the program does not run while it is learned from."""
-    return list(given) if isinstance(given, Iterator) else given
+    return list(given) if isinstance(given, (Iterator, ValuesView)) else given
 
 
 def count(given: Examples) -> int | None:

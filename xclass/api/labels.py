@@ -60,6 +60,7 @@ class LabelConverter:
             if there are not n labels, or if one of them is not allowed, as empty text; nothing has changed then.
         """
         named = self._names.class_list is not None
+        labels = array_input.flat("y", labels)
         if n == 1 and type(labels) is list and len(labels) == 1:
             label = self._single(labels[0], named)
             if label is not None:
@@ -72,7 +73,7 @@ class LabelConverter:
         if not named and are_names(labels):
             labels = [self._number_in(value, i) for i, value in enumerate(labels)]
         label = array_input.column("y", labels, n)
-        self._check(label, named, learn)
+        self._check(label, named, learn, labels)
         return label
 
     def _single(self, label: Any, named: bool) -> np.ndarray | None:
@@ -122,37 +123,37 @@ class LabelConverter:
             if not isinstance(value, (str, bytes)):
                 raise _no_name(values, i)
             text = _text(value)
-            name, key = class_names.spelled(text), class_names.key_of(text)
-            if not name:
+            key = class_names.key_of(text)
+            if not key:
                 raise DataError(f"y[{i}] is empty text; give None for no label")
             earlier = self._spellings.get(key) or spellings.setdefault(key, text)
             if earlier != text:
                 raise DataError(
                     f"y[{i}] is {short_repr(text)}, which is the same class as {short_repr(earlier)}, because names "
-                    "have _ in place of blanks; if they are two classes, rename one"
+                    "have _ in place of blanks, and none at their ends; if they are two classes, rename one"
                 )
             if key not in classes and not growing:
                 if learn:
-                    raise DataError(f"y[{i}] is {short_repr(name)}, which is not the name of a class")
+                    raise DataError(f"y[{i}] is {short_repr(text)}, which is not the name of a class")
                 label[i] = class_names.UNKNOWN
                 continue
-            if key not in classes and name not in new:
-                if not class_names.is_allowed(name):
+            if key not in classes and text not in new:
+                if not class_names.is_allowed(text):
                     raise DataError(
-                        f"y[{i}] is {short_repr(name)}; a name has no control characters or halves of surrogate pairs"
+                        f"y[{i}] is {short_repr(text)}; a name has no control characters or halves of surrogate pairs"
                     )
-                new[name] = len(classes) + len(new) + 1
-                if most is not None and new[name] > most:
+                new[text] = len(classes) + len(new) + 1
+                if most is not None and new[text] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
-                    raise DataError(f"y[{i}] is {short_repr(name)}, a name too many: {allowed}")
-            label[i] = given[value] = classes.get(key) or new[name]
+                    raise DataError(f"y[{i}] is {short_repr(text)}, a name too many: {allowed}")
+            label[i] = given[value] = classes.get(key) or new[text]
         names.append(list(new))
         self._numbers.update(given)
         self._spellings.update(spellings)
         return label
 
-    def _check(self, label: np.ndarray, named: bool, learn: bool) -> None:
-        """Check that all labels, float64[n], are NaN or classes in the range of the learner.
+    def _check(self, label: np.ndarray, named: bool, learn: bool, given: Any) -> None:
+        """Check that all labels, float64[n], `given` by a program, are NaN or classes in the range of the learner.
 
         Test data that were read from a file have the label UNKNOWN in place of a name that the learner does not know.
         """
@@ -170,7 +171,10 @@ class LabelConverter:
         allowed = f"allowed are whole numbers from {lowest} to {highest}"
         if named:
             allowed = f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give names"
-        raise DataError(f"y[{at}] is {label[at]:g}; {allowed}")
+        value = array_input.array("y", given).tolist()[at]
+        if value is False:
+            allowed = f"as a number it is 0, and {allowed}; give names, such as 'True' and 'False'"
+        raise DataError(f"y[{at}] is {short_repr(value)}; {allowed}")
 
 
 def _no_name(values: Sequence[Any], i: int) -> DataError:

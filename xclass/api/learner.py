@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from os import PathLike, fspath
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -300,7 +300,7 @@ class Learner(BatchLearner):
         4
         >>> model.close()
         """
-        X, y = inputs.collected(X), inputs.collected(y)
+        X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
 
         def learned() -> Outcome:
             self._use_names_if(lambda: inputs.have_names(X, y))
@@ -343,7 +343,7 @@ class Learner(BatchLearner):
         ...     model.predict_many("| sunny warm").tolist()
         [1]
         """
-        X, y = inputs.collected(X), inputs.collected(y)
+        X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
 
         def previewed() -> tuple[str, ...]:
             if self.preview_size is None or self._pending:
@@ -520,7 +520,7 @@ class Learner(BatchLearner):
 
         def explained() -> Explanation:
             batch = self._example(example, label, None, learn=False)
-            (explanation,) = self._explanations([batch], inputs.written_by_program([example]), k)
+            (explanation,) = self._explanations([batch], inputs.written_by_program(self._inputs.opened([example])), k)
             self._inputs.notes += records.notes([explanation])
             return explanation
 
@@ -868,7 +868,7 @@ class Learner(BatchLearner):
 
         def save() -> None:
             self._check_learned()
-            model_contents.save(fspath(path), self.contents)
+            model_contents.save(files.path_of(path), self.contents)
 
         self._reading(save)
 
@@ -964,4 +964,4 @@ def load(path: str | PathLike[str], feature_hash: str = "names") -> Learner:
     ...     model.predict_many(["| warm", "| cold rainy"]).tolist()
     [1, 2]
     """
-    return _restored(fspath(path), _is_identity(feature_hash), model_contents.load)
+    return _restored(files.path_of(path), _is_identity(feature_hash), model_contents.load)

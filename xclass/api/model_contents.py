@@ -29,7 +29,7 @@ from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 CLASS_NAMES, SCHEMA = "class_names", "schema"  # names of the arrays
 FACTS = ("learner", "examples", "clock", "counters")
 LARGEST_COUNT = 2**62
-NEWLINE = 10
+TAB, NEWLINE = 9, 10
 
 
 class Contents(NamedTuple):
@@ -182,7 +182,7 @@ def _names(path: str, name_bytes: np.ndarray) -> str:
     """Check the array of class names, uint8[...], and return the names as text, separated by commas."""
     with naming(path):
         text = _bytes_of(name_bytes, CLASS_NAMES)
-    control = name_bytes < 32
+    control = (name_bytes < 32) & (name_bytes != TAB)
     if name_bytes[-1] == NEWLINE:  # see `class_names.joined`
         control &= name_bytes != NEWLINE
     if control.any():

@@ -8,7 +8,7 @@ with its place. The arrays of the program are never changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -128,6 +128,29 @@ def whole_numbers(name: str, given: Any, lowest: int = -(2**63), highest: int = 
     return values
 
 
+def flat(name: str, given: Any) -> Any:
+    """Return labels or weights that are a table of a single column in one dimension, and others as they are.
+
+    Raises
+    ------
+    DataError
+        if they have more columns, or no order.
+    """
+    if isinstance(given, Set):
+        raise DataError(f"{name} is a {type(given).__name__}, which has no order; give a list")
+    shape = getattr(given, "shape", ())
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (list, tuple)):
+        given = array(name, given)
+        shape = given.shape
+    if not isinstance(shape, tuple) or len(shape) < 2:
+        return given
+    if len(shape) > 2 or shape[1] != 1:
+        raise DataError(f"{name} has the shape {shape}; give one for each example, in one dimension")
+    if hasattr(given, "iloc"):
+        return given.iloc[:, 0]
+    return given.column(0) if hasattr(given, "column_names") else array(name, given).reshape(-1)
+
+
 def column(name: str, given: Any, n: int) -> Float64s:
     """Return the labels or weights of n examples as float64[n], NaN for missing and masked ones.
 
@@ -142,7 +165,7 @@ def column(name: str, given: Any, n: int) -> Float64s:
     DataError
         if they are not n real numbers.
     """
-    values = array(name, given)
+    values = array(name, flat(name, given))
     if values.dtype.kind == "O" and values.ndim == 1:
         values = _of_objects(values, lambda at: f"{name}[{at}]")
     if values.shape != (n,) or values.dtype.kind not in "iufb":

@@ -201,7 +201,7 @@ class Names:
     """
 
     def __init__(self, listed: tuple[str, ...] = (), growing: bool = False) -> None:
-        self.names = [spelled(name) for name in listed]
+        self.names = list(listed)
         self.highest_seen = len(listed)
         self.growing = growing
         self._table: Table | None = None
@@ -327,12 +327,12 @@ def separated(text: str) -> tuple[str, ...]:
 
 
 def is_allowed(name: str) -> bool:
-    """Return whether a name may be that of a class: it is not empty, can be stored, and has no control characters."""
+    """Return whether a name can be that of a class: it is stored and printed as one line without control characters."""
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # half of a surrogate pair
         return False
-    return bool(name) and min(name) >= " "
+    return bool(spelled(name)) and all(letter >= " " or letter == "\t" for letter in set(name))
 
 
 def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Table:

@@ -44,7 +44,7 @@ class Frame:
 
     Parameters
     ----------
-    given : the DataFrame
+    given : the DataFrame; or a sequence of dictionaries, or array[n, d], which are read by the columns of `known`
     known : schema of the learner; an empty one if it has not learned from a table
     keeps : whether a learner without a schema keeps the columns
 
@@ -65,7 +65,16 @@ class Frame:
 
     def __init__(self, given: Any, known: Schema, keeps: bool = True) -> None:
         self.keeps = keeps
-        names, cells, types, self.n = _opened(given)
+        if isinstance(given, np.ndarray):
+            names, cells = list(known.columns), [_ArrayCells(given[:, j]) for j in range(given.shape[1])]
+            types, self.n = [given.dtype] * len(names), len(given)
+        elif isinstance(given, (list, tuple)):
+            rows = [{str(name): cell for name, cell in row.items()} for row in given]
+            names = list(dict.fromkeys([*known.columns, *(name for row in rows for name in row)]))
+            cells = [_ListCells([row.get(name) for row in rows]) for name in names]
+            types, self.n = ["object"] * len(names), len(rows)
+        else:
+            names, cells, types, self.n = _opened(given)
         _check_names(names)
         if known:
             self.additional = known.additional(names)
@@ -167,6 +176,20 @@ class _Cells:
             return part.to_numpy(np.float64, na_value=np.nan)
         except (TypeError, ValueError):
             return part.to_numpy()
+
+
+class _ListCells(_Cells):
+    """Give access to the cells of a column that is a list."""
+
+    def listed(self, low: int, high: int) -> list[Any]:
+        return list(self._column[low:high])
+
+
+class _ArrayCells(_Cells):
+    """Give access to the cells of a column of a matrix."""
+
+    def numbers(self, low: int, high: int) -> Any:
+        return self._column[low:high]
 
 
 class _PolarsCells(_Cells):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..api.inputs import Documents
+from ..api.inputs import Documents, collected
 from ..array_types import AnyArray, Float64s
 from ..data import array_input, schema
 from ..data.array_input import is_missing
@@ -28,6 +28,7 @@ from ..system.printable import short_repr
 
 def checked(estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Any, AnyArray, Float64s | None]:
     """Return examples, labels and weights after all checks that do not depend on the learner."""
+    X, y, sample_weight = map(collected, (X, y, sample_weight))
     if y is None:
         raise ValueError("This XClassifier estimator requires y to be passed, but the target y is None.")
     X = checked_examples(estimator, X, reset)
@@ -43,6 +44,7 @@ def checked(estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> 
 
 def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
     """Return examples after scikit-learn's checks: a matrix, a DataFrame with columns of text, or `Documents`."""
+    X = collected(X)
     if isinstance(X, str):
         raise UsageError(f"X is the text {short_repr(X)}; give a list of texts, such as [{short_repr(X)}]")
     texts = _are_texts(X)
@@ -91,17 +93,27 @@ def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) ->
 
 def checked_labels(y: Any, name: str) -> AnyArray:
     """Return labels, or `classes` of `partial_fit`, as an array of one dimension."""
-    y = column_or_1d(y, warn=True)
+    y = collected(y)
+    listed = isinstance(y, (list, tuple)) and any(isinstance(label, str) for label in y)
+    y = column_or_1d(np.array(y, object) if listed else y, warn=True)  # NumPy makes text of all that is beside text
     if y.dtype.kind == "T":  # NumPy's strings of variable length
         y = y.astype(object)
     if not len(y):
         raise ValueError(f"{name} is empty; give at least one label")
+    of_objects = y.dtype.kind == "O"
+    missing = [i for i, label in enumerate(y.tolist()) if is_missing(label)] if of_objects else []
+    if missing:
+        shown = f"{name}[{missing[0]}] is {short_repr(y[missing[0]])}"
+        raise ValueError(f"Input {name} contains missing values: {shown}; leave such examples out")
     assert_all_finite(y, input_name=name)
     check_array(y, ensure_2d=False, dtype=None)  # refuses complex numbers
-    strings = y.dtype.kind == "O" and all(isinstance(label, str) for label in y)
-    if not strings and y.dtype.kind not in "iubU":  # others are always labels, and scikit-learn warns of many
+    others = [i for i, label in enumerate(y.tolist()) if not isinstance(label, str)] if of_objects else []
+    if 0 < len(others) < len(y):
+        shown = f"{name}[{others[0]}] is {short_repr(y[others[0]])}"
+        raise ValueError(f"{name} holds text, and {shown}; give labels of one type")
+    if others or y.dtype.kind not in "OiubU":  # others are always labels, and scikit-learn warns of many
         check_classification_targets(y)
-    return np.asarray(y)
+    return np.array(y.tolist()) if listed else np.asarray(y)
 
 
 def is_number(value: Any, lowest: int | None = None) -> bool:

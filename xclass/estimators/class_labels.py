@@ -7,14 +7,14 @@ are equal are one class, whatever their type.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..array_types import AnyArray, Bools, Float64s, Int64s
-from ..data import class_names
-from ..errors import DataError
+from ..data import array_input, class_names
+from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 
 HIGHEST_NUMBER = (
@@ -171,6 +171,47 @@ class ClassLabels:
             return position_of_number
         by_class = np.array([-1, *(self._positions[name] for name in names)], np.int64)
         return lambda classes: by_class[np.where((classes > 0) & (classes < len(by_class)), classes, 0)]
+
+
+def weights_of_labels(class_weight: Any, labels: AnyArray, whole: bool) -> Float64s:
+    """Return the weight of each label (array[n]) as float64[n]: "balanced", or by a mapping, in which others have 1.
+
+    Parameters
+    ----------
+    whole : whether these are all labels, so that a key that is none of them is a mistake where a label has no weight
+
+    Raises
+    ------
+    UsageError
+        if it is neither of both, a weight is not allowed, or a key is no label.
+    """
+    kinds = list(dict.fromkeys(labels.tolist()))
+    position = {label: i for i, label in enumerate(kinds)}
+    at = np.array([position[label] for label in labels.tolist()], np.int64)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return (len(labels) / (len(kinds) * np.bincount(at)))[at]
+    if not isinstance(class_weight, Mapping):
+        raise UsageError(f"class_weight: {short_repr(class_weight)} is neither 'balanced' nor a dictionary")
+    texts = {str(label): label for label in kinds}
+    weight = np.ones(len(kinds))
+    for key, value in class_weight.items():
+        if key in position:
+            number = array_input.number(value)
+            if number is None or not 0 <= number <= array_input.LARGEST:
+                raise UsageError(
+                    f"class_weight: the weight of {short_repr(key)} is {short_repr(value)}, no number from 0 on"
+                )
+            weight[position[key]] = number
+        elif str(key) in texts:
+            raise UsageError(
+                f"class_weight: the key {short_repr(key)} does not equal the label {short_repr(texts[str(key)])}; give "
+                "keys of the type of the labels"
+            )
+        elif whole and (others := [label for label in kinds if label not in class_weight]):
+            raise UsageError(
+                f"class_weight: no label is {short_repr(key)}, and the label {short_repr(others[0])} has no weight"
+            )
+    return weight[at]
 
 
 def distinct(labels: AnyArray) -> AnyArray:

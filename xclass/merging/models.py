@@ -16,12 +16,12 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api import configuration, model_contents
+from ..api import configuration, files, model_contents
 from ..api.configuration import LearnerUse
 from ..api.learner import Learner
 from ..api.model_contents import LARGEST_COUNT, Contents
@@ -160,7 +160,7 @@ def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
         model._check_learned()
         contents, path = model.contents(), name
     else:
-        path = fspath(model)
+        path = files.path_of(model)
         contents = model_contents.load(path)
     configuration.of_model(path, contents.options)  # checks them
     names = class_names.separated(contents.options.get(options.NAMES) or "")

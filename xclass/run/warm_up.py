@@ -93,8 +93,9 @@ def _divided(all_parts: Parts, loaded: bool) -> tuple[Parts, Parts]:
 def _start() -> subprocess.Popen[bytes]:
     """Start a process that serves this one, see `serve`."""
     path = [os.path.abspath(folder) for folder in sys.path]  # the same modules, without those of the current folder
+    code = f"import sys; sys.path = {path!a}; from xclass.run import warm_up; warm_up.serve()"
     return subprocess.Popen(
-        [sys.executable, "-c", f"import sys; sys.path = {ascii(path)}; from xclass.run import warm_up; warm_up.serve()"],
+        [sys.executable, "-c", code],
         env={**os.environ, "NUMBA_CACHE_DIR": str(jit.folder())},
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
