@@ -65,11 +65,16 @@ class Frame:
 
     def __init__(self, given: Any, known: Schema, keeps: bool = True) -> None:
         self.keeps = keeps
+        cells: Sequence[_Cells]
+        types: Sequence[Any]
         if isinstance(given, np.ndarray):
             names, cells = list(known.columns), [_ArrayCells(given[:, j]) for j in range(given.shape[1])]
             types, self.n = [given.dtype] * len(names), len(given)
         elif isinstance(given, (list, tuple)):
             rows = [{str(name): cell for name, cell in row.items()} for row in given]
+            twice = [i for i, row in enumerate(rows) if len(row) < len(given[i])]
+            if twice:
+                raise DataError(f"example {twice[0]}: two of its names are the same text: {short_repr(list(given[twice[0]]))}")
             names = list(dict.fromkeys([*known.columns, *(name for row in rows for name in row)]))
             cells = [_ListCells([row.get(name) for row in rows]) for name in names]
             types, self.n = ["object"] * len(names), len(rows)

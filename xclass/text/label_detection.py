@@ -3,7 +3,7 @@
 If the first labels are whole numbers from 1 on and at least three of them differ, they are classes. Other numbers (-1
 and 1, 0, fractions) are real-valued labels for the binary learner without a reduction, as in VW. If none of the first
 three labels is a number, labels are names. So are whole numbers that classes cannot have: those with leading zeros,
-which would not be printed as they are written, and those above the largest class.
+which would not be printed as they are written, and those above the largest class, which are identifiers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LabelDetector:
         self.classes: bool | None = None
         self.name = ""
         self._seen: set[str] = set()  # numbers so far
-        self._zeros = self._other = ""  # the first number with leading zeros, and the first other one that is no class
+        self._identifier = self._signed = ""  # the first number that only a name can be, and the first one with a +
         self._has_zero = self._has_negative = self._fraction = False
         self._labels = self._names = self._lines = 0
 
@@ -94,10 +94,10 @@ class LabelDetector:
         negative = label.startswith("-")
         self._has_negative = self._has_negative or negative
         self._has_zero = self._has_zero or number == 0
-        if number == class_names.OTHER_FORM and label[0] == "0":
-            self._zeros = self._zeros or label
-        elif number > HIGHEST_LABEL or (number == class_names.OTHER_FORM and not negative):
-            self._other = self._other or label
+        if number > HIGHEST_LABEL or (number == class_names.OTHER_FORM and label[0] == "0"):
+            self._identifier = self._identifier or label
+        elif number == class_names.OTHER_FORM and not negative:
+            self._signed = self._signed or label
         self._seen.add(label.partition(".")[0].lstrip("+0") or "0")
         if (negative or number == 0) and not self._read_on:
             self.end()
@@ -112,7 +112,7 @@ class LabelDetector:
             return
         several = len(self._seen) >= MIN_CLASSES
         if not self._has_negative and not self.name:
-            self.name = self._zeros or (self._other if several or self._only_names else "")
+            self.name = self._identifier or (self._signed if several or self._only_names else "")
         classes = several and not self._has_zero and not self._has_negative
         self.classes = classes or self._only_names or bool(self.name)
 
