@@ -144,3 +144,21 @@ def test_text_without_bars_is_told_to_have_no_features(tmp_path):
     assert words in learn("a.txt", "--oaa", 2, cwd=tmp_path).err
     (tmp_path / "a.txt").write_text("1 2\n2 2 | a\n")
     assert words not in learn("a.txt", "--oaa", 2, cwd=tmp_path).err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"label": "a \\ud83d", "text": "x"}', "3:11: label 'a_\N{REPLACEMENT CHARACTER}"),
+        ('{"label": "a", "text": "x", "te\\u0078t" : "z"}', "3:29: the object has the key 'text' twice"),
+        ('{"label": "a", "features": {"b:": 1, "b:" : 2}}', "3:38: the object has the key 'b:' twice"),
+        ("{'label': 'a'}", "3:2: the line cannot be read from 'label':_'a'} on; JSON has double quotes"),
+        ('{"label": "a", "text": "at 12:30, \\":", "weight": null}', ""),
+    ],
+)
+def test_what_json_leaves_open_is_refused_at_its_place(line, message, tmp_path):
+    """Public questions about JSON lines: halves of surrogate pairs, equal keys, Python's quotes, a missing weight."""
+    (tmp_path / "d.jsonl").write_text('{"label": "a", "text": "x"}\n{"label": "b", "text": "y"}\n' + line + "\n")
+    result = xclass("d.jsonl", "--oaa", 2, "--learn_names", cwd=tmp_path)
+    assert result.status == (1 if message else 0)
+    assert f"d.jsonl:{message}" in result.err if message else "weighted example sum = 3" in result.err

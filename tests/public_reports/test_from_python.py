@@ -291,6 +291,8 @@ def test_labels_may_be_a_column_or_an_iterator(names):
         for y in (np.array(names)[:, None], pd.DataFrame({"y": names}), [[name] for name in names], iter(names)):
             model.learn_many(np.eye(3), y, iter([1.0] * 3))
         assert model.examples == 12 and model.predict_many(np.eye(3)).tolist() == names
+        with pytest.raises(xclass.DataError, match=r"row 0 is a list of words, \['a', 'b'\]; give numbers or texts"):
+            model.predict_many([["a", "b"], ["c"]])
         with pytest.raises(xclass.DataError, match=r"y has the shape \(3, 2\); give one for each example"):
             model.learn_many(np.eye(3), pd.DataFrame({"y": names, "z": names}))
 

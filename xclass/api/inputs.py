@@ -174,7 +174,8 @@ class Inputs:
 
     def _by_position(self, table: tables.Table, given: Examples) -> Examples:
         """Return a matrix as a Frame with the columns of the learner, or as it is if these have numbers as names."""
-        names, shape = list(self._schema.columns), getattr(given, "shape", ())
+        names = list(self._schema.columns)
+        shape: tuple[int, ...] = tuple(getattr(given, "shape", ()))
         if not names:
             raise _other_form("a matrix", PLAIN, "texts")
         numbers = all(kind == NUMBER for kind in self._schema.columns.values())
@@ -185,7 +186,7 @@ class Inputs:
                     "give a DataFrame, whose columns are found by their names"
                 )
             return Frame(array_input.filled(table.values), self._schema)
-        if numbers and names == _positions(len(names)) and tuple(shape[1:]) == (len(names),):
+        if numbers and names == _positions(len(names)) and shape[1:] == (len(names),):
             return given
         width = f" of {shape[1]} columns" if len(shape) == 2 else ""
         raise _other_form(f"a matrix{width}", self._columns, "a DataFrame or dictionaries with these columns")

@@ -224,7 +224,11 @@ def dense(given: Any) -> AnyArray:
 
 
 def _of_rows(rows: Sequence[Any]) -> AnyArray:
-    """Return lists of numbers, one for each row, as an array; raise DataError if their lengths differ."""
+    """Return lists of numbers, one for each row, as an array; raise DataError if their lengths differ, or for words."""
+    words = [i for i, row in enumerate(rows) if isinstance(row, (list, tuple)) and set(map(type, row)) == {str}]
+    if words:
+        shown = short_repr(rows[words[0]])
+        raise DataError(f"row {words[0]} is a list of words, {shown}; give numbers or texts: ' '.join(words) makes one")
     lengths = [len(row) if hasattr(row, "__len__") else -1 for row in rows]
     wrong = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
     if wrong is not None:

@@ -74,7 +74,7 @@ class Frame:
             rows = [{str(name): cell for name, cell in row.items()} for row in given]
             twice = [i for i, row in enumerate(rows) if len(row) < len(given[i])]
             if twice:
-                raise DataError(f"example {twice[0]}: two of its names are the same text: {short_repr(list(given[twice[0]]))}")
+                raise DataError(f"example {twice[0]}: two names of {short_repr([*given[twice[0]]])} are the same text")
             names = list(dict.fromkeys([*known.columns, *(name for row in rows for name in row)]))
             cells = [_ListCells([row.get(name) for row in rows]) for name in names]
             types, self.n = ["object"] * len(names), len(rows)

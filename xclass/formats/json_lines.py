@@ -36,7 +36,17 @@ from ..data.schema import NUMBER, TEXT, Schema, category, listed, number_in, wri
 from ..errors import DataError
 from ..system.printable import short_repr
 from ..text import numbers, parser, reader
-from ..text.malformed import CELL, ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WEIGHT_VALUE
+from ..text.malformed import (
+    CELL,
+    ENTRY,
+    KEY_TWICE,
+    LABEL_NAME,
+    RECORD,
+    RECORD_END,
+    RECORD_QUOTES,
+    SEVERAL_LABELS,
+    WEIGHT_VALUE,
+)
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
 from .columns import Columns
@@ -52,6 +62,7 @@ ALLOWED = {  # by the keys that lead to a value; of labels, values of features a
 }  # fmt: skip
 VALUE = "a text, a number or null"
 LONG_NUMBER = re.compile(rb"[0-9]{4300,}")
+TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")[ \t\r]*:|"(?:[^"\\]|\\.)*"|[{}]')  # group 1 is a key
 
 
 class MalformedError(Exception):
@@ -78,7 +89,10 @@ def label_text(given: object, key: str = "label") -> bytes:
     if given is None:
         return b""
     if isinstance(given, str):
-        return records.one_line(encoded(given))
+        try:
+            return records.one_line(given.encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError:  # half of a surrogate pair, which `class_names.is_allowed` refuses
+            raise MalformedError(LABEL_NAME, (key,), given, True) from None
     if not isinstance(given, (int, float)) or isinstance(given, bool) or abs(given) == math.inf or given != given:
         raise MalformedError(ENTRY, (key,), given, True)
     return class_names.spelled(given).encode()
@@ -373,6 +387,10 @@ class JsonScanner(records.RecordScanner):
             given = json.loads(line.decode("utf-8", "surrogateescape"))
             if not isinstance(given, dict):
                 raise MalformedError(ENTRY, (), given, True)
+            colons = line.count(b'":')
+            if (colons != len(given) or colons != line.count(b":")) and (at := _second_of_key(line, given)) >= 0:
+                key = DECODER.raw_decode(line[at:].decode("utf-8", "surrogateescape"))[0]
+                examples.problems[len(examples.line)] = records.Problem(KEY_TWICE, number, at + 1, encoded(key), True)
             if not self._warned and not given.keys() <= self._known:
                 self._warn(given)
             if self._lines.label is not None:
@@ -382,7 +400,7 @@ class JsonScanner(records.RecordScanner):
             else:
                 tag = tag_word(given.get("tag"))
                 self._add_features(given)
-                weight = self._weight(given.get("weight", 1.0))
+                weight = self._weight(given.get("weight"))
         except MalformedError as error:
             seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
             column = _column(line, error.path)
@@ -400,7 +418,9 @@ class JsonScanner(records.RecordScanner):
             decoded = line.decode("utf-8", "surrogateescape")
             column = len(encoded(decoded[:at])) if at is not None else digits.start() if digits else 0
             seen = line[column:].strip()
-            problem = ENTRY if at is None and digits else RECORD if seen else RECORD_END
+            problem = RECORD_QUOTES if seen.startswith(b"'") else RECORD if seen else RECORD_END
+            if at is None and digits:
+                problem = ENTRY
             examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight, line)
 
@@ -421,7 +441,9 @@ class JsonScanner(records.RecordScanner):
 
     @staticmethod
     def _weight(given: object) -> float:
-        """Return the weight of an example."""
+        """Return the weight of an example, 1 if it is missing."""
+        if given is None:
+            return 1.0
         if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= array_input.LARGEST:
             raise MalformedError(WEIGHT_VALUE, ("weight",), given)
         return float(given)
@@ -450,6 +472,33 @@ class JsonScanner(records.RecordScanner):
         self._ends += (len(self._content), len(self._content) + len(text))
         self._content += text
         self._values.append(value)
+
+
+def _second_of_key(line: bytes, given: dict[str, Any]) -> int:
+    """Return where a line has a key that its object has already, -1 if there is none; `given` is the parsed line."""
+    spaced = b" :" in line or b"\t:" in line or b"\r:" in line
+    if not spaced and line.count(b'":') == _count_keys(given):
+        return -1
+    known: list[set[bytes]] = []  # keys of the objects around the place
+    for token in TOKEN.finditer(line):
+        word = token[0]
+        if word == b"{":
+            known.append(set())
+        elif word == b"}":
+            known.pop()
+        elif token[1] is not None:
+            key = json.dumps(json.loads(token[1].decode("utf-8", "surrogateescape"))).encode()
+            if key in known[-1]:
+                return token.start()
+            known[-1].add(key)
+    return -1
+
+
+def _count_keys(value: object) -> int:
+    """Return the number of keys in a value of JSON and in the objects within it."""
+    if isinstance(value, dict):
+        return len(value) + sum(_count_keys(inner) for inner in value.values() if type(inner) in (dict, list))
+    return sum(map(_count_keys, value)) if isinstance(value, list) else 0
 
 
 def _column(line: bytes, path: Sequence[str]) -> int:

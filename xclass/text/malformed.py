@@ -21,6 +21,7 @@ RECORD, RECORD_END, CELLS, QUOTED_CELL = range(26, 30)
 PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
 EMPTY_VALUE, BAR_AFTER_VALUE, TAG_ONLY = range(36, 39)  # of VW text
 LABEL_FORM = 39  # of a label in any format
+RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -60,6 +61,8 @@ SENTENCES = {
     NO_NAME: "the prefix __label__ has no name behind it; write the name of the class directly after the prefix",
     BEYOND_LABELS: "label '{seen}' is not a whole number below the number of labels in the header",
     RECORD: "the line cannot be read from '{seen}' on",
+    RECORD_QUOTES: "the line cannot be read from {seen} on; JSON has double quotes, as Python's `json.dumps` writes",
+    KEY_TWICE: "the object has the key '{seen}' twice; keep one of the values",
     RECORD_END: "the line ends before its object does; write an object on one line, from {{ to }}, such as "
     "by `jq -c . FILE`",
     CELLS: "the row that ends in '{seen}' has {column}; quote cells that contain the delimiter",
