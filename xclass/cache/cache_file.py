@@ -115,6 +115,7 @@ FACTS = Record(
         "key": Record(optional={"files": OrNull(List(SOURCE))}, others=Anything()),
         **dict.fromkeys(("bad", "skipped", "lines", "blocks"), Whole()),
         **dict.fromkeys(("kept", "told"), List(Text())),
+        "left_out": Text(),
     },
     optional={"names": List(Text(), most=MOST_NAMES), "schema": schema.SHAPE},
 )

@@ -182,7 +182,7 @@ class Source:
         self._cache = cache
         parser = self._text.parser
         parser.bad, parser.skipped = cache.facts["bad"], cache.facts["skipped"]
-        parser.first_messages = list(cache.facts["kept"])
+        parser.first_messages, parser.left_out = list(cache.facts["kept"]), cache.facts["left_out"]
         parser.names.add(cache.facts.get("names", []))
         if "schema" in cache.facts:
             self._schema.replace(Schema.from_record(cache.facts["schema"]))
@@ -378,6 +378,7 @@ class Source:
             "skipped": parser.skipped,
             "kept": parser.first_messages,
             "told": self._text_notes,
+            "left_out": parser.left_out,
             "lines": self.lines,
         }
         if self._schema:

@@ -157,6 +157,7 @@ class Parser:
     first_messages : the first messages about malformed lines, MAX_MESSAGES at most
     featureless : whether no example has had a feature
     predicting : whether `report` says that lines without an example have no prediction
+    left_out : the place of the first line without an example
     rules : what kernels need to know to parse a line
     learning : whether to warn of a line that has a tag and no label; a caller that learns sets it
     """
@@ -179,7 +180,7 @@ class Parser:
         self.notes: list[str] = []
         self.first_messages: list[str] = []
         self.featureless, self.predicting = True, False
-        self._left_out = ""  # the place of the first line without an example
+        self.left_out = ""
         self._label_warned = False  # whether a warning about a word that looks like a label was given
         self._spelling_warned = False
         self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
@@ -253,12 +254,12 @@ class Parser:
         n, z, g = scan.size
         batch = _trimmed(scan.batch, n, z, g)
         self.featureless = self.featureless and (n == 0 or z == (n if self.rules.constant else 0))
-        if scan.lines > n and self.predicting and not self._left_out:
+        if scan.lines > n and not self.left_out:
             left_out = scan.left_out
             if left_out is None:
                 left_out = np.setdiff1d(np.arange(1, scan.lines + 1), batch.line)
             if len(left_out):
-                self._left_out = f"{name}:{left_out[0] + self.lines}"
+                self.left_out = f"{name}:{left_out[0] + self.lines}"
         before = self.lines
         if before:
             batch.line[:] += before
@@ -345,7 +346,7 @@ class Parser:
     def report(self) -> list[str]:
         """Return the lines for the end of the run: malformed lines, missing predictions, one name for all examples."""
         single = self.names.growing and self._weights is not None and len(self.names.names) == 1
-        left_out = [LEFT_OUT.format(place=self._left_out)] if self._left_out else []
+        left_out = [LEFT_OUT.format(place=self.left_out)] if self.left_out and self.predicting else []
         return [*self._report_bad(), *left_out, *([SINGLE_NAME.format(name=self.names.names[0])] if single else [])]
 
     def take_report(self) -> list[str]:

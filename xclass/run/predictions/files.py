@@ -59,4 +59,7 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
                 has_rest=class_lists.has_rest,
             )  # fmt: skip
         else:
-            writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)
+            has_rest = class_lists is not None and class_lists.has_rest and task.scores is class_lists.scores
+            writer.write(
+                batch, scores=task.scores, labels=task.score_labels, start=task.score_start, has_rest=has_rest
+            )  # fmt: skip
