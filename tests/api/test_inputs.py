@@ -465,7 +465,7 @@ def test_errors_about_the_format_of_a_file_say_what_to_give(tmp_path):
         model.learn_file(tmp_path / "a.csv", label_column=1)
         assert model.classes == ["hall", "kitchen"]
     for arguments, message in (
-        (([tmp_path / "a.vw"],), "is not a path; give the paths of the files as separate arguments"),
+        (([tmp_path / "a.vw"],), "is not a path; give the path of a file as text"),
         ((tmp_path / "a.vw", "passes"), "passes: '2' is not a whole number"),
     ):
         with xclass.Learner(bits=10) as model, pytest.raises(xclass.UsageError, match=message):

@@ -379,10 +379,16 @@ def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
     assert blocks_of((tmp_path / "data.cache").read_bytes()) == blocks_of(whole)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\n", b"vw 9.11.9" * 100, cache_file.MAGIC, cache_file.MAGIC + bytes(100) + cache_file.END]
-)
-def test_foreign_files_are_no_cache(made, content):
+@pytest.mark.parametrize("content", [b"\n", b"vw 9.11.9" * 100])
+def test_foreign_files_are_refused(made, content):
+    (made / "data.cache").write_bytes(content)
+    result = run(made, "--oaa", "5", status=1)
+    assert result.status == 1 and "data.cache: this is not a cache of xclass" in result.err
+    assert (made / "data.cache").read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", cache_file.MAGIC, cache_file.MAGIC + bytes(100) + cache_file.END])
+def test_what_begins_as_a_cache_is_made_again(made, content):
     (made / "data.cache").write_bytes(content)
     assert "made again: it is" in cache_note(run(made, "--oaa", "5"))
     assert cache_note(run(made, "--oaa", "5")) == ""

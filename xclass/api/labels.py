@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data import array_input, class_names
 from ..data.class_names import Names
+from ..data.schema import written
 from ..errors import DataError
 from ..system.printable import short_repr
 from .configuration import LabelRange
@@ -174,7 +175,7 @@ class LabelConverter:
         value = array_input.array("y", given).tolist()[at]
         if value is False:
             allowed = f"as a number it is 0, and {allowed}; give names, such as 'True' and 'False'"
-        raise DataError(f"y[{at}] is {short_repr(value)}; {allowed}")
+        raise DataError(f"y[{at}] is {written(value)}; {allowed}")
 
 
 def _no_name(values: Sequence[Any], i: int) -> DataError:
