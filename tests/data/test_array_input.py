@@ -105,7 +105,8 @@ def test_columns_of_numbers():
         (["1", 2, None], r"y\[0\] is str '1'"),
         ([1j, 2, 3], "y is an array complex128"),
         ([1, 2], "give a number for each of the 3"),
-        ([[1], [2], [3]], r"y is an array int64\[3, 1\]"),
+        ([[1, 2]] * 3, r"y has the shape \(3, 2\)"),
+        ({1, 2, 3}, "y is a set, which has no order"),
     ):
         with pytest.raises(xclass.DataError, match=message):
             array_input.column("y", values, 3)
