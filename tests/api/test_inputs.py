@@ -201,7 +201,7 @@ def test_a_column_that_the_model_does_not_know_may_have_any_type():
     frame = pandas.DataFrame({"height": [1.0, 2.0]})
     with xclass.Learner("oaa", 2, bits=10) as model:
         model.learn_many(frame, [1, 2])
-        with pytest.warns(xclass.XclassWarning, match="not learned: 'day'"):
+        with pytest.warns(xclass.XclassWarning, match="not learned from column 'day'"):
             model.predict_many(frame.assign(day=pandas.Timestamp("2020-01-01")))
 
 

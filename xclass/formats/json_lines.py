@@ -388,9 +388,11 @@ class JsonScanner(records.RecordScanner):
             if not isinstance(given, dict):
                 raise MalformedError(ENTRY, (), given, True)
             colons = line.count(b'":')
-            if (colons != len(given) or colons != line.count(b":")) and (at := _second_of_key(line, given)) >= 0:
-                key = DECODER.raw_decode(line[at:].decode("utf-8", "surrogateescape"))[0]
-                examples.problems[len(examples.line)] = records.Problem(KEY_TWICE, number, at + 1, encoded(key), True)
+            if (colons != len(given) or colons != line.count(b":")) and (second := _second_of_key(line, given)) >= 0:
+                key = DECODER.raw_decode(line[second:].decode("utf-8", "surrogateescape"))[0]
+                examples.problems[len(examples.line)] = records.Problem(
+                    KEY_TWICE, number, second + 1, encoded(key), True
+                )
             if not self._warned and not given.keys() <= self._known:
                 self._warn(given)
             if self._lines.label is not None:
