@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 import xclass
 
@@ -68,35 +67,46 @@ def floor(part: str) -> int:
     return FLOOR[part] if part in FLOOR else FLOOR["reductions.*"]
 
 
-def imported(module: str) -> Iterator[str]:
-    """Yield the modules of ours that a module imports, anywhere in its file."""
-    path = MODULES[module]
-    package = ["xclass", *path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@functools.cache
+def tree_of(module: str) -> ast.Module:
+    """The syntax of a module."""
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imports_of(module: str) -> list[tuple[str, str]]:
+    """What a module imports from ours, anywhere in its file: modules, and names in them or nothing."""
+    package = ["xclass", *MODULES[module].relative_to(ROOT).parts[:-1]]
+    found = []
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "xclass":
-                    yield alias.name.partition(".")[2]
+            names = [alias.name for alias in node.names if alias.name.split(".")[0] == "xclass"]
+            found += [(name.partition(".")[2], "") for name in names]
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             base += node.module.split(".") if node.module else []
-            if base[:1] != ["xclass"]:
-                continue
-            for alias in node.names:
-                inside = ".".join(base[1:])
-                full = f"{inside}.{alias.name}".lstrip(".")
-                yield full if full in MODULES else inside
+            if base[:1] == ["xclass"]:
+                found += [(".".join(base[1:]), alias.name) for alias in node.names]
+    return found
 
 
-@pytest.mark.parametrize("module", sorted(set(MODULES) - {"", "reductions"}))
-def test_imports_point_down(module):
-    own_folder = folder(module)
-    for other in imported(module):
-        other_folder = folder(other)
-        is_below = floor(other_folder) > floor(own_folder)
-        assert own_folder == other_folder or is_below or (own_folder, other_folder) in BESIDE, (
-            f"{module} imports {other}"
-        )
+def imported(module: str) -> Iterator[str]:
+    """Yield the modules of ours that a module imports, anywhere in its file."""
+    for inside, name in imports_of(module):
+        full = f"{inside}.{name}".strip(".")
+        yield full if full in MODULES else inside
+
+
+def test_imports_point_down():
+    wrong = []
+    for module in sorted(set(MODULES) - {"", "reductions"}):
+        own_folder = folder(module)
+        for other in imported(module):
+            other_folder = folder(other)
+            is_below = floor(other_folder) > floor(own_folder)
+            if own_folder != other_folder and not is_below and (own_folder, other_folder) not in BESIDE:
+                wrong.append(f"{module} imports {other}")
+    assert not wrong
 
 
 def test_every_folder_has_a_floor():
@@ -123,25 +133,18 @@ def test_packages_import_nothing():
     """A kernel takes its compiled form by an assignment in its own module, which a name elsewhere would not follow."""
     for module, path in MODULES.items():
         if path.name == "__init__.py" and module not in ("", "cli"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            assert [type(node) for node in tree.body] == [ast.Expr], module
+            assert [type(node) for node in tree_of(module).body] == [ast.Expr], module
 
 
 def test_no_kernel_is_imported_by_its_name():
     kernels = {}
-    for module, path in MODULES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for module in MODULES:
+        for node in tree_of(module).body:
             if isinstance(node, ast.FunctionDef) and any(
                 getattr(decorator, "id", "") in ("jit", "bare", "inlined", "allocating")
                 for decorator in node.decorator_list
             ):
                 kernels.setdefault(module, set()).add(node.name)
     assert len(kernels) > 20
-    for module, path in MODULES.items():
-        package = ["xclass", *path.relative_to(ROOT).parts[:-1]]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                base = package[: len(package) - node.level + 1] if node.level else []
-                base += node.module.split(".") if node.module else []
-                names = {alias.name for alias in node.names}
-                assert not names & kernels.get(".".join(base[1:]), set()), module
+    for module in MODULES:
+        assert not [(other, name) for other, name in imports_of(module) if name in kernels.get(other, ())], module

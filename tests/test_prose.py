@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
-
-import pytest
 
 from scripts.man_page import page as man_page
 
@@ -44,24 +43,25 @@ warn watch weigh widen wrap write yield
 VERBS = frozenset(WORDS.split())
 
 
-def docstrings(path: Path):
-    """Yield the docstring of every module, class and function of a file, with its kind, name and line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
-            name = getattr(node, "name", path.stem)
-            yield node, name, getattr(node, "lineno", 1), ast.get_docstring(node)
+@functools.cache
+def docstrings() -> list[tuple[type, str, str]]:
+    """The kind, the place and the text of the docstring of every module, class and function."""
+    found = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+                place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+                found.append((type(node), place, ast.get_docstring(node)))
+    return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_docstrings_of_functions_begin_with_a_verb(path):
+def test_docstrings_of_functions_begin_with_a_verb():
     wrong = []
-    for node, name, line, text in docstrings(path):
+    for kind, place, text in docstrings():
         first = text.splitlines()[0]
-        if not isinstance(node, ast.FunctionDef):
-            continue
-        if first.split()[0].lower().strip("`,.;:") not in VERBS or not re.search(r"[.:]$", text.split("\n\n")[0]):
-            wrong.append(f"{path.relative_to(ROOT)}:{line}: {name}: {first}")
+        begins = first.split()[0].lower().strip("`,.;:") in VERBS
+        if kind is ast.FunctionDef and not (begins and re.search(r"[.:]$", text.split("\n\n")[0])):
+            wrong.append(f"{place}: {first}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -85,22 +85,15 @@ def is_verb(word: str) -> bool:
     return bool(stems & VERBS)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_first_lines_of_modules_and_classes_have_a_verb(path):
-    firsts = [
-        (name, text.splitlines()[0])
-        for node, name, _, text in docstrings(path)
-        if isinstance(node, (ast.Module, ast.ClassDef))
-    ]
+def test_first_lines_of_modules_and_classes_have_a_verb():
+    firsts = [(place, text.splitlines()[0]) for kind, place, text in docstrings() if kind is not ast.FunctionDef]
     assert not [first for first in firsts if not any(map(is_verb, re.findall(r"[A-Za-z]+", first[1])))]
 
 
-@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_prose_uses_the_terms_of_the_field(path):
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
-        text = "\n".join(doc for _, _, _, doc in docstrings(path))
-    assert not [match.group() for match in OURS.finditer(text)]
+def test_prose_uses_the_terms_of_the_field():
+    texts = [(path.name, path.read_text(encoding="utf-8")) for path in PAGES]
+    texts += [(place, text) for _, place, text in docstrings()]
+    assert not [(place, match.group()) for place, text in texts for match in OURS.finditer(text)]
 
 
 def test_help_uses_the_terms_of_the_field():
