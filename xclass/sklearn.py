@@ -339,7 +339,9 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Float64s:
         """Return the probability of each class for each example.
 
-        With many classes, `predict_top_k` needs less memory and time.
+        With many classes, `predict_top_k` needs less memory and time. With more than 100 classes, "oaa" and
+        "recall_tree" give all probabilities that they estimate, and other reductions those of the 100 most probable
+        classes; the other classes share the rest equally. The predicted class has the highest probability.
 
         Parameters
         ----------

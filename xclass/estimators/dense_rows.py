@@ -1,6 +1,6 @@
 """Write listed probabilities of classes as rows with a column for each label.
 
-Cost      about 2 ns for each number of the result.
+Cost      about 1 ns for each number of the result and 2 ns for each listed probability.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ABOVE = 1 + 1e-12  # factor that makes the predicted class the most probable one
 
 @jit
 def write(
-    listed: Float32s, position: Int64s, start: Int64s, rest: int, learned: Bools, spread: bool, predicted: Int64s,
+    listed: Float32s, label: Int64s, start: Int64s, rest: int, column: Int64s, learned: Bools, predicted: Int64s,
     p: Float64s,
 ) -> None:  # fmt: skip
     """Write rows of probabilities that sum to 1, of which that of the predicted label is the highest.
@@ -21,12 +21,14 @@ def write(
     Parameters
     ----------
     listed : float32[m], probabilities of the listed classes; those of example i are `start[i]:start[i + 1]`
-    position : int64[m], column of the label of each class, -1 for none
+    label : int64[m], the listed classes
     start : int64[n + 1]
-    rest : 1 if the last entry of each example stands for all other classes together, else 0
+    rest : 1 if the last entry of each example stands for all other classes together, else 0; the learned labels that
+        are not listed share their probability equally
+    column : int64[...], column of each class, -1 for those without a learned label. Without a rest, all examples list
+        the same classes in the same order, and this has the columns of the classes of one list
     learned : bool[K], which labels were learned; others get 0
-    spread : whether the learned labels that are not listed share the rest of the probability equally
-    predicted : int64[n], column of the predicted label, -1 for none
+    predicted : int64[n], column of the predicted label, -1 for none or one that was not learned
     p : float64[n, K], written
     """
     n, k = p.shape
@@ -34,34 +36,36 @@ def write(
     for j in range(k):
         learnable += learned[j]
     for i in range(n):
-        for j in range(k):
-            p[i, j] = 0.0
-        for e in range(start[i], start[i + 1] - rest):
-            j = position[e]
-            if j >= 0 and learned[j]:
-                p[i, j] = listed[e]
-        total, positive, best = 0.0, 0, 0
-        for j in range(k):
-            total += p[i, j]
-            positive += p[i, j] > 0.0
-            if p[i, j] > p[i, best]:
-                best = j
+        begin, end, top = start[i], start[i + 1] - rest, predicted[i]
+        total, highest, own, size = 0.0, 0.0, 0.0, 0  # `own` is that of the predicted label, `highest` of all others
+        for e in range(begin, end):
+            j = column[label[e] if rest else e - begin]
+            if j >= 0 and listed[e] > 0.0:
+                total += listed[e]
+                size += 1
+                if j == top:
+                    own = listed[e]
+                elif listed[e] > highest:
+                    highest = listed[e]
         share = 0.0
-        if spread and positive < learnable and total < 1.0:
-            share = (1.0 - total) / (learnable - positive)
-        elif total == 0.0:
+        if rest and size < learnable and total < 1.0:
+            share = (1.0 - total) / (learnable - size)
+        elif size == 0:
             share = 1.0 / learnable
-        if share > 0.0:
+        total += share * (learnable - size)
+        if top >= 0:
+            own = own if own > 0.0 else share
+            higher = max(highest, share) * ABOVE
+            if own < higher:
+                total += higher - own
+                own = higher
+        scale = 1.0 / total
+        if size < k:
             for j in range(k):
-                if learned[j] and p[i, j] == 0.0:
-                    p[i, j] = share
-                    if share > p[i, best]:
-                        best = j
-            total += share * (learnable - positive)
-        j = predicted[i]
-        if j >= 0 and learned[j] and j != best:
-            higher = p[i, best] * ABOVE
-            total += higher - p[i, j]
-            p[i, j] = higher
-        for j in range(k):
-            p[i, j] /= total
+                p[i, j] = share * scale if learned[j] else 0.0
+        for e in range(begin, end):
+            j = column[label[e] if rest else e - begin]
+            if j >= 0 and listed[e] > 0.0:
+                p[i, j] = listed[e] * scale
+        if top >= 0:
+            p[i, top] = own * scale

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..api import arrays
 from ..api.learner import Learner
-from ..array_types import AnyArray, Bools, Float64s, Int64s
+from ..array_types import AnyArray, Float64s, Int64s
 from ..options.declare import options_of
 from ..reductions.core import probabilities
 from ..reductions.core.contract import BatchTask
@@ -23,7 +23,8 @@ from .class_labels import ClassLabels
 
 PROBABILITIES = Wanted(probabilities.Options(probabilities=True))
 MOST_LISTED = options_of(probabilities.Options)["top_k"].maximum or 1
-LISTED_LABELS = 100  # whose probabilities `predict_proba` takes from a reduction that does not score all classes
+LIST_ALL = "oaa", "recall_tree"  # reductions that list all the probabilities that they estimate at little cost
+LISTED_LABELS = 100  # whose probabilities `predict_proba` takes from other reductions if there are more labels
 LISTED = Wanted(probabilities.Options(top_k=LISTED_LABELS))
 
 
@@ -43,7 +44,10 @@ class Predictor:
     def __init__(self, learner: Learner, labels: ClassLabels) -> None:
         self._learner, self._labels, self._learned = learner, labels, labels.learned
         self._to_positions = labels.class_positions(learner.names.names)
-        self.scores_all = learner.config.reduction.name == "oaa"
+        name = learner.config.reduction.name
+        self.scores_all = name == "oaa"
+        lists_all = name in LIST_ALL or len(self._learned) <= LISTED_LABELS
+        self._wanted = PROBABILITIES if lists_all else LISTED
 
     def predict(self, X: Any) -> Int64s:
         """Return the position of the predicted label of each example, int64[n].
@@ -52,7 +56,7 @@ class Predictor:
         predicted instead, or the most frequent one if the reduction does not estimate probabilities.
         """
         position = np.concatenate(self._learner.predict_each(X, self._predicted))
-        rows = np.flatnonzero(~self._known(position))
+        rows = np.flatnonzero(position < 0)
         if not len(rows):
             return position
         if self._learner.config.reduction.probabilities:
@@ -64,8 +68,8 @@ class Predictor:
     def probabilities(self, X: Any) -> Float64s:
         """Return the probabilities of all labels, float64[n, K].
 
-        Of more than LISTED_LABELS labels, the most probable ones are listed, unless the reduction scores all. The
-        learned labels that are not listed share the rest of the probability equally.
+        The learned labels that are not listed share the rest of the probability equally. Those are all that
+        --recall_tree does not consider; of more than LISTED_LABELS labels, other reductions list the most probable.
         """
         p = np.empty((X.shape[0] if hasattr(X, "shape") else len(X), len(self._learned)))
         done = 0
@@ -78,27 +82,21 @@ class Predictor:
         self._learner.predict_each(X, write, self._wanted)
         return p
 
-    @property
-    def _wanted(self) -> Wanted:
-        """Return the lists of classes from which the probabilities of all labels are made."""
-        return PROBABILITIES if self.scores_all or len(self._learned) <= LISTED_LABELS else LISTED
-
     def _write(self, task: BatchTask, p: Float64s) -> None:
         """Write the probabilities of all labels, float64[n, K], for the n examples of a task."""
         lists = task.class_lists
         assert lists is not None
         if task.batch.n:
+            label = lists.labels
+            if not lists.has_rest:
+                column = self._learned_positions(label[: lists.start[1]])
+            elif (highest := int(label.max())) < len(label):
+                column = self._learned_positions(np.arange(highest + 1))
+            else:  # a table of the classes would be longer than the lists
+                label, column = np.arange(len(label)), self._learned_positions(label)
             dense_rows.write(
-                lists.scores, self._positions_of(lists.labels), lists.start, int(lists.has_rest), self._learned,
-                not self.scores_all, self._predicted(task), p,
+                lists.scores, label, lists.start, int(lists.has_rest), column, self._learned, self._predicted(task), p
             )  # fmt: skip
-
-    def _positions_of(self, classes: Int64s) -> Int64s:
-        """Return the positions of the labels of classes, -1 without a label."""
-        highest = int(classes.max(initial=0))
-        if highest >= len(classes):
-            return self._to_positions(classes)
-        return self._to_positions(np.arange(highest + 1)).take(classes)
 
     def top(self, X: Any, k: int) -> tuple[Int64s, Float64s]:
         """Return the k most probable labels.
@@ -150,21 +148,21 @@ class Predictor:
         if task.batch.n:
             assert task.scores is not None and task.score_labels is not None
             scores = task.scores.reshape(task.batch.n, -1)
-            position = self._to_positions(task.score_labels[: scores.shape[1]])
-            kept = self._known(position)
+            position = self._learned_positions(task.score_labels[: scores.shape[1]])
+            kept = position >= 0
             result[:, position[kept]] = scores[:, kept]
             result[:, ~self._learned] = scores[:, kept].min(axis=1, keepdims=True) - 1
         return result
 
     def _predicted(self, task: BatchTask) -> Int64s:
-        """Return the positions of the labels that a task predicts, -1 for a class without a label."""
+        """Return the positions of the labels that a task predicts, -1 for a class without a learned label."""
         assert task.prediction is not None
-        return self._to_positions(task.prediction.astype(np.int64))
+        return self._learned_positions(task.prediction.astype(np.int64))
 
-    def _known(self, position: Int64s) -> Bools:
-        """Return whether the label at each position was learned; -1 stands for no label."""
-        known: Bools = (position >= 0) & self._learned[position]
-        return known
+    def _learned_positions(self, classes: Int64s) -> Int64s:
+        """Return the positions of the labels of classes, -1 for a class without a learned label."""
+        position = self._to_positions(classes)
+        return np.where(self._learned[position], position, -1)
 
 
 def filled(positions: Int64s, p: Float64s, frequent: Int64s, labels: int) -> tuple[Int64s, Float64s]:
