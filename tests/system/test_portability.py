@@ -38,9 +38,7 @@ os.open = open_low
     "words",
     [
         ("--oaa", 9, "--passes", 3, "-c", "-k", "--checkpoint", 60),
-        ("--recall_tree", 9, "--timing"),
-        ("--cpt", 9, "--cpt_tree", "kmeans", "--tree_sample", 0),
-        ("--softmax_tree", 9),
+        ("--cpt", 9, "--cpt_tree", "kmeans", "--tree_sample", 0, "--timing"),
     ],
     ids=lambda words: words[0],
 )
