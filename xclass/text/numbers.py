@@ -6,7 +6,8 @@ The value is that of `numpy.float32(float(text))`: the number is rounded to floa
 gives the same values as an array, a JSON number or a cell that pandas read. What is too small is 0, and what is too
 large is infinite, which callers refuse. Names of numbers (`inf`, `nan`) and hexadecimal numbers are none.
 
-Idea      The first 18 digits and the power of ten are scaled in float64. Up to 15 digits and small powers are exact
+Idea      Up to 24 bits with up to 10 decimals are divided by their power of ten in float32. Of other numbers, the
+          first 18 digits and the power of ten are scaled in float64. Up to 15 digits and small powers are exact
           there. Otherwise the result has an error below MARGIN, and only if it matters for the float32 are all digits
           compared, as whole numbers, with the middle of two neighbouring values.
 Cost      A few ns per number, and some microseconds for one that has to be compared.
@@ -28,12 +29,12 @@ from ..kernels.jit import allocating, inlined, jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 PLUS, MINUS, POINT, ZERO, LETTER_E = 43, 45, 46, 48, 101
-SHORT = 7  # digits that float32 holds; it holds their powers of ten, too, so that one division rounds correctly
 MOST_DIGITS = 18  # digits of a mantissa, which has to fit into int64
 EXACT, EXACT_POWER = 1 << 53, 22  # whole numbers up to EXACT and 10**EXACT_POWER are exact in float64
+SHORT, SHORT_POWER = 1 << 24, 10  # the same for float32
 LOWEST, HIGHEST = -70, 40  # powers of ten beyond which a mantissa becomes 0 or infinite in float32
 POWERS = np.array([float(f"1e{power}") for power in range(LOWEST, HIGHEST + 1)])
-SHORT_POWERS = np.array([10**power for power in range(SHORT + 1)], np.float32)
+SHORT_POWERS = np.array([10**power for power in range(SHORT_POWER + 1)], np.float32)
 MARGIN = 2.0**-50  # above the relative error of a mantissa times a power of ten in float64
 MOST_COMPARED = 200  # digits to compare; the middle of two values of float32 has fewer than 170
 LIMBS = 40  # of 32 bits, in a whole number to compare
@@ -79,11 +80,11 @@ def read_short(text: UInt8s, begin: int) -> tuple[np.float32, int]:
     Returns
     -------
     value : float32
-    end : one past the last digit or point; -1 if there is no digit or more than SHORT
+    end : one past the last digit or point; -1 if there is no digit, or if the number is not short
     """
     negative = text[begin] == MINUS
     mantissa, end, digits, decimals = read_digits(text, begin + negative)
-    if digits == 0 or digits > SHORT:
+    if digits == 0 or not _is_short(mantissa, digits, decimals):
         return np.float32(0), -1
     value = np.float32(mantissa) / SHORT_POWERS[decimals]
     return (-value if negative else value), end
@@ -93,10 +94,19 @@ def read_short(text: UInt8s, begin: int) -> tuple[np.float32, int]:
 def read_unsigned(text: UInt8s, first: int) -> tuple[np.float32, int, int]:
     """Read the number without a sign at `first`; return as `read_number`."""
     mantissa, p, digits, decimals = read_digits(text, first)
-    if digits <= SHORT and np.int64(text[p]) | 32 != LETTER_E:
+    if _is_short(mantissa, digits, decimals) and np.int64(text[p]) | 32 != LETTER_E:
         return np.float32(mantissa) / SHORT_POWERS[decimals], p, digits
     value, p = _read_long(text, first, p, mantissa, digits, decimals)
     return value, p, digits
+
+
+@inlined
+def _is_short(mantissa: int, digits: int, decimals: int) -> bool:
+    """Return whether one division in float32 rounds a number correctly.
+
+    Both operands are exact then. To round the quotient to float64 first would not change any of these numbers.
+    """
+    return (digits <= MOST_DIGITS) & (mantissa < SHORT) & (decimals <= SHORT_POWER)
 
 
 @inlined
