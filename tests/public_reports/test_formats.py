@@ -27,7 +27,7 @@ def test_a_quote_that_opens_a_cell_by_mistake_is_an_error_at_its_line(tmp_path):
     (tmp_path / "train.tsv").write_text(OPEN_QUOTE)
     refused = xclass("train.tsv", "-f", "m", cwd=tmp_path)
     assert refused.status == 1
-    assert "xclass: train.tsv:3:6: the quoted cell that begins here ends before 'ok\"_then'; write a" in refused.err
+    assert "xclass: train.tsv:3:6: the quoted cell that begins here ends before 'ok\" then'; write a" in refused.err
     assert "number of examples = 7\n" in learn("train.tsv", "--quoting", "none", "-f", "m", cwd=tmp_path).err
     again = xclass("train.tsv", "--quoting", "none", "-t", "-i", "m", "-p", "stdout", "--quiet", cwd=tmp_path)
     assert len(again.lines) == 7
@@ -149,10 +149,10 @@ def test_text_without_bars_is_told_to_have_no_features(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"label": "a \\ud83d", "text": "x"}', "3:11: label 'a_\N{REPLACEMENT CHARACTER}"),
+        ('{"label": "a \\ud83d", "text": "x"}', "3:11: label 'a \N{REPLACEMENT CHARACTER}"),
         ('{"label": "a", "text": "x", "te\\u0078t" : "z"}', "3:29: the object has the key 'text' twice"),
         ('{"label": "a", "features": {"b:": 1, "b:" : 2}}', "3:38: the object has the key 'b:' twice"),
-        ("{'label': 'a'}", "3:2: the line cannot be read from 'label':_'a'} on; JSON has double quotes"),
+        ("{'label': 'a'}", "3:2: the line cannot be read from 'label': 'a'} on; JSON has double quotes"),
         ('{"label": "a", "text": "at 12:30, \\":", "weight": null}', ""),
     ],
 )

@@ -20,7 +20,7 @@ from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers, parser
-from ..text.malformed import MAX_MESSAGES, SKIP, VW
+from ..text.malformed import BLANK, MAX_MESSAGES, SKIP, VW
 from ..text.parser import Scan
 from ..text.rules import Rules
 from . import labels
@@ -340,7 +340,8 @@ class RecordScanner:
             stopped = left_out and self.rules.treatment != SKIP
             if stopped or bad < MAX_MESSAGES:
                 notes[-1 if stopped else bad + 1] = problem.kind, problem.line, where - problem.column + 1, where
-                seen_words += (one_word(problem.seen[:200]) or b'""') + b" " + one_line(problem.about[:200]) + b"\n"
+                seen = BLANK.join(problem.seen[:200].split()) or b'""'
+                seen_words += seen + b" " + one_line(problem.about[:200]) + b"\n"
             if stopped:
                 kept[i:] = False
                 break

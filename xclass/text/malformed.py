@@ -9,6 +9,7 @@ from . import numbers
 
 TREATMENTS = ("stop", "skip", "vw")
 STOP, SKIP, VW = range(3)  # treatments of malformed lines: positions in TREATMENTS
+BLANK = b"\x1f"  # stands for a blank in a word that a message shows
 MAX_MESSAGES = 5  # number of messages about malformed lines that are kept
 
 # Problems of a line. The first two end the run unless malformed lines are skipped.
@@ -158,6 +159,6 @@ def label_words_of(text: UInt8s, begin: int) -> list[str]:
 
 def _printable(word: bytes) -> str:
     """Return a word as a message shows it: printable, and cut to 40 characters."""
-    printable = word.decode("utf-8", "replace")
+    printable = word.replace(BLANK, b" ").decode("utf-8", "replace")
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in printable)
     return printable if len(printable) <= 40 else printable[:40] + "..."
