@@ -354,7 +354,9 @@ class JsonScanner(records.RecordScanner):
 
     def scan(self, text: UInt8s, end: int) -> parser.Scan:
         """Parse the complete lines of `text[:end]`."""
-        lines = text[:end].tobytes().split(b"\n")[:-1]
+        whole = text[:end].tobytes()
+        lines = whole.split(b"\n")[:-1]
+        self._keys: list[int] = []  # number of keys in the line of each example, -1 if it cannot be read
         examples = records.Examples()
         self._content = bytearray()
         self._spaces: list[int] = []
@@ -368,6 +370,8 @@ class JsonScanner(records.RecordScanner):
             else:
                 self._read(line, number, examples)
                 first.append(len(self._values))
+        if _key_ends(whole) != sum(self._keys):
+            self._find_equal_keys(lines, examples)
         places = np.array(self._ends, np.int64).reshape(-1, 2)
         items = records.Items(
             np.array(first, np.int64), np.array(self._spaces, np.int32), places[:, 0].copy(), places[:, 1].copy(),
@@ -383,16 +387,12 @@ class JsonScanner(records.RecordScanner):
         """Add the example of a line, with what is malformed in it."""
         label = tag = b""
         weight = 1.0
+        self._keys.append(-1)
         try:
             given = json.loads(line.decode("utf-8", "surrogateescape"))
             if not isinstance(given, dict):
                 raise MalformedError(ENTRY, (), given, True)
-            colons = line.count(b'":')
-            if (colons != len(given) or colons != line.count(b":")) and (second := _second_of_key(line, given)) >= 0:
-                key = DECODER.raw_decode(line[second:].decode("utf-8", "surrogateescape"))[0]
-                examples.problems[len(examples.line)] = records.Problem(
-                    KEY_TWICE, number, second + 1, encoded(key), True
-                )
+            self._keys[-1] = len(given)
             if not self._warned and not given.keys() <= self._known:
                 self._warn(given)
             if self._lines.label is not None:
@@ -426,6 +426,14 @@ class JsonScanner(records.RecordScanner):
             examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight, line)
 
+    def _find_equal_keys(self, lines: list[bytes], examples: records.Examples) -> None:
+        """Add the problems of lines with a key that occurs twice in an object."""
+        for i, (number, keys) in enumerate(zip(examples.line, self._keys, strict=True)):
+            line = lines[number - 1].removeprefix(b"\xef\xbb\xbf")
+            if keys >= 0 and _key_ends(line) != keys and (at := _second_of_key(line)) >= 0:
+                key = DECODER.raw_decode(line[at:].decode("utf-8", "surrogateescape"))[0]
+                examples.problems[i] = records.Problem(KEY_TWICE, number, at + 1, encoded(key), True)
+
     def _warn(self, given: dict[str, Any]) -> None:
         """Warn once about keys that are ignored."""
         note = self._lines.left_out([*given])
@@ -453,6 +461,7 @@ class JsonScanner(records.RecordScanner):
     def _add_features(self, given: dict[str, Any]) -> None:
         """Add the items of an object, those of a group next to each other."""
         namespaces = namespaces_in(given)
+        self._keys[-1] += sum(len(features) for _, features in namespaces) + max(0, len(namespaces) - 1)
         if text := text_in(given):
             self._item(0, encoded(text), math.nan)
         for namespace, features in namespaces:
@@ -476,17 +485,18 @@ class JsonScanner(records.RecordScanner):
         self._values.append(value)
 
 
-def _second_of_key(line: bytes, given: dict[str, Any]) -> int:
-    """Return where a line has a key that its object has already, -1 if there is none; `given` is the parsed line."""
-    spaced = b" :" in line or b"\t:" in line or b"\r:" in line
-    if not spaced and line.count(b'":') == _count_keys(given):
-        return -1
+def _key_ends(text: bytes) -> int:
+    """Return how often a quote and a colon follow each other in JSON, with or without white space between them."""
+    return text.translate(None, b" \t\r").count(b'":')
+
+
+def _second_of_key(line: bytes) -> int:
+    """Return where a line of valid JSON has a key that its object has already, -1 if there is none."""
     known: list[set[bytes]] = []  # keys of the objects around the place
     for token in TOKEN.finditer(line):
-        word = token[0]
-        if word == b"{":
+        if token[0] == b"{":
             known.append(set())
-        elif word == b"}":
+        elif token[0] == b"}":
             known.pop()
         elif token[1] is not None:
             key = json.dumps(json.loads(token[1].decode("utf-8", "surrogateescape"))).encode()
@@ -494,13 +504,6 @@ def _second_of_key(line: bytes, given: dict[str, Any]) -> int:
                 return token.start()
             known[-1].add(key)
     return -1
-
-
-def _count_keys(value: object) -> int:
-    """Return the number of keys in a value of JSON and in the objects within it."""
-    if isinstance(value, dict):
-        return len(value) + sum(_count_keys(inner) for inner in value.values() if type(inner) in (dict, list))
-    return sum(map(_count_keys, value)) if isinstance(value, list) else 0
 
 
 def _column(line: bytes, path: Sequence[str]) -> int:
