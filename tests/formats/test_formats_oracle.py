@@ -278,10 +278,10 @@ def test_json_lines(given_objects, ascii_only, size, options):
     [
         (b'{"label": "a", "text": }', 24, "the line cannot be read from '}' on"),
         (b'{"label": ["a", "b"]}', 11, "the line has several labels, the second of them at 'b'"),
-        (b'{"label": {"a": 1}}', 11, "'{\"a\":_1}' is not allowed here; give"),
+        (b'{"label": {"a": 1}}', 11, "'{\"a\": 1}' is not allowed here; give"),
         (b'{"label": "a,b"}', 11, "label 'a,b' contains a comma"),
         (b'{"text": 5}', 10, "'5' is not allowed here; give"),
-        (b'{"features": [1, 2]}', 14, "'[1,_2]' is not allowed here; give"),
+        (b'{"features": [1, 2]}', 14, "'[1, 2]' is not allowed here; give"),
         (b'{"features": {"x": NaN}}', 20, "'NaN' is not allowed here; give"),
         (b'{"features": {"x": 1e39}}', 20, "'1e39' is too large"),
         (b'{"weight": -1}', 12, "weight '-1' is not a finite number of at least 0"),
