@@ -344,7 +344,8 @@ def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Ta
     capacity : maximum number of names; 0 or a power of two
     extra_letters : space for additional letters, in bytes
     """
-    raw = [key_of(name).encode("utf-8", "surrogateescape") for name in names]
+    plain = BLANKS.search("\0".join(names)) is None  # to look at all at once is much faster
+    raw = [(name if plain else key_of(name)).encode("utf-8", "surrogateescape") for name in names]
     count = len(raw)
     end = np.zeros(capacity + 1, np.int64)
     end[1 : count + 1] = np.cumsum([len(name_bytes) for name_bytes in raw])
