@@ -16,13 +16,14 @@ import numpy as np
 from ..array_types import Int, Int64s, UInt8s
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
-from ..text.malformed import CELLS, INNER_RETURN, QUOTED_CELL
+from ..text.malformed import CELLS, HEADER_AGAIN, INNER_RETURN, QUOTED_CELL
 from ..text.numbers import NEWLINE, RETURN
 from ..text.tokens import PADDING
 
 QUOTE, NO_QUOTE = 34, -1  # byte that quotes a cell, or none
 EMPTY = -1  # problem of an empty line
 START, PLAIN, QUOTED, CLOSED, RETURNED, REFUSED = range(6)  # where a byte stands, see `next_state`
+NO_HEADER = np.zeros(0, np.uint8)
 
 
 class Rows(NamedTuple):
@@ -101,16 +102,30 @@ def end_of_rows(
     return last, state
 
 
+@inlined
+def is_header(text: UInt8s, p: int, end: int, header: UInt8s) -> bool:
+    """Return whether the bytes from `p` on are the header and end the line; a byte order mark may precede them."""
+    size = len(header)
+    if text[p] == 0xEF and end - p > 3:
+        p += 3
+    k = 0
+    while k < size and p + k < end and text[p + k] == header[k]:
+        k += 1
+    return size > 0 and k == size and (text[p + k] == NEWLINE or text[p + k] == RETURN)
+
+
 @jit
 def split(
-    data: UInt8s, end: int, delimiter: int, quote: int, width: int, rows: Int64s, begins: Int64s, ends: Int64s
-) -> tuple[int, int, int]:
+    data: UInt8s, end: int, delimiter: int, quote: int, header: UInt8s, width: int, rows: Int64s, begins: Int64s,
+    ends: Int64s,
+) -> tuple[int, int, int]:  # fmt: skip
     """Split the complete rows of `data[:end]`.
 
     Parameters
     ----------
     data : uint8[end + 1 or more], written: quotes are made single, and a newline ends every cell
     delimiter, quote : byte between cells, byte around them
+    header : uint8[...], the header without the end of its line, which no row may repeat; empty if there is none
     width : number of cells of a row
     rows : int64[newlines + 1, 8], written: the first eight fields of `Rows`, also of empty lines
     begins, ends : int64[cells], written, see `Rows`
@@ -126,6 +141,7 @@ def split(
         lines += 1
         row, line, z0 = p, lines, z
         count = problem = where = 0
+        again = is_header(text, p, end, header)
         c = np.int64(text[p])
         begin = stop = p
         if c == NEWLINE or c == RETURN:
@@ -180,7 +196,9 @@ def split(
                 problem, where, begin, stop = INNER_RETURN, returned, p, p
         while text[p] != NEWLINE:
             p += 1
-        if problem == 0 and count != width:
+        if again:
+            problem, where = HEADER_AGAIN, row
+        elif problem == 0 and count != width:
             problem = CELLS
             where = begin - 1 if begin > row and np.int64(text[begin - 1]) == quote else begin
         rows[n, 0], rows[n, 1], rows[n, 2] = line, row, p
@@ -195,25 +213,28 @@ def split(
 # -- Python
 
 
-def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int) -> Rows:
+def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int, header: UInt8s = NO_HEADER) -> Rows:
     """Return the complete rows of `data[:end]`, which is written, see `split`."""
     newlines = int(np.count_nonzero(data[:end] == NEWLINE))
     cells = min(newlines + int(np.count_nonzero(data[:end] == delimiter)), width * (newlines + 1)) + 1
     rows = np.empty((newlines + 1, 8), np.int64)
     begins, ends = np.empty(cells, np.int64), np.empty(cells, np.int64)
-    n, z, lines = split(data, end, delimiter, quote, width, rows, begins, ends)
+    n, z, lines = split(data, end, delimiter, quote, header, width, rows, begins, ends)
     is_empty = rows[:n, 3] == EMPTY
     line, begin, last, problem, where, low, high, found = rows[:n][~is_empty].T
     cells_of_rows = begins[:z].reshape(-1, width), ends[:z].reshape(-1, width)
     return Rows(line, begin, last, problem, where, low, high, found, *cells_of_rows, lines, rows[:n][is_empty, 0])
 
 
-def cells_of(text: bytes, delimiter: int, quote: int, width: int) -> Iterator[tuple[int, list[bytes] | None]]:
+def cells_of(
+    text: bytes, delimiter: int, quote: int, width: int, header: UInt8s = NO_HEADER
+) -> Iterator[tuple[int, list[bytes] | None]]:
     """Yield the first line and the cells of each row of a text, None for a row that cannot be read.
 
     Parameters
     ----------
     width : number of cells of a row; 0 for that of the first row
+    header : as in `split`
     """
     data = np.full(len(text) + PADDING, NEWLINE, np.uint8)
     data[: len(text)] = np.frombuffer(text, np.uint8)
@@ -221,7 +242,7 @@ def cells_of(text: bytes, delimiter: int, quote: int, width: int) -> Iterator[tu
     if not width:
         found = rows_of(data.copy(), end, delimiter, quote, 1).found
         width = max([1, *found[:1].tolist()])
-    rows = rows_of(data, end, delimiter, quote, width)
+    rows = rows_of(data, end, delimiter, quote, width, header)
     content = data.tobytes()
     ranges = zip(rows.cell_begin.tolist(), rows.cell_end.tolist(), strict=True)
     for line, problem, last in zip(rows.line.tolist(), rows.problem.tolist(), rows.end.tolist(), strict=True):

@@ -78,6 +78,7 @@ class CsvTable(OtherFormat):
     ----------
     quoted : whether quotes around cells have a meaning
     layout : where the columns are in the file that is read
+    header : uint8[...], header of that file without the end of its line; empty if it has none
     """
 
     name = "csv"
@@ -95,6 +96,7 @@ class CsvTable(OtherFormat):
         self.label_name: str | None = None
         self.layout = Layout(0, -1, [], [], [])
         self.first_layout: Layout | None = None  # that of the first file, in which the text of batches is
+        self.header = csv_rows.NO_HEADER
 
     @property
     def delimiter_byte(self) -> int:
@@ -124,6 +126,7 @@ class CsvTable(OtherFormat):
                 return None
             size = size or len(text)
             header = self._header(text[mark:size], delimiter, file)
+            self.header = np.frombuffer(bytearray(text[mark:size].rstrip(b"\r\n")), np.uint8)
         self.delimiter = delimiter
         self.label_name = label = self._find_label(header, file)
         known = self._check_header(header, file)
@@ -223,7 +226,7 @@ class CsvTable(OtherFormat):
         cells = [*map(encoded, header)]
         label = -1 if self.label_name is None else header.index(self.label_name)
         affirmed = bool(self.columns.header) or self.columns.named or self.columns.label in header
-        for line, row in csv_rows.cells_of(rows, self.delimiter_byte, self.quote, len(header)):
+        for line, row in csv_rows.cells_of(rows, self.delimiter_byte, self.quote, len(header), self.header):
             for k, cell in enumerate(row or []):
                 word = cell.strip()
                 if word and not other[k] and word not in MISSING_WORDS:
@@ -262,7 +265,7 @@ class CsvTable(OtherFormat):
 
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         label = self.layout.label
-        for _, row in csv_rows.cells_of(text, self.delimiter_byte, self.quote, self.layout.width):
+        for _, row in csv_rows.cells_of(text, self.delimiter_byte, self.quote, self.layout.width, self.header):
             if row is not None:
                 yield records.one_line(row[label]) if label >= 0 else b"", False
 
@@ -323,7 +326,7 @@ class CsvScanner(records.RecordScanner):
         block = text[:end].tobytes()
         buffer = np.zeros(end + len(self._names) + parser.PADDING, np.uint8)
         buffer[:end] = text[:end]
-        rows = csv_rows.rows_of(buffer, end, table.delimiter_byte, table.quote, table.layout.width)
+        rows = csv_rows.rows_of(buffer, end, table.delimiter_byte, table.quote, table.layout.width, table.header)
         buffer[end : end + len(self._names)] = self._names
         content = buffer.tobytes()
         at = np.array([*table.layout.numbers, *table.layout.others], np.int64)

@@ -23,6 +23,7 @@ PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
 EMPTY_VALUE, BAR_AFTER_VALUE, TAG_ONLY = range(36, 39)  # of VW text
 LABEL_FORM = 39  # of a label in any format
 RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
+HEADER_AGAIN = 42  # of CSV
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -69,6 +70,8 @@ SENTENCES = {
     CELLS: "the row that ends in '{seen}' has {column}; quote cells that contain the delimiter",
     QUOTED_CELL: "the quoted cell that begins here ends before '{seen}'; write a quote within quotes twice, or give "
     "--quoting none if quotes are ordinary characters of the file",
+    HEADER_AGAIN: "the line is the header again, as where files were joined; leave it out, or, if the file has no "
+    "header, name its columns, as in --header label,text",
     PAIR: "'{seen}' is not a feature; a feature is number:value",
     PAIR_VALUE: "'{seen}' is not a finite number; a feature is number:value",
     BEYOND_FEATURES: "feature '{seen}' is not below the number of features in the header",
