@@ -81,12 +81,15 @@ def test_the_number_of_a_column_is_hashed_like_its_digits(column, seed, hash_all
     assert feature_names.column_index(column, rule, np.zeros(feature_names.DIGITS, np.uint8)) == expected
 
 
-@given(st.text() | st.from_regex(r"\A\s*[0-9]*\s*\Z") | st.text(min_size=301), st.integers(0, 2**32 - 1), st.booleans())
-def test_names_are_hashed_like_those_of_text(name, seed, hash_all):
+@given(
+    st.text() | st.from_regex(r"\A\s*[0-9]*\s*\Z") | st.text(min_size=301), st.integers(0, 2**32 - 1), st.booleans(),
+    st.booleans(),
+)  # fmt: skip
+def test_names_are_hashed_like_those_of_text(name, seed, hash_all, vw_text):
     name = name.encode("utf-8", "ignore").decode()
     letters = np.frombuffer(name.encode(), np.uint8)
-    hasher = feature_names.NameHasher(feature_names.new_hashing(0, hash_all, 32))
-    assert hasher.hash(name, seed) == hashing.name_hash(letters, 0, len(letters), np.uint32(seed), hash_all)
+    hasher = feature_names.NameHasher(feature_names.new_hashing(0, hash_all, 32, vw_text=vw_text))
+    assert hasher.hash(name, seed) == hashing.name_hash(letters, 0, len(letters), np.uint32(seed), hash_all, vw_text)
 
 
 def test_column_numbers_can_be_indices(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.oracles import formats as oracle
 from xclass.data import hashing
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
@@ -22,7 +23,7 @@ def array_of(data: bytes) -> np.ndarray:
 
 
 def strings(name: bytes, seed: int = 0) -> int:
-    return int(hashing.name_hash(array_of(name), 0, len(name), np.uint32(seed), False))
+    return int(hashing.name_hash(array_of(name), 0, len(name), np.uint32(seed), False, True))
 
 
 @given(st.binary(max_size=40), seeds)
@@ -38,9 +39,9 @@ def test_murmur3_looks_at_the_name_only(before, name, after, seed):
     assert int(hashed) == mmh3.hash(name, seed, signed=False)
 
 
-@given(st.binary(max_size=12), seeds)
-def test_hash_all_takes_every_name_by_murmur3(name, seed):
-    hashed = hashing.name_hash(array_of(name), 0, len(name), np.uint32(seed), True)
+@given(st.binary(max_size=12), seeds, st.booleans())
+def test_hash_all_takes_every_name_by_murmur3(name, seed, vw_text):
+    hashed = hashing.name_hash(array_of(name), 0, len(name), np.uint32(seed), True, vw_text)
     assert int(hashed) == mmh3.hash(name, seed, signed=False)
 
 
@@ -51,6 +52,13 @@ def test_hash_strings_takes_digits_as_a_number(text, seed):
     digits = all(48 <= byte <= 57 for byte in bare)
     wanted = (int(bare or b"0") + seed) % 2**32 if digits else mmh3.hash(bare, seed, signed=False)
     assert strings(name, seed) == wanted
+
+
+@given(st.text("0129 \t-", max_size=12) | st.integers(2**32 - 2, 2**32 + 2).map(str) | st.text(max_size=8), seeds)
+def test_outside_vw_text_only_numbers_as_they_are_written_are_numbers(text, seed):
+    name = text.encode()
+    hashed = hashing.name_hash(array_of(name), 0, len(name), np.uint32(seed), False, False)
+    assert int(hashed) == oracle.hash_word(name, seed)
 
 
 @pytest.mark.parametrize(

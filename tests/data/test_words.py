@@ -14,7 +14,7 @@ documents = st.lists(
 
 
 def name_hash(name: bytes, seed: int, every: bool) -> int:
-    return int(hashing.name_hash(np.frombuffer(name, np.uint8), 0, len(name), np.uint32(seed), every))
+    return int(hashing.name_hash(np.frombuffer(name, np.uint8), 0, len(name), np.uint32(seed), every, False))
 
 
 @given(documents, st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([18, 32]))

@@ -57,28 +57,28 @@ def examples(batches, names: list[str]) -> list[tuple]:
     return rows
 
 
-def expected(lines: list[oracle.Line], seed: int = 0, every: bool = False) -> list[tuple]:
+def expected(lines: list[oracle.Line], seed: int = 0, every: bool = False, of_name=oracle.hash_word) -> list[tuple]:
     """Return the good lines as `examples` does."""
     mask = 2**BITS - 1
     return [
         (
             line.number, line.label,
-            [(_index(path, seed, every) & mask, float(value)) for path, value in line.features],
+            [(_index(path, seed, every, of_name) & mask, float(value)) for path, value in line.features],
             line.weight, line.tag,
         )
         for line in lines if not line.column
     ]  # fmt: skip
 
 
-def _index(path, seed, every):
+def _index(path, seed, every, of_name):
     if path[0] != b" default":
-        return oracle.hashed(path, seed, every)
+        return oracle.hashed(path, seed, every, of_name)
     parent = oracle.hashed((path[1],), seed, every)
     return oracle.hashed((b"", path[2]), 0, every) if parent is None else _chained(parent, path[2], every)
 
 
 def _chained(parent, word, every):
-    one = oracle.reader.hash_all if every else oracle.reader.hash_strings
+    one = oracle.reader.hash_all if every else oracle.hash_word
     return one(word, parent) & 0xFFFFFFFF
 
 
@@ -87,6 +87,8 @@ def check(data: bytes, fmt: str, lines: list[oracle.Line], exact: bool = True, *
     batches, source, message = read(data, fmt, on_bad_line="skip", **options)
     assert message == ""
     hashing = {"seed": options.get("hash_seed", 0), "every": options.get("hash") == "all"}
+    if fmt in ("libsvm", "xmc"):
+        hashing["of_name"] = oracle.reader.hash_strings
     assert examples(batches, source.parser.names.names) == expected(lines, **hashing)
     bad = [line for line in lines if line.column]
     assert source.parser.bad == source.parser.skipped == len(bad)

@@ -52,9 +52,16 @@ def is_name(label: bytes) -> bool:
     return label != b"" and all(c >= 32 and c != ord(",") for c in label)
 
 
-def hashed(names: tuple[bytes, ...], seed: int, every: bool) -> int:
-    """Return the hash of a feature from its path of names, 32 bits."""
-    one = reader.hash_all if every else reader.hash_strings
+def hash_word(name: bytes, seed: int) -> int:
+    """Return the hash of a name: the value plus the seed for numbers of 32 bits, else `hash_all`."""
+    if re.fullmatch(rb"0|[1-9][0-9]{,9}", name) and int(name) < 2**32:
+        return (int(name) + seed) % 2**32
+    return reader.hash_all(name, seed)
+
+
+def hashed(names: tuple[bytes, ...], seed: int, every: bool, of_name=hash_word) -> int:
+    """Return the hash of a feature from its path of names, 32 bits; `of_name` hashes a name without --hash all."""
+    one = reader.hash_all if every else of_name
     h = seed if len(names) > 1 else reader.hash_all(b"", seed) if seed else 0
     for name in names:
         h = one(name, h) & 0xFFFFFFFF

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import select
 import time
+from itertools import pairwise
 
 import pytest
 from command import learn, start_process, xclass
 
+from xclass import read_vw
 from xclass.api.learner import Learner, load
 from xclass.errors import DataError, UsageError
 
@@ -99,7 +101,8 @@ def test_a_cache_keeps_the_columns(folder):
 
 def test_a_first_line_that_looks_like_an_example_is_refused_and_a_header_can_be_named(tmp_path):
     """Show that a TSV file without a header loses no row (google-research/bert#1078, facebookresearch/fastText#205)."""
-    (tmp_path / "t.tsv").write_text("ham\tsee you, then, at, lunch\nspam\twin a prize\n" * 6)
+    rows = "ham\tsee you, then, at, lunch\nspam\twin a prize\n" * 6
+    (tmp_path / "t.tsv").write_text(rows.replace("lunch", "noon", 1))
     refused = xclass("t.tsv", *OPTIONS, cwd=tmp_path)
     assert refused.status == 1
     assert "its cell 'ham' is also a cell of the same column in line 3" in refused.err
@@ -109,6 +112,17 @@ def test_a_first_line_that_looks_like_an_example_is_refused_and_a_header_can_be_
     assert (lines, "average loss = 0.000000" in done.err) == (["spam", "ham"], True)
     lines, done = predicted(tmp_path, "spam\twin a prize\nham\tsee you\n", name="n.tsv")
     assert (lines, done.status, "give the names of its columns by --header" in done.err) == ([], 1, True)
+
+
+def test_a_header_that_occurs_again_is_no_example(tmp_path):
+    """Show that a file made of several by `cat` is refused at the second header, or read without it."""
+    text = 'label,"size, in m",store\r\n' + "A,0.25,x 1\r\nB,3,y\r\n" * 4000
+    for rows, line in ((text + "\N{BYTE ORDER MARK}" + text, 8002), (text[:64] + "\N{BYTE ORDER MARK}" + text[:64], 6)):
+        (tmp_path / "t.csv").write_text(rows)
+        refused = xclass("t.csv", *OPTIONS, cwd=tmp_path)
+        assert f"t.csv:{line}:1: the line is the header again" in refused.err and refused.status == 1
+        done = learn("t.csv", *OPTIONS[:-1], "--on_bad_line", "skip", cwd=tmp_path)
+        assert "numbers: 'size, in m'" in done.err and "1 malformed line was skipped" in done.err
 
 
 def test_a_header_whose_name_is_a_value_can_be_affirmed(tmp_path):
@@ -240,3 +254,32 @@ def test_one_row_decides_on_kinds_even_if_it_is_longer_than_the_first_block(tmp_
         with Learner("oaa", 2, bits=18) as model:
             model.learn_file(tmp_path / name)
             assert model.schema.columns == dict.fromkeys(columns, "number")
+
+
+# -- names
+
+
+def test_names_of_digits_that_are_written_differently_are_different_features(tmp_path):
+    """Show that a zip code keeps its leading zero outside VW text, where VW reads a number."""
+    words = ["01067", "1067", "7", str(7 + 2**32)]
+    files = {
+        "csv": ["label,text", *[f"1,{word} a" for word in words]],
+        "jsonl": [json.dumps({"label": 1, "features": {word: 1, "zip": word}}) for word in words],
+        "svm": [f"1 {word}:1" for word in ("01067", "1067")],
+    }
+    indices = {}
+    for name, lines in files.items():
+        (tmp_path / f"f.{name}").write_text("\n".join(lines) + "\n")
+        (batch,) = read_vw(tmp_path / f"f.{name}", format="auto")
+        indices[name] = [batch.index[low : high - 1].tolist() for low, high in pairwise(batch.start)]
+    assert [len({row[k] for row in indices["jsonl"]}) for k in (0, 1)] == [4, 4]
+    assert len({row[0] for row in indices["csv"]}) == 4
+    assert indices["svm"] == [[1067], [1067]] and indices["jsonl"][2][0] == 7
+    with Learner("oaa", classes=4, bits=18) as model:
+        for given in (words, [{word: 1} for word in words], [{"zip": word} for word in words]):
+            model.learn_many(given * 9, [1, 2, 3, 4] * 9)
+            assert model.predict_many(given).tolist() == [1, 2, 3, 4]
+            assert f"{words[0]}" in str(model.explain(given[0]))
+    with Learner("oaa", classes=4, bits=18) as model:
+        model.learn_many(["1 | 01067", "2 | 1067"] * 9)
+        assert len({*model.predict_many(["| 01067", "| 1067"]).tolist()}) == 1

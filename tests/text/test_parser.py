@@ -230,7 +230,7 @@ def test_words_as_values():
         joined = np.frombuffer(bytearray(b"f" + name + word), np.uint8)
         key = np.uint32(0)
         for start, end in ((0, 1), (1, 1 + len(name)), (1 + len(name), len(joined))):
-            key = hashing.name_hash(joined, start, end, key, False)
+            key = hashing.name_hash(joined, start, end, key, False, True)
         return int(key) % 2**18
 
     assert features(b"|f:2 colour:red a") == [(chained(b"colour", b"red"), 1), (A, 2)]  # words are not multiplied

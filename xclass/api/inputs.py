@@ -58,24 +58,27 @@ class Inputs:
     label_range : labels that the learner accepts
     schema : columns of the tables that the learner has learned from, to which those of the first one are added
     identity : whether the number of a matrix's column is the index of the feature, instead of the name to hash
+    vw_text : whether names are hashed as in VW text, see `feature_names`
 
     Attributes
     ----------
+    hasher : hashes the names of features
     notes : messages about the text that are not yet shown to the user; the caller empties the list
     """
 
     def __init__(
-        self, config: Config, names: Names, label_range: LabelRange, schema: Schema, identity: bool = False
-    ) -> None:
+        self, config: Config, names: Names, label_range: LabelRange, schema: Schema, identity: bool = False,
+        vw_text: bool = False,
+    ) -> None:  # fmt: skip
         self._schema = schema
         self._config, self._names, self._label_range = config, names, label_range
         self._labels = LabelConverter(names, label_range)
         self._constant = not config.parser.noconstant
         self._rule = feature_names.new_hashing(
-            config.parser.hash_seed, config.parser.hash == "all", feature_bits(config), identity
+            config.parser.hash_seed, config.parser.hash == "all", feature_bits(config), identity, vw_text
         )
-        self._hasher = feature_names.NameHasher(self._rule)
-        self._dicts = dicts.DictConverter(self._hasher, self._constant)
+        self.hasher = feature_names.NameHasher(self._rule)
+        self._dicts = dicts.DictConverter(self.hasher, self._constant)
         self._learned: set[str] = set()  # forms of examples that were learned, of those that have no columns
         self._left_out: set[str] = set()  # columns of which a note says that they are left out, and other notes
         self.notes: list[str] = []
@@ -123,7 +126,7 @@ class Inputs:
             batch = arrays.masked(given, feature_bits(self._config))
             return iter([self._labelled(batch, given.label if y is None else y, sample_weight, learn)])
         given = self.opened(given)
-        table = tables.table_of(given, self._rule, self._hasher, self._schema)
+        table = tables.table_of(given, self._rule, self.hasher, self._schema)
         if table is not None:
             return self._pieces(table, y, sample_weight, learn)
         if isinstance(given, Mapping):  # and no sparse matrix, as one of SciPy's formats is a dictionary, too
@@ -169,7 +172,7 @@ class Inputs:
             return self._rows(given) or given
         if (not self._schema and self._learned != {PLAIN}) or isinstance(given, (Batch, Documents, str, Frame)):
             return given
-        table = tables.table_of(given, self._rule, self._hasher, self._schema)
+        table = tables.table_of(given, self._rule, self.hasher, self._schema)
         return given if table is None else self._by_position(table, given)
 
     def _by_position(self, table: tables.Table, given: Examples) -> Examples:
@@ -202,7 +205,7 @@ class Inputs:
 
     def _table_of(self, frame: Frame) -> tables.FrameTable:
         """Return what converts a DataFrame."""
-        return tables.FrameTable(frame, self._rule, self._hasher)
+        return tables.FrameTable(frame, self._rule, self.hasher)
 
     @property
     def _columns(self) -> str:

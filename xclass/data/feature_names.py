@@ -1,6 +1,7 @@
 """Hash the names of features that a program passes as Python strings, and those of the columns of a matrix.
 
-A feature gets the index that the parser of VW text gives the same name in the same namespace.
+A feature gets the index that the readers of files give the same name in the same namespace. Those of VW text take all
+names of digits for numbers, others only those that are written as numbers of 32 bits are, see `hashing`.
 
 Source    `hashing`, whose kernels hash text; `mmh3` computes the same hash of single names.
 Cost      O(1) for a name that was hashed before, because the latest 65,536 names are cached; 0.5 us for a new one.
@@ -20,7 +21,8 @@ from ..kernels.jit import jit
 from . import hashing
 
 CACHED = 1 << 16  # names
-STRIPPED = bytes(range(33))  # bytes that --hash strings strips from both ends of a name
+STRIPPED = bytes(range(33))  # bytes that --hash strings strips from both ends of a name in VW text
+UINT32 = 2**32 - 1
 LONGEST = 300  # bytes of a name that `mmh3` hashes; a longer one is left to the kernel
 DIGITS = 20 + 3  # bytes of the largest column number, and those that `hashing.murmur3_at` reads beyond its end
 
@@ -33,6 +35,7 @@ class Hashing(NamedTuple):
     unnamed: np.uint32  # hash of the namespace without a name
     mask: np.uint32  # 2**b - 1
     identity: bool  # whether a column number is the index itself
+    vw_text: bool  # whether all names of digits are numbers, as in VW text
 
 
 def encoded(text: str) -> bytes:
@@ -46,11 +49,11 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def new_hashing(hash_seed: int, hash_all: bool, bits: int, identity: bool = False) -> Hashing:
+def new_hashing(hash_seed: int, hash_all: bool, bits: int, identity: bool = False, vw_text: bool = False) -> Hashing:
     """Return the rule of a learner with 2**bits indices."""
     unnamed = _murmur3()(b"", hash_seed, signed=False) if hash_seed else 0
     mask = np.uint32((1 << min(bits, 32)) - 1)
-    return Hashing(np.uint32(hash_seed), hash_all, np.uint32(unnamed), mask, identity)
+    return Hashing(np.uint32(hash_seed), hash_all, np.uint32(unnamed), mask, identity, vw_text)
 
 
 def _murmur3() -> Callable[..., int]:
@@ -76,7 +79,7 @@ class NameHasher:
 
     def __init__(self, rule: Hashing) -> None:
         self._rule, self._murmur3 = rule, _murmur3()
-        self._hash_all, self._mask = rule.hash_all, int(rule.mask)
+        self._mask = int(rule.mask)
         self.index = lru_cache(CACHED)(self._index)
         self.namespace = lru_cache(CACHED)(self._namespace)
 
@@ -89,15 +92,22 @@ class NameHasher:
         return self.hash(name, int(self._rule.seed)) if name else int(self._rule.unnamed)
 
     def hash(self, name: str, seed: int) -> int:
+        """Return the hash of a name, of 32 bits."""
+        return self.hash_bytes(encoded(name), seed)
+
+    def hash_bytes(self, data: bytes, seed: int) -> int:
         """Return the hash of a name, of 32 bits, which `hashing.name_hash` gives the same name."""
-        data = encoded(name)
+        rule = self._rule
         if len(data) > LONGEST:
             letters = np.frombuffer(data, np.uint8)
-            return int(hashing.name_hash(letters, 0, len(letters), np.uint32(seed), self._hash_all))
-        if not self._hash_all:
-            data = data.strip(STRIPPED)
-            if not data or (data.isdigit()):
-                return (int(data or b"0") + seed) & 0xFFFFFFFF
+            return int(hashing.name_hash(letters, 0, len(letters), np.uint32(seed), rule.hash_all, rule.vw_text))
+        if not rule.hash_all:
+            if rule.vw_text:
+                data = data.strip(STRIPPED) or b"0"
+            if data.isdigit():
+                number = int(data) & UINT32
+                if rule.vw_text or data == b"%d" % number:
+                    return (number + seed) & UINT32
         return self._murmur3(data, seed, False)  # a keyword takes as long as the hash
 
 

@@ -4,7 +4,8 @@ Source    Austin Appleby's MurmurHash3_x86_32 (public domain); VW's `--hash stri
           a fast short-input PRF", INDOCRYPT 2012, with one round per word and three at the end.
 Cost      about a nanosecond for a name of up to seven bytes.
 Names     `data` is an array of bytes, `text` a pointer to bytes; a name is the bytes begin..end-1.
-Differs   from VW in nothing: `murmur3` equals mmh3 for every byte string, `strings_at` follows VW's hashstring.
+Differs   from VW in nothing: `murmur3` equals mmh3 for every byte string, `strings_at` follows VW's hashstring. Names
+          that are not in VW text are hashed by `word_at`, so that `01067` and `1067` are two features.
 Idea      All arithmetic is in uint32. Products are computed in uint64 and truncated, which gives the same result and
           keeps NumPy from warning if numba is switched off.
 """
@@ -124,15 +125,31 @@ def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool)
 
 
 @jit
-def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool) -> np.uint32:
-    """Return `name_at` for an array `data` (uint8[...]); short names are hashed by `short_at`."""
+def word_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool) -> np.uint32:
+    """Return the hash of a name that is not in VW text: the number if it is one of 32 bits as written, else murmur3."""
+    size = end - begin
+    if hash_all or size == 0 or size > 10 or (text[begin] == 48 and size > 1):
+        return murmur3_at(text, begin, end, seed)
+    number = np.uint64(0)
+    for p in range(begin, end):
+        if text[p] < 48 or text[p] > 57:
+            return murmur3_at(text, begin, end, seed)
+        number = number * np.uint64(10) + np.uint64(text[p] - np.uint8(48))
+    if number > np.uint64(0xFFFFFFFF):
+        return murmur3_at(text, begin, end, seed)
+    return np.uint32(number + np.uint64(seed))
+
+
+@jit
+def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool, vw_text: bool) -> np.uint32:
+    """Return `name_at` (with `vw_text`) or `word_at` for an array `data` (uint8[...])."""
     if begin + 8 > len(data) or end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(8, np.uint8)))
         begin, end = 0, end - begin
     text = intrinsics.pointer(data)
     if is_short(text, begin, end):
         return short_at(text, begin, end, seed)
-    return name_at(text, begin, end, seed, hash_all)
+    return name_at(text, begin, end, seed, hash_all) if vw_text else word_at(text, begin, end, seed, hash_all)
 
 
 @jit

@@ -19,10 +19,10 @@ import numpy as np
 from ..array_types import UInt8s
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
+from ..data.feature_names import UINT32, NameHasher, new_hashing
 from ..text import numbers, parser, vw_numbers
 from ..text.text_format import OtherFormat, TextFormat, WrittenFeature
 
-UINT32 = 2**32 - 1
 DEFAULT_GROUP = 32  # byte of the default namespace
 ENDS = b" \t|\r"
 
@@ -71,13 +71,10 @@ class Namer:
         self, parse: parser.Options, feature: namespaces.Options, cross: interactions.Options, bits: int,
         crosser: interactions.Crosser | None = None,
     ) -> None:  # fmt: skip
-        import mmh3  # a slow import that --help does not need
-
-        self._murmur = mmh3.hash
-        self._mask = (1 << min(bits, 32)) - 1
+        rules = [new_hashing(parse.hash_seed, parse.hash == "all", bits, vw_text=vw_text) for vw_text in (True, False)]
+        self._hash, self._hash_word = (NameHasher(rule).hash_bytes for rule in rules)
+        self._mask, self._unnamed = int(rules[0].mask), int(rules[0].unnamed)
         self._seed = parse.hash_seed
-        self._unnamed = mmh3.hash(b"", self._seed, signed=False) if self._seed else 0
-        self._all = parse.hash == "all"
         self._vw_numbers = parse.number_rules == "vw"
         self._constant = not parse.noconstant
         self._features = namespaces.NamespaceTransformer(feature, constant=self._constant)
@@ -141,23 +138,14 @@ class Namer:
 
     # parsing, as in `tokens`
 
-    def _hash(self, name: bytes, seed: int) -> int:
-        """Return the hash of a name."""
-        if not self._all:
-            stripped = name.strip(bytes(range(33)))
-            if all(48 <= c <= 57 for c in stripped):
-                return (int(stripped or b"0") + seed) & UINT32
-            name = stripped
-        return self._murmur(name, seed & UINT32, signed=False)
-
     def _add_features(self, features: Iterator[WrittenFeature], groups: Groups) -> None:
         """Append features of a line of another format to `groups`."""
-        for name, value, namespace, word in features:
+        for name, value, namespace, word, is_index in features:
             if value != 0:
-                seed = self._hash(namespace, self._seed) if namespace else self._unnamed
-                index = self._hash(name, seed)
+                seed = self._hash_word(namespace, self._seed) if namespace else self._unnamed
+                index = (self._hash if is_index else self._hash_word)(name, seed)
                 if word is not None:
-                    index = self._hash(word, index)
+                    index = self._hash_word(word, index)
                 part = FeatureName(namespace, name, word or b"")
                 group = namespace[0] if namespace else DEFAULT_GROUP
                 groups.setdefault(group, []).append((part, index & self._mask, value))

@@ -47,7 +47,7 @@ def written(given: Any, i: int) -> Iterator[WrittenFeature] | None:
 def _of_columns(columns: Any, values: Any) -> Iterator[WrittenFeature]:
     """Yield the features of a row of a matrix; column j is the feature named `j`."""
     for column, value in zip(columns.tolist(), values.tolist(), strict=True):
-        yield WrittenFeature(b"%d" % column, np.float32(value))
+        yield WrittenFeature(b"%d" % column, np.float32(value), is_index=True)
 
 
 def _of_words(text: str, namespace: bytes) -> Iterator[WrittenFeature]:

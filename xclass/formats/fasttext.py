@@ -85,7 +85,7 @@ def parse_words(
             if hashing.is_short(text, first, p):
                 h = hashing.short_at(text, first, p, seed)
             else:
-                h = hashing.name_at(text, first, p, seed, every)
+                h = hashing.word_at(text, first, p, seed, every)
             index[z] = np.uint32(h & mask)
             value[z] = np.float32(1)
             z += 1

@@ -67,7 +67,7 @@ def assemble(text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: 
                 z = words.hash_words(pointer, begin, end, seeds[space], rules.hash_all, rules.mask, index, z)
                 out.value[before:z] = np.float32(1)
             elif value != 0:
-                index[z] = np.uint32(hashing.name_at(pointer, begin, end, seeds[space], rules.hash_all) & rules.mask)
+                index[z] = np.uint32(hashing.word_at(pointer, begin, end, seeds[space], rules.hash_all) & rules.mask)
                 out.value[z] = value
                 z += 1
             if z > before and not (g > g0 and out.group_name[g - 1] == groups[space]):
@@ -145,7 +145,7 @@ class Namespaces:
             if feature is not None:
                 seed, name = self._seeds[self.number(namespace)], feature
             padded = _writable(name)
-            hashed = int(hashing.name_hash(padded, 0, len(name), np.uint32(seed), self._rules.hash_all))
+            hashed = int(hashing.name_hash(padded, 0, len(name), np.uint32(seed), self._rules.hash_all, False))
             known = self._numbers[namespace, feature] = len(self._seeds)
             self._seeds.append(hashed)
             self._groups.append(namespace[0] if namespace else DEFAULT_GROUP)

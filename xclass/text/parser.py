@@ -74,8 +74,8 @@ class Options:
     """Declare the options of the parser."""
 
     hash: str = option(
-        "which names are hashed: `strings` uses names of digits as numbers and hashes the others, `all` hashes all "
-        "names",
+        "which names are hashed: `strings` uses names of digits as numbers (outside VW text only those below 2^32 "
+        "without leading zeros) and hashes the others, `all` hashes all names",
         choices=("strings", "all"),
         default="strings",
         stored=True,
@@ -212,7 +212,7 @@ class Parser:
         """Return the hash of each name of one byte, as uint32[256]."""
         names = np.arange(256 + PADDING).astype(np.uint8)
         rules = self.rules
-        letter_hashes = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all) for i in range(256)]
+        letter_hashes = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all, True) for i in range(256)]
         return np.array(letter_hashes, np.uint32)
 
     @cached_property

@@ -89,6 +89,7 @@ class WrittenFeature(NamedTuple):
     value: np.float32
     namespace: bytes = b""
     word: bytes | None = None  # what follows the name if the value is a word, as in `name:word`
+    is_index: bool = False  # whether the name is the number of a column
 
 
 class OtherFormat(TextFormat, ABC):

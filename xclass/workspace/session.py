@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..api.configuration import Config, LearnerUse, feature_bits
+from ..api.configuration import Config, LearnerUse
 from ..api.inputs import Inputs
 from ..api.model_contents import Contents
-from ..data import feature_names
 from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..kernels import jit
@@ -57,9 +56,8 @@ class Session(Run):
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
             self._closing = closing.pop_all()
         self.prediction_type = self._prediction_type()
-        self._inputs = Inputs(config, self.model.names, self.model.label_range, self.model.schema)
-        rule = feature_names.new_hashing(config.parser.hash_seed, config.parser.hash == "all", feature_bits(config))
-        self.hasher = feature_names.NameHasher(rule)
+        self._inputs = Inputs(config, self.model.names, self.model.label_range, self.model.schema, vw_text=True)
+        self.hasher = self._inputs.hasher
         if config.reader.data:
             self._learn_data()
         if self.inspector is not None:
