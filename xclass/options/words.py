@@ -19,7 +19,8 @@ from .declare import Option, allowed_values, in_range, long_flag
 BARE = "\0"  # marks an option that was given without a value
 HELP = "xclass --help_all"
 NUMBER = re.compile(r"[+-]?[0-9]+")
-NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # a number, here and in data
+# a number, here and in data; a regular expression that could read digits in two ways would take quadratic time
+NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 LONGEST_NUMBER = 400  # characters of a whole number that is converted; a longer one is out of range anyway
 
 
