@@ -12,7 +12,7 @@ import numpy as np
 from ..array_types import Int, UInt8s
 from ..data import class_names
 from ..errors import UsageError
-from ..kernels.jit import jit
+from ..kernels.jit import apart, jit
 from . import numbers, vw_numbers
 from .malformed import (
     CLASS,
@@ -84,7 +84,7 @@ def problem_of(number: Int) -> int:
     return LABEL_FORM if number == class_names.OTHER_FORM else CLASS_NUMBER
 
 
-@jit
+@apart
 def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.float32, bool]:
     """Return the number `text[begin:end]`, 0 if it is none, and whether it is malformed."""
     value, p, digits = vw_numbers.read_by_rules(text, begin, rules.vw_numbers)

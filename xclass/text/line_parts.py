@@ -16,7 +16,7 @@ import numpy as np
 
 from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import hashing
-from ..kernels.jit import inlined, jit
+from ..kernels.jit import apart, inlined, jit
 from . import numbers, vw_numbers
 from .malformed import (
     BAR_AFTER_VALUE,
@@ -192,7 +192,7 @@ def _read_value(
     return k + 1, key, value, unnamed, 0, False
 
 
-@jit
+@apart
 def _read_other_value(
     text: UInt8s,
     delimiter: Int32s,

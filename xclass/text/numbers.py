@@ -25,7 +25,7 @@ import numpy as np
 
 from ..array_types import UInt8s, UInt64s
 from ..data.array_input import LARGEST
-from ..kernels.jit import allocating, inlined, jit
+from ..kernels.jit import allocating, apart, inlined, jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 PLUS, MINUS, POINT, ZERO, LETTER_E = 43, 45, 46, 48, 101
@@ -130,7 +130,7 @@ def read_digits(text: UInt8s, first: int) -> tuple[int, int, int, int]:
     return mantissa, p, digits, decimals
 
 
-@jit
+@apart
 def _read_long(text: UInt8s, first: int, end: int, mantissa: int, digits: int, decimals: int) -> tuple[np.float32, int]:
     """Return the value of a number and one past its end.
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ..array_types import Float32s, UInt8s
-from ..kernels.jit import inlined, jit
+from ..kernels.jit import apart, inlined, jit
 from . import numbers
 from .numbers import MINUS, NEWLINE, PLUS, POINT, RETURN, SPACE
 
@@ -65,7 +65,7 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     return _read_rounding(text, begin)
 
 
-@jit
+@apart
 def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     """Read any number as `read_number` does, accumulating in float32 with the rounding of VW."""
     p = begin
