@@ -227,7 +227,7 @@ class Texts:
         plain, used = plain_text(text, multiclass, int(options.split("-b ")[1].split()[0]), "--noconstant" in options)
         if not plain:
             return Outcome(REFUSED, "nothing to learn")
-        words = [*options.split(), "--on_bad_line", "vw", "--quiet", "-f"]
+        words = [*options.split(), "--on_bad_line", "vw", "--number_rules", "vw", "--format", "vw", "--quiet", "-f"]
         bench.put("odd.vw", used)
         bench.put("plain.vw", plain)
         result = bench.xclass("-d", "odd.vw", *words, "out/m")
