@@ -38,7 +38,6 @@ CASES = {
 }
 
 UNTAGGED = {
-    "odd": ["--multiclass", "30", "-b", "14", "--layout", "odd", "--learn_names"],
     "sgd": ["--oaa", "30", "-b", "12", "--sgd"],
     "l1": ["--oaa", "30", "-b", "12", "--l1", "1e-4"],
 }
@@ -110,7 +109,7 @@ def test_the_result_does_not_depend_on_who_learns_what(data, case):
     assert (waited > 0) == (added > 0) == (case in ("names", "cpt", "multiclass"))
 
 
-@pytest.mark.parametrize("case", [*CASES, "odd", "sgd", "l1"])
+@pytest.mark.parametrize("case", ["oaa", "multiclass", "sgd", "l1"])
 def test_merging_the_changes_of_tables_gives_what_merging_the_tables_gives(data, case, monkeypatch):
     words = {**CASES, **UNTAGGED}[case]
     if case == "scalar":

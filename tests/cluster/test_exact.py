@@ -66,9 +66,7 @@ def test_the_bytes_are_those_of_one_process(small_steps, data, case):
 @pytest.mark.parametrize(
     ("case", "deaths", "seconds"),
     [
-        ("oaa", ["die-1-2", "die-2-3"], 0.0),  # with a snapshot before every step
-        ("multiclass", ["die-1-1.5", "die-2-2"], 60.0),
-        ("multiclass", ["die-1-5.5", "die-2-6"], 0.0),  # in the second pass
+        ("multiclass", ["die-1-5.5", "die-2-6"], 0.0),  # in the second pass, with a snapshot before every step
         ("softmax_tree", ["die-2-8", "die-1-10"], 60.0),  # at the end of the pass
     ],
 )

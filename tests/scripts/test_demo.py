@@ -211,23 +211,16 @@ def test_scripts_stop_where_there_is_no_python(tmp_path, script):
     assert not (tmp_path / "a b" / ".venv").exists()
 
 
-@pytest.mark.parametrize("own_data", [False, True])
-def test_texts_get_their_five_most_probable_classes(tmp_path, own_data):
+def test_texts_get_their_five_most_probable_classes(tmp_path):
     pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")
-    if own_data:
-        for part in ("train", "test"):
-            with gzip.open(tmp_path / f"{part}.vw.gz", "wt") as file:
-                file.writelines(f"{i % 6 + 1} |w word{i % 6} common\n" for i in range(120))
-        with gzip.open(tmp_path / "labels.txt.gz", "wt") as file:
-            file.writelines(f"{label}\tname {label}\n" for label in range(1, 7))
     script = ROOT / "demo" / "top5_text.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path, tmp_path / "plot.png"], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert ("the texts are the docstrings" in done.stdout) == (not own_data)
-    assert float(re.search(r"test accuracy ([0-9.]+)", done.stdout)[1]) > (0.99 if own_data else 0.6)
+    assert "the texts are the docstrings" in done.stdout
+    assert float(re.search(r"test accuracy ([0-9.]+)", done.stdout)[1]) > 0.6
     assert len(re.findall(r"^  [01]\.[0-9]{3}  \S", done.stdout, re.MULTILINE)) == 15
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -195,14 +195,14 @@ chosen = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(text_of(label), chosen)
 @example(b"1 |f a:1|g b\n", {})
 def test_multiclass_text_is_read_as_the_oracle_reads_it(data, options):
     check(data, True, **options)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(text_of(simple), chosen)
 def test_simple_text_is_read_as_the_oracle_reads_it(data, options):
     check(data, False, **options)

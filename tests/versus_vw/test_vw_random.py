@@ -27,7 +27,7 @@ from versus import close, run_vw, table
 if importlib.util.find_spec("vowpalwabbit") is None:
     pytest.skip("vowpalwabbit is not installed: nothing to compare with", allow_module_level=True)
 
-CASES = 200
+CASES = 80
 KINDS = ("", "--oaa", "--recall_tree")
 WORDS = ("a", "b", "dog", "cat", "12", "007", "été", "a-b", "Q", "3.5")
 

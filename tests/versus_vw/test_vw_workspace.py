@@ -22,19 +22,13 @@ K = 6
 MODULES = (vowpalwabbit, ""), (xclass.vw, "--vw_exact ")
 PROGRAMS = [
     "",
-    "--sgd -l .1",
     "--loss_function logistic --link logistic",
-    "--binary",
     "-b 12 -q ::",
     f"--oaa {K}",
-    f"--oaa {K} --sgd --power_t .3",
     f"--oaa {K} --noconstant -b 12",
     f"--oaa {K} --probabilities",
-    f"--oaa {K} --scores",
-    f"--recall_tree {K}",
     f"--recall_tree {K} --max_depth 2 --max_candidates 3",
     f"--log_multi {K}",
-    f"--ect {K}",
     f"--ect {K} --error 2",
 ]
 

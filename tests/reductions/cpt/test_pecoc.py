@@ -28,9 +28,7 @@ from xclass.reductions.cpt import reduction as cpt
 # -- the same numbers as the oracle
 
 
-TREES = pytest.mark.parametrize(
-    ("m", "loss_function"), [(4, "squared"), (8, "squared"), (32, "squared"), (8, "logistic")]
-)
+TREES = pytest.mark.parametrize(("m", "loss_function"), [(4, "squared"), (32, "squared"), (8, "logistic")])
 OPTIONS = pytest.mark.parametrize(
     ("options", "oracle"),
     [
