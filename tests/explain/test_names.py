@@ -68,7 +68,8 @@ def test_columns_are_named_by_their_numbers_or_names():
         model.learn_many(X, [1, 2])
         for given in (X, csr_matrix(X), csr_matrix(X).tocsc()):
             assert [names_of(e) for e in model.explain_many(given)] == [{"0", "2", "Constant"}, {"1", "Constant"}]
-        frame = pd.DataFrame({"size": [1.0, 0.0], "about": ["red ball", None]})
+    frame = pd.DataFrame({"size": [1.0, 0.0], "about": ["red ball", None]})
+    with xclass.Learner("oaa", 2, bits=12) as model:
         model.learn_many(frame, [1, 2])
         (first, second) = map(names_of, model.explain_many(frame))
         assert first == {"size", "about^red", "about^ball", "Constant"}

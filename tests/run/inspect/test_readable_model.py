@@ -168,6 +168,7 @@ def test_audit_of_a_cache_has_no_names_as_in_vw(command, table):
         assert actual_line[0].replace("-0.00", "0.00") == expected_line[0].replace("-0.00", "0.00")
         assert sorted(actual_line) == sorted(expected_line) or _close(actual_line, expected_line)
     assert sum(word.startswith(":") for line in actual for word in line) > 10
+    (table / "data.cache").unlink()  # VW's
     for more in ([], ["--shuffle", "3"]):
         out = learn(
             "--layout", "vw", "--loss_function", "squared", "-d", "data", "--quiet", *args, *more, cwd=table
