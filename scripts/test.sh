@@ -4,6 +4,7 @@
 #
 #     sh scripts/test.sh
 #     PYTHON=python3.12 sh scripts/test.sh
+#     SLOW=1 sh scripts/test.sh                   and those marked `slow`
 
 set -eu
 
@@ -48,5 +49,10 @@ NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m bounds $(files_with bounds)
 
 step "Tests without compiling"
 NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m plain $(files_with plain)
+
+if [ -n "${SLOW:-}" ]; then
+    step "Slow tests"
+    "$bin/python" -m pytest -n 2 -m slow
+fi
 
 step "All is well"

@@ -9,6 +9,8 @@ from streams import multiclass
 
 from scripts.cluster import cost_model, runs, unit_costs
 
+pytestmark = pytest.mark.slow
+
 UNITS = unit_costs.AverageUnits(
     learn=1e-3, unpack=0.5, merge=0.01, store=0.25, model=1000.0, seen=100.0, growth=0.0, changes=100.0
 )

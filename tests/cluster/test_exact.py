@@ -63,6 +63,7 @@ def test_the_bytes_are_those_of_one_process(small_steps, data, case):
     assert {examples for _, examples in costs} == {"1400" if "--passes" in CASES[case] else "700"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "deaths", "seconds"),
     [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from streams import multiclass
 
 from scripts.cluster import exactness, runs
+
+pytestmark = pytest.mark.slow
 
 
 def test_models_are_equal_and_the_costs_are_shown(cluster, tmp_path, monkeypatch, capsys):

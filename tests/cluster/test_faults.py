@@ -17,6 +17,8 @@ from xclass.cluster import averaged_run, predicting_run
 from xclass.cluster import session as sessions
 from xclass.cluster.exact import crew, run
 
+pytestmark = pytest.mark.slow
+
 FILES = [f"part-{k}.vw" for k in range(5)]
 DATA = [word for path in FILES for word in ("-d", path)]
 LEARN = ["--oaa", 30, "-b", 12]

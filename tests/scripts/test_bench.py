@@ -11,6 +11,8 @@ import pytest
 from running import tool
 from streams import multiclass
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def sets(tmp_path, monkeypatch):

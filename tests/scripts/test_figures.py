@@ -20,6 +20,8 @@ from scripts.lib.command_line import run
 from scripts.lib.processes import Run
 from scripts.lib.streams import Point
 
+pytestmark = pytest.mark.slow
+
 
 def script(name, *words) -> subprocess.CompletedProcess:
     return tool(f"figures.{name}", *words)

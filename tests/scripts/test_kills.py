@@ -6,6 +6,8 @@ import pytest
 
 from scripts import kills
 
+pytestmark = pytest.mark.slow
+
 CASE = "best_pass"
 
 

@@ -7,6 +7,8 @@ import re
 import pytest
 from running import process
 
+pytestmark = pytest.mark.slow
+
 
 def test_table_has_every_way_to_pass_an_example():
     pytest.importorskip("vowpalwabbit")

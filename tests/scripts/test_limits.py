@@ -13,6 +13,8 @@ from streams import multiclass
 from scripts.lib import memory_accesses
 from scripts.memory import limits
 
+pytestmark = pytest.mark.slow
+
 K, LINES = 12, 300
 
 

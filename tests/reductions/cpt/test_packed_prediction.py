@@ -57,6 +57,7 @@ def of_test_run() -> Learner:
     return Learner.from_config(configuration.of_model("m", contents.options), use, contents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["default", "without an index"])
 def test_results_are_those_of_tables_that_are_not_packed(place, whole_tables, name):
     made(name)
