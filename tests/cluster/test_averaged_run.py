@@ -18,6 +18,8 @@ from streams import multiclass
 from xclass import load
 from xclass.cluster import averaged_run, predicting_run
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["--oaa", 30, "-b", 12, "--learn_names", "--sync_every", 60]
 
 
@@ -50,7 +52,6 @@ def learned_alone():
     return Path("many.bin").read_bytes()
 
 
-@pytest.mark.slow
 def test_workers_that_die_do_not_change_the_model(place):
     model, messages = undisturbed()
     assert "averaging mode: 2 workers, averaged after every 60 examples of each" in messages
@@ -70,7 +71,6 @@ class Death(BaseException):
     """The end of the process that coordinates."""
 
 
-@pytest.mark.slow
 def test_a_driver_that_dies_is_continued_with_fewer_workers(place, monkeypatch):
     words = ["--checkpoint", 150, "--passes", 2, "--holdout_off"]
     model, messages = run(*words)
@@ -183,7 +183,6 @@ def test_what_cannot_be_averaged_is_refused(words, message):
     assert message in result.err
 
 
-@pytest.mark.slow
 def test_a_full_object_store_is_an_error_that_says_so(place):
     """Fill the object store of another Ray, which has no disk to spill to, and run there; the old model stays."""
     old = learned_alone()

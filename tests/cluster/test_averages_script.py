@@ -8,6 +8,8 @@ from streams import multiclass
 from scripts.cluster import averages, spanning_tree
 from scripts.lib.processes import BenchError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def data_dir(tmp_path):
