@@ -21,7 +21,11 @@ files_with() {
     grep -rl --include='*.py' "mark\.$1" tests
 }
 
+unless="and not slow"
+[ -z "${SLOW:-}" ] || unless=""
+
 step "Installing"
+export PIP_NO_COMPILE=1  # most modules of what is installed are never imported
 install_xclass "[test,docs]"
 bin=$root/.venv/bin
 
@@ -35,20 +39,23 @@ step "Prose, workflows and manifest"
 "$bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
 "$bin/check-jsonschema" --schemafile demo/kuberay.schema.json demo/kuberay.yaml
 
-step "Documentation"
+step "Documentation and types"
+"$bin/mypy" &
+types=$!
 "$bin/python" -m sphinx -q -W docs build/docs
-
-step "Types"
-"$bin/mypy"
+wait $types
 
 step "Tests"
 "$bin/python" -m pytest -n 3
 
 step "Tests with array bounds checked"
-NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m bounds $(files_with bounds)
+# without SLOW only readers and threads, because to compile all kernels anew takes minutes
+[ -z "${SLOW:-}" ] || readers=$(files_with bounds)
+NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m "bounds $unless" \
+    ${readers:-tests/text tests/formats tests/data tests/model tests/scripts/test_fuzz.py tests/contract/test_many_threads.py}
 
 step "Tests without compiling"
-NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m plain $(files_with plain)
+NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m "plain $unless" $(files_with plain)
 
 if [ -n "${SLOW:-}" ]; then
     step "Slow tests"

@@ -1,14 +1,18 @@
 """Compile the kernels once per session."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
 from xclass.kernels import jit
 
-settings.register_profile("xclass", deadline=None, print_blob=True)  # the first call of a kernel compiles it
+examples = 100 if os.environ.get("SLOW") else 30
+settings.register_profile("xclass", deadline=None, print_blob=True, max_examples=examples)  # first calls compile
 settings.load_profile("xclass")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell begins with it ignored
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,7 +24,8 @@ def kernels(request, tmp_path_factory):
     from xclass.run import warm_up
 
     jit.activate()
-    if "PYTEST_XDIST_WORKER" in os.environ and any("contract" in item.path.parts for item in request.session.items):
+    needs_all = any(item.path.name == "test_contract.py" for item in request.session.items)
+    if needs_all and "PYTEST_XDIST_WORKER" in os.environ:
         compile_shared(tmp_path_factory.getbasetemp().parent)  # which the processes of this test run have in common
     for record in registry.REDUCTIONS:  # messages and processes of a run should not depend on whether it is the first
         jit.note_compiled(record.name)

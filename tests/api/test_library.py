@@ -533,6 +533,7 @@ def script(code: str) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_learners_work_inside_another_program():
     result = script(INSIDE)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

@@ -27,8 +27,8 @@ def river_checks():
         model = Classifier(**params)
         for number, check in enumerate(checks.yield_checks(model)):
             name = f"{params.get('reduction', 'multiclass')}-{check.__name__}-{number}"
-            if "reduction" not in params or check.__name__ != "check_bounded_memory_growth":  # the slowest
-                yield pytest.param(model, check, id=name)
+            growth = check.__name__ == "check_bounded_memory_growth"
+            yield pytest.param(model, check, id=name, marks=[pytest.mark.slow] if growth else [])
 
 
 @pytest.mark.parametrize(("model", "check"), list(river_checks()))

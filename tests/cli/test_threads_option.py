@@ -30,7 +30,7 @@ def place(tmp_path_factory):
     [
         (("compare", "m.txt", "n.txt", "-d", "test.vw"), None),
         (("shrink", "m", "-f", "s", "-d", "test.vw"), "s"),
-        (("report", "-i", "m", "-d", "test.vw", "-o", "r.html"), "r.html"),
+        pytest.param(("report", "-i", "m", "-d", "test.vw", "-o", "r.html"), "r.html", marks=pytest.mark.slow),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

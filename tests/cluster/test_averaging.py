@@ -92,7 +92,9 @@ def averaged(words, data, **more):
     return model_contents.to_bytes(averaging.model), rounds
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in ("cpt", "multiclass") else case for case in CASES]
+)
 def test_the_result_does_not_depend_on_who_learns_what(data, case):
     words = CASES[case]
     if case == "scalar":
@@ -109,7 +111,7 @@ def test_the_result_does_not_depend_on_who_learns_what(data, case):
     assert (waited > 0) == (added > 0) == (case in ("names", "cpt", "multiclass"))
 
 
-@pytest.mark.parametrize("case", ["oaa", "multiclass", "sgd", "l1"])
+@pytest.mark.parametrize("case", ["oaa", pytest.param("multiclass", marks=pytest.mark.slow), "sgd", "l1"])
 def test_merging_the_changes_of_tables_gives_what_merging_the_tables_gives(data, case, monkeypatch):
     words = {**CASES, **UNTAGGED}[case]
     if case == "scalar":
@@ -132,7 +134,7 @@ def _with_numbers(path):
     return path + ".numbers"
 
 
-@pytest.mark.parametrize("case", ["oaa", "names", "cpt"])
+@pytest.mark.parametrize("case", ["oaa", "names", pytest.param("cpt", marks=pytest.mark.slow)])
 def test_a_single_part_is_learned_as_in_one_process(data, case):
     model, rounds = averaged(CASES[case], data, parts=1, workers=1)
     assert len(rounds) > 5

@@ -87,6 +87,7 @@ class Death(BaseException):
     """The end of the process that coordinates."""
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_its_death_with_fewer_workers(small_steps, data, monkeypatch):
     words = [*CASES["multiclass"], *data, "--checkpoint", 400, "--holdout_off"]
     one = learn(*words, "-f", "one.bin")
@@ -146,6 +147,7 @@ def test_a_file_that_is_missing_is_named_with_the_worker(small_steps):
     assert re.search(r"missing\.vw: there is no such file; check its name \(worker 1, process \d+ on ", result.err)
 
 
+@pytest.mark.slow
 def test_there_are_no_more_workers_than_parts(small_steps, data):
     one, many, messages = both(small_steps, ["--cpt", 30, "--trees", 2, "-b", 12, *data], workers=4)
     assert one == many

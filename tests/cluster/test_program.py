@@ -58,6 +58,7 @@ def test_the_model_is_that_of_the_command(words, arguments, more):
             assert learner.examples == loaded.examples
 
 
+@pytest.mark.slow
 def test_labels_that_are_names_are_found_as_by_the_command():
     paths = [named(path) for path in FILES]
     learn("--oaa", 30, "-b", 12, *(word for path in paths for word in ("-d", path)), "-f", "command.bin")
@@ -70,6 +71,7 @@ def test_labels_that_are_names_are_found_as_by_the_command():
         assert predicted[0].startswith("class-")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"sync_every": 40}], ids=["exact", "averaged"])
 def test_a_learner_continues_from_what_it_has_learned(more):
     words = ["--sync_every", 40, "--workers", 2] if more else []  # exact mode has the model of one process
@@ -103,6 +105,7 @@ def test_predictions_are_in_the_order_of_the_data():
         assert saved(learner) == before
 
 
+@pytest.mark.slow
 def test_reductions_without_parts_are_averaged():
     lines = re.sub(r"^(\d+)", lambda match: f"{int(match[1]) / 30:.3f}", Path(FILES[0]).read_text(), flags=re.MULTILINE)
     Path("numbers.vw").write_text(lines)
@@ -112,7 +115,9 @@ def test_reductions_without_parts_are_averaged():
         assert xclass.ray.predict("numbers.vw", learner, workers=1).dtype == np.float64
 
 
-@pytest.mark.parametrize("more", [{}, {"sync_every": 30}], ids=["exact", "averaged"])
+@pytest.mark.parametrize(
+    "more", [{}, pytest.param({"sync_every": 30}, marks=pytest.mark.slow)], ids=["exact", "averaged"]
+)
 def test_an_error_leaves_the_learner_as_it_was(more):
     with open(FILES[3], "a") as file:
         file.write("31 | x\n")

@@ -17,7 +17,7 @@ import pytest
 from command import learn, script, xclass
 from library import state_of
 from streams import multiclass, real
-from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of, words_of
+from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, every_variant, learner, words_of
 
 from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
@@ -39,14 +39,7 @@ def stream(name: str, seed: int, n: int, **more) -> str:
 
 EVERY = pytest.mark.parametrize("name", list(BY_NAME))
 EVERY_MULTICLASS = pytest.mark.parametrize("name", [name for name in BY_NAME if name != "scalar"])
-EVERY_VARIANT = pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        pytest.param(name, options, id=name_of(name, options))
-        for name in BY_NAME
-        for options in [{}, *VARIANTS.get(name, [])]
-    ],
-)
+EVERY_VARIANT = every_variant()
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +127,7 @@ def test_a_run_that_compiles_first_gives_the_same_bytes(place, monkeypatch, name
     assert calls
 
 
-@EVERY_VARIANT
+@every_variant(slow=True)
 def test_speed_of_the_stages_does_not_matter(place, monkeypatch, name, options):
     text = stream(name, 2, 120)
     args = (*chosen(name), *BITS, *words_of(options))
@@ -395,7 +388,9 @@ sys.argv[1:] = ['--version']
 """
 
 
-@EVERY
+@pytest.mark.parametrize(
+    "name", [name if name == "recall_tree" else pytest.param(name, marks=pytest.mark.slow) for name in BY_NAME]
+)
 def test_every_kernel_is_compiled_for_one_signature(place, name):
     """A second one would compile anew, for seconds, in the middle of a run."""
     (place / "a.vw").write_text(stream(name, 18, 60))

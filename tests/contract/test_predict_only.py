@@ -6,20 +6,13 @@ import pytest
 from command import learn, xclass
 from library import state_of
 from streams import multiclass, real
-from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of, words_of
+from variants import AT_THE_END, BITS, BY_NAME, K, chosen, every_variant, learner, words_of
 
 from xclass.api.learner import load
 from xclass.errors import UsageError
 from xclass.model import model_file
 
-EVERY_VARIANT = pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        pytest.param(name, options, id=name_of(name, options))
-        for name in BY_NAME
-        for options in [{}, *VARIANTS.get(name, [])]
-    ],
-)
+EVERY_VARIANT = every_variant(slow=True)
 LEARNING_ONLY = ("g", "n", "sums", "cells", "key", "wear", "seen")  # ends of the names of arrays for learning only
 
 

@@ -556,6 +556,7 @@ def test_weights_are_those_of_the_learner():
     assert 3 in model.classes_ and 3 not in model.predict(X)
 
 
+@pytest.mark.slow
 def test_the_top_classes_of_many_rows_need_little_memory():
     """The peak of a process of its own: an array of all rows and all classes would be 320 MB per 50,000 rows."""
     script = """

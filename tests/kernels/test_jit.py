@@ -66,6 +66,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 def test_a_first_run_compiles_reading_beside_learning_and_the_next_nothing(tmp_path):
     data = tmp_path / "d.vw"
     data.write_text("1 |w a\n-1 |w b\n1 |w a b\n" * 20)

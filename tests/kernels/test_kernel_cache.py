@@ -152,6 +152,7 @@ def package(tmp_path):
     return Package(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_edit_compiles_what_depends_on_it_and_nothing_else(package):
     first, compiled = package.run()
     assert {"score", "truncated", "select", "mix"} <= set(compiled)
@@ -175,6 +176,7 @@ def test_an_edit_compiles_what_depends_on_it_and_nothing_else(package):
     assert {"score", "truncated"} <= set(compiled) and "select" not in compiled
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_into_one_cache_agree(package):
     at_once = [package.start() for _ in range(3)]
     outputs = {package.end(process)[0] for process in at_once}

@@ -182,7 +182,6 @@ def test_preserve_performance_counters_needs_a_model_with_counters(tmp_path):
 LATE = """
 import signal
 from xclass.{folder} import {module}
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 before = {module}.{function}
 def late(*args, **more):
     for _ in range({times}):

@@ -32,6 +32,7 @@ def drawn() -> list[str]:
     return ["--plot", "f.png"] if importlib.util.find_spec("matplotlib") else []
 
 
+@pytest.mark.slow
 def test_every_method_is_measured_with_every_size(data):
     words = ["memory.memory_curve", data, "--sets", "tiny", "--bits", "8,16", "--methods", METHODS, "--json", "j"]
     result = tool(*words, *drawn())

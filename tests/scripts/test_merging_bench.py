@@ -32,6 +32,7 @@ def test_table_of_parts_and_rounds(data):
     assert all(0 <= float(cell) <= 100 for row in rows[2:] for cell in row[2:] if cell != "-")
 
 
+@pytest.mark.slow
 def test_table_of_new_classes(data):
     done = tool(
         "bench.merging", data, "--sets", "tiny", "--reductions", "multiclass", "--parts", 2, "--new_classes", 0.5

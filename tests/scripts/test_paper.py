@@ -285,6 +285,7 @@ def made(folder, monkeypatch, *words):
     return row.main()
 
 
+@pytest.mark.slow
 def test_failed_row_is_reported_and_the_others_are_kept(tmp_path, monkeypatch, capsys):
     small_set(tmp_path)
     assert made(tmp_path, monkeypatch, "oaa", "bad", "error=9.5", "--", "-b", "99") == 1

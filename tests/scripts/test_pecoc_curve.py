@@ -70,6 +70,7 @@ def test_wrong_command_lines_are_refused(sets):
     assert "nothing" in result.stderr
 
 
+@pytest.mark.slow
 def test_point_is_measured_in_whole_processes(sets):
     words = (sets, "--sets", "tiny", "--arities", "2", "--args=-b 12")
     result, here = process("figures.pecoc", *words), tool("figures.pecoc", *words)

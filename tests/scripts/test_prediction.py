@@ -9,6 +9,7 @@ from running import process
 from streams import multiclass
 
 
+@pytest.mark.slow
 def test_both_tools_predict_a_repeated_test_file(tmp_path):
     pytest.importorskip("vowpalwabbit")
     folder = tmp_path / "data" / "made"

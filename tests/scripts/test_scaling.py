@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from running import process, tool
 
 from scripts.bench import scaling
@@ -25,6 +26,7 @@ def test_table_has_every_reduction_and_number_of_classes():
     assert float(depths[0][0]) < float(depths[1][0])
 
 
+@pytest.mark.slow
 def test_reading_alone_is_timed_in_whole_processes():
     result = process("bench.scaling", "--reductions", "reading", "--classes", 4, "--examples", 2000, "--features", 3)
     assert result.returncode == 0, result.stderr

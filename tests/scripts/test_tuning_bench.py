@@ -27,6 +27,7 @@ def rows_of(done):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_row_has_the_errors_and_the_options(data):
     head, _, row = rows_of(tool("bench.tuning", data, "--sets", "tiny", "--seconds", 60))
     cells = dict(zip(head, row, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from xclass.api import configuration
 from xclass.api.learner import Learner
 from xclass.options.declare import long_flag, options_of
@@ -109,3 +111,15 @@ def learner(name: str, k: int = K, **options) -> Learner:
 def name_of(name: str, options: dict) -> str:
     """Return the name of the test of a variant."""
     return " ".join(map(str, (name, *words_of(options))))
+
+
+def every_variant(slow: bool = False) -> pytest.MarkDecorator:
+    """Return a mark that passes every reduction, alone and in its variants, which can be slow tests."""
+    return pytest.mark.parametrize(
+        ("name", "options"),
+        [
+            pytest.param(name, options, id=name_of(name, options), marks=[pytest.mark.slow] if options and slow else [])
+            for name in BY_NAME
+            for options in [{}, *VARIANTS.get(name, [])]
+        ],
+    )

@@ -534,7 +534,6 @@ def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):
 SIGNALS = """
 import signal
 from xclass.model import model_file
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 before, calls = model_file._write, [0]
 def sent(file, *args):
     calls[0] += 1

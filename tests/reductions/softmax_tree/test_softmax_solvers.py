@@ -74,6 +74,7 @@ def test_logistic_regression_with_an_intercept_is_sagas():
     assert value < saga * (1 + 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The max_iter")
 @pytest.mark.parametrize(("alpha", "intercept"), [(1.0, True), (1.0, False), (0.1, True)])
 def test_softmax_is_sagas_in_less_time(alpha, intercept):
