@@ -24,7 +24,7 @@ from .api.learner import Learner
 from .data import class_names
 from .data.array_input import is_missing
 from .data.frames import Frame
-from .data.schema import Schema
+from .data.schema import TEXT, Schema
 from .options.declare import options_of
 from .reductions.core import probabilities
 from .system.printable import short_repr
@@ -191,7 +191,7 @@ class Classifier(base.MiniBatchClassifier):
         TypeError
             If `X` is not a DataFrame.
         """
-        self.learner.learn_many(_rows(X), [self._name(label) for label in _labels(y)], w)
+        self.learner.learn_many(self._rows(X), [self._name(label) for label in _labels(y)], w)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the labels of the rows of a DataFrame.
@@ -208,7 +208,7 @@ class Classifier(base.MiniBatchClassifier):
         """
         import pandas as pd
 
-        predicted = [self._label(name or None) for name in self.learner.predict_many(_rows(X))]
+        predicted = [self._label(name or None) for name in self.learner.predict_many(self._rows(X))]
         return pd.Series(predicted, index=X.index, dtype=None if predicted else object)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -233,7 +233,7 @@ class Classifier(base.MiniBatchClassifier):
         import pandas as pd
 
         self._require_probabilities()
-        names, p = self.learner.predict_many(_rows(X), self.top_k)
+        names, p = self.learner.predict_many(self._rows(X), self.top_k)
         listed = [
             self._distribution([pair for pair in zip(*row, strict=True) if pair[0] is not None])
             for row in zip(names.tolist(), p.tolist(), strict=True)
@@ -242,7 +242,19 @@ class Classifier(base.MiniBatchClassifier):
         values = [[row.get(label, 0.0) for label in columns] for row in listed]
         return pd.DataFrame(np.reshape(values, (len(listed), len(columns))), index=X.index, columns=columns)
 
-    # labels and probabilities
+    # rows, labels and probabilities
+
+    def _rows(self, X: pd.DataFrame) -> Any:
+        """Return a DataFrame as examples for the learner: itself if all features are numbers, or else dictionaries."""
+        import pandas as pd
+
+        if not isinstance(X, pd.DataFrame):
+            raise TypeError(f"X is {type(X).__name__}; give a pandas.DataFrame, or use xclass.Learner for other tables")
+        kinds = self.learner.schema.names.get("", {})
+        numeric = (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind) for kind in X.dtypes)
+        if all(numeric) and not any(kinds.get(str(name)) == TEXT for name in X.columns):
+            return Frame(X[sorted(X.columns, key=str)], Schema(), keeps=False)  # features may come and go, as in rows
+        return [_sorted(row) for row in X.to_dict("records")]
 
     def _name(self, label: Any) -> str | None:
         """Return the name of a label's class, None for no label."""
@@ -293,17 +305,6 @@ def _sorted(x: Mapping[Any, Any]) -> dict[Any, Any]:
     if not isinstance(x, Mapping):
         raise TypeError(f"x is {type(x).__name__} {short_repr(x)}; give a dictionary of features, name -> value")
     return {name: x[name] for name in sorted(x, key=str)}
-
-
-def _rows(X: pd.DataFrame) -> Any:
-    """Return a DataFrame as examples for `Learner`: itself if all columns are numbers, or else dictionaries."""
-    import pandas as pd
-
-    if not isinstance(X, pd.DataFrame):
-        raise TypeError(f"X is {type(X).__name__}; give a pandas.DataFrame, or use xclass.Learner for other tables")
-    if all(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind) for kind in X.dtypes):
-        return Frame(X[sorted(X.columns, key=str)], Schema(), keeps=False)  # features may come and go, as in rows
-    return [_sorted(row) for row in X.to_dict("records")]
 
 
 def _labels(y: pd.Series) -> Any:

@@ -24,9 +24,10 @@ PLACE = re.compile(r"f:(\d+):(\d+): ")
 def read(data: bytes, fmt: str, block_bytes: int = 1 << 16, column: str | None = None, **options):
     """Return the batches of the data, the reader, and the message that ended the reading, or an empty one."""
     options = {"learn_names": True, **options}
-    source = reader.Options(format=fmt, label_column=column)
+    source, schema = reader.Options(format=fmt, label_column=column), Schema()
+    schema.room = 0  # names of JSON lines keep no kind
     source = reader.Reader(
-        source, parser.Options(**options), BITS, True, stream=io.BytesIO(data), choose=detect.chooser(source),
+        source, parser.Options(**options), BITS, True, stream=io.BytesIO(data), choose=detect.chooser(source, schema),
         block_bytes=block_bytes,
     )  # fmt: skip
     source.name = "f"

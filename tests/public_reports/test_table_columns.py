@@ -283,3 +283,54 @@ def test_names_of_digits_that_are_written_differently_are_different_features(tmp
     with Learner("oaa", classes=4, bits=18) as model:
         model.learn_many(["1 | 01067", "2 | 1067"] * 9)
         assert len({*model.predict_many(["| 01067", "| 1067"]).tolist()}) == 1
+
+
+@pytest.mark.parametrize(("learned", "tested"), [(str, int), (str, float), (int, str), (float, "{}.0".format)])
+@pytest.mark.parametrize("space", ["", "shop"])
+def test_a_name_keeps_the_kind_of_its_values(tmp_path, learned, tested, space):
+    """Show that `{"store": "3"}` and `{"store": 3}` are one feature in a test."""
+    first, other = ([{space: {"store": t(k)}} if space else {"store": t(k)} for k in (1, 3)] for t in (learned, tested))
+    lines = [json.dumps({"label": name, "features": row}) for row, name in zip([*first, *other], "ABAB", strict=True)]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines[:2] * 9) + "\n")
+    (tmp_path / "n.jsonl").write_text("\n".join(lines[2:]) + "\n")
+    for file in (False, True):
+        with Learner("oaa", classes=2, learn_names=True, bits=12) as model:
+            for _ in range(5):
+                model.learn_file(tmp_path / "t.jsonl") if file else model.learn_many(first, ["A", "B"])
+            assert model.schema.names == {space: {"store": "text" if learned is str else "number"}}
+            model.save(tmp_path / "m")
+        with load(tmp_path / "m") as model:
+            assert model.predict_many(other).tolist() == model.predict_many(first).tolist()
+            losses = [model.evaluate(tmp_path / f"{name}.jsonl")["average_loss"] for name in "tn"]
+            assert losses[0] == losses[1]
+            assert model.explain(other[1]) == model.explain(first[1])
+
+
+def test_blanks_around_the_name_of_a_column_have_no_meaning(tmp_path):
+    """Show that the columns of a DataFrame are those of the CSV file that it was read from."""
+    pandas = pytest.importorskip("pandas")
+    (tmp_path / "t.csv").write_text("label, size,store \nA,0.25,x 1\nB,3,y\n")
+    frame = pandas.read_csv(tmp_path / "t.csv")
+    with Learner("oaa", classes=2, learn_names=True, bits=12) as model:
+        model.learn_file(*[tmp_path / "t.csv"] * 9)
+        assert model.predict_many(frame[["store ", " size"]]).tolist() == ["A", "B"]
+        with pytest.raises(UsageError, match="two columns named 'size'"):
+            model.predict_many(frame.rename(columns={"store ": "size"}))
+
+
+def test_a_name_with_values_of_both_kinds_is_read_with_a_warning(tmp_path):
+    """Show that numbers stay numbers where some values are words, from files and in River."""
+    (tmp_path / "t.jsonl").write_text(
+        '{"label": 1, "features": {"n": "many", "s": "x"}}\n{"label": 2, "features": {"n": 3, "s": "NA"}}\n'
+    )
+    done = xclass("t.jsonl", "--oaa", 2, "-f", "m", cwd=tmp_path)
+    assert "t.jsonl:1: the feature 'n' has numbers as values, and here 'many'" in done.err
+    with Learner("oaa", classes=2, bits=12) as model:
+        model.learn({"n": 1, "s": "x"}, 1)
+        with pytest.warns(UserWarning, match="'n' has numbers as values, and here 'many'"):
+            model.learn({"n": "many"}, 2)
+        with pytest.warns(UserWarning, match="'s' has text as values, and here 4; it is read as the text '4'"):
+            model.learn({"s": 4}, 2)
+        with pytest.raises(DataError):
+            model.learn({"new": 1}, "A")
+        assert model.schema.names == {"": {"n": "number", "s": "text"}}

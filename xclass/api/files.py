@@ -167,7 +167,7 @@ def batches(
             options = dataclasses.replace(source, data=(path,))
             of_file = reader.Reader(
                 options, config.parser, configuration.feature_bits(config), config.reduction.labels == "multiclass",
-                *learner.label_range, names=names, choose=detect.chooser(options, learner.schema.copy()),
+                *learner.label_range, names=names, choose=detect.chooser(options, learner.schema.copy(fixed=True)),
             )  # fmt: skip
             found: list[str] = []
             of_file.parser.notes = found

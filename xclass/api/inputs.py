@@ -13,7 +13,7 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..data.feature_names import encoded
 from ..data.frames import Frame
-from ..data.schema import NUMBER, Schema
+from ..data.schema import NUMBER, Kinds, Schema
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..system.printable import short_repr
@@ -78,10 +78,10 @@ class Inputs:
             config.parser.hash_seed, config.parser.hash == "all", feature_bits(config), identity, vw_text
         )
         self.hasher = feature_names.NameHasher(self._rule)
-        self._dicts = dicts.DictConverter(self.hasher, self._constant)
+        self.notes: list[str] = []
+        self._dicts = dicts.DictConverter(self.hasher, self._constant, schema, self.notes)
         self._learned: set[str] = set()  # forms of examples that were learned, of those that have no columns
         self._left_out: set[str] = set()  # columns of which a note says that they are left out, and other notes
-        self.notes: list[str] = []
 
     @cached_property
     def _parser(self) -> parser.Parser:
@@ -144,8 +144,10 @@ class Inputs:
             if frame is not None:
                 return self._pieces(self._table_of(frame), y, sample_weight, learn)
             self._require_labels(y, learn)
-            batch = self._dicts.batch(_mappings(examples))
-            return iter([self._labelled(batch, y, sample_weight, learn)])
+            batch, kinds = self._dicts.batch(_mappings(examples), learn)
+            batch = self._labelled(batch, y, sample_weight, learn)
+            self._schema.add_names(kinds)
+            return iter([batch])
         texts = _texts(examples)
         if texts and not any("|" in text for text in texts):
             return self._pieces(self._plain(texts, learn), y, sample_weight, learn)
@@ -169,7 +171,7 @@ class Inputs:
                 raise _other_form(shown, PLAIN, "one of its columns")
             return frame
         if isinstance(given, (list, tuple)) and given and all(isinstance(item, Mapping) for item in given):
-            return self._rows(given) or given
+            return self._rows(given) or [self._dicts.as_learned(example) for example in given]
         if (not self._schema and self._learned != {PLAIN}) or isinstance(given, (Batch, Documents, str, Frame)):
             return given
         table = tables.table_of(given, self._rule, self.hasher, self._schema)
@@ -302,29 +304,31 @@ class Inputs:
 
     def _checked_example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         """Return a single example as a batch, see `example`."""
+        kinds: Kinds = {}
         if isinstance(given, str):
             batch = self._text_example(given, label, learn)
         elif isinstance(given, Mapping):
-            batch = self._dict_example(given)
+            batch, kinds = self._dict_example(given, learn)
         else:
             raise UsageError(
                 f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
                 "many examples go to learn_many() and predict_many()"
             )
-        if label is None and weight is None:
-            return batch
-        y = None if label is None else [label]
-        return self._labelled(batch, y, None if weight is None else [weight], learn)
+        if label is not None or weight is not None:
+            y = None if label is None else [label]
+            batch = self._labelled(batch, y, None if weight is None else [weight], learn)
+        self._schema.add_names(kinds)
+        return batch
 
-    def _dict_example(self, given: Mapping[Any, Any]) -> Batch:
-        """Return a single example that is a dictionary as a batch."""
+    def _dict_example(self, given: Mapping[Any, Any], learn: bool) -> tuple[Batch, Kinds]:
+        """Return a single example that is a dictionary as a batch, and the kinds of new names."""
         frame = self._rows((given,))
         if frame is None:
-            return self._dicts.batch((given,))
+            return self._dicts.batch((given,), learn)
         table = self._table_of(frame)
         table.check()
         self._note_additional(frame)
-        return table.batch(0, 1, self._constant)
+        return table.batch(0, 1, self._constant), {}
 
     def _text_example(self, given: str, label: Any, learn: bool) -> Batch:
         """Return a single example that is VW text or plain text as a batch."""
@@ -351,7 +355,7 @@ class Inputs:
         """
         multiclass = self._config.reduction.labels == "multiclass"
         growing, self._names.growing = self._names.growing, self._names.growing and learn
-        before = self._schema.copy()
+        before = self._schema.copy(fixed=not learn)
         source = reader.Reader(
             files, self._config.parser, feature_bits(self._config), multiclass, *self._label_range, names=self._names,
             choose=detect.chooser(files, self._schema if learn else before),
@@ -383,7 +387,9 @@ class Inputs:
         label = None if y is None else self._labels.labels(y, table.n, learn)
         if isinstance(table, tables.FrameTable):
             self._note_additional(table.frame)
-            if learn and not self._schema and table.frame.keeps:
+            if learn and not table.frame.keeps:
+                self._schema.add_names({"": dict(table.frame.columns)})
+            elif learn and not self._schema:
                 self._schema.adopt(table.frame.columns, None, "the DataFrame")
         elif learn and not isinstance(table, tables.TextTable):
             self._learned.add(MATRICES)

@@ -83,7 +83,7 @@ def _stored(model: Contents) -> tuple[dict[str, Any], dict[str, Any], dict[str, 
     names = model.options.get("named_labels")
     if names:
         arrays[CLASS_NAMES] = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
-    if model.schema:
+    if model.schema.is_known:
         arrays[SCHEMA] = np.frombuffer(model.schema.to_bytes(), np.uint8)
     facts = {
         "learner": model.learner,

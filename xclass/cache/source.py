@@ -381,7 +381,7 @@ class Source:
             "left_out": parser.left_out,
             "lines": self.lines,
         }
-        if self._schema:
+        if self._schema.is_known:
             facts["schema"] = self._schema.record()
         if parser.names.growing:
             facts["names"] = parser.names.names

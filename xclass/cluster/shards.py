@@ -201,7 +201,7 @@ class PartReader:
 
     def __init__(self, part: Part, config: Config, names: Names, label_range: LabelRange, schema: Schema) -> None:
         self.part = part
-        self.schema = schema.copy()
+        self.schema = schema.copy(fixed=config.run.testonly)
         self._config, self._names, self._label_range = config, names, label_range
         self.reader: reader.Reader | None = None
 
@@ -223,8 +223,11 @@ class PartReader:
             replace(config.reader, data=data[:1]), config.parser, 18, False,
             choose=detect.chooser(config.reader, self.schema),
         )  # fmt: skip
-        if not isinstance(data[0], urls.VirtualFile) and (self.part.begin or data[0] != self.part.paths[0]):
+        if not isinstance(data[0], urls.VirtualFile) and (
+            self.part.begin or self.part.end or data[0] != self.part.paths[0]
+        ):
             first.preview()
+            self.schema.room = 0  # for names in this part
         if self.part.begin and first.format is not None and first.format.name == "csv":
             raise DataError(
                 f"{self.part.paths[0]}: the file is CSV, whose parts lack the header, so it cannot be split; give a "

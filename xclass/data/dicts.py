@@ -2,6 +2,8 @@
 
     {"sunny": 1, "colour": "red", "wind": {"speed": 3.5}}   is the VW text   | sunny:1 colour:red |wind speed:3.5
 
+A name keeps the kind of its first value that is learned, text or a number: later values are read as it, see `schema`.
+
 Cost      about 0.3 us for each feature whose name was hashed before.
 Differs   from VW text in that a name may contain any characters, blanks, colons and bars included.
 """
@@ -16,23 +18,27 @@ import numpy as np
 
 from ..errors import DataError
 from ..system.printable import short_repr
-from . import array_input, batch_ops
+from . import array_input, batch_ops, schema
 from .batch import CONSTANT, CONSTANT_GROUP, Batch
 from .feature_names import NameHasher, encoded
 from .matrix import UNNAMED_GROUP
+from .schema import TEXT, Kinds, Schema
 
 ALLOWED = "allowed are numbers up to 3.4e38, text, and None or NaN for a missing value"
 NO_TEXT = np.zeros(0, np.uint8)
+NO_KINDS: dict[str, str] = {}
 PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
 
 
 class _Rows:
     """Collect the features of examples as lists."""
 
-    def __init__(self) -> None:
+    def __init__(self, learn: bool, room: int) -> None:
         self.start, self.index, self.value = [0], [], []  # type: list[int], list[int], list[float]
         self.group_first, self.group_name, self.group_start = [0], [], []  # type: list[int], list[int], list[int]
         self.scattered = False  # whether an example has two namespaces that belong to the same group
+        self.names: Kinds = {}  # kinds of new names
+        self.learn, self.room = learn, room  # whether they are learned from; number of names whose kinds can be kept
 
 
 class DictConverter:
@@ -42,19 +48,25 @@ class DictConverter:
     ----------
     hasher : hashes the names
     constant : whether to add the constant feature to every example
+    known : schema of the learner
+    notes : list to which warnings are added
     """
 
-    def __init__(self, hasher: NameHasher, constant: bool) -> None:
+    def __init__(self, hasher: NameHasher, constant: bool, known: Schema, notes: list[str]) -> None:
         self._hasher, self._constant = hasher, constant
+        self._schema, self._notes = known, notes
 
-    def batch(self, examples: Sequence[Mapping[Any, Any]], first_line: int = 1) -> Batch:
-        """Return dictionaries as a batch of unlabelled examples of weight 1.
+    def batch(
+        self, examples: Sequence[Mapping[Any, Any]], learn: bool = False, first_line: int = 1
+    ) -> tuple[Batch, Kinds]:
+        """Return dictionaries as a batch of unlabelled examples of weight 1, and the kinds of new names if `learn`.
 
         Parameters
         ----------
         examples : n dictionaries from names of features to values, or from names of namespaces to such dictionaries.
             Text is a value, too: the feature is then the name together with the text. A missing value, such as None or
             NaN, is no feature.
+        learn : whether the examples are learned from
         first_line : number of the first example, for messages
 
         Raises
@@ -62,7 +74,7 @@ class DictConverter:
         DataError
             if a value is not a number up to 3.4e38, text or missing, or two names are the same text.
         """
-        rows = _Rows()
+        rows = _Rows(learn, self._schema.room if learn and not self._hasher.rule.vw_text else 0)
         for i, example in enumerate(examples):
             self._add(rows, example, first_line + i)
         n = len(examples)
@@ -75,17 +87,26 @@ class DictConverter:
             np.array(rows.group_start, np.int64), none, none, np.arange(first_line, first_line + n), NO_TEXT,
         )  # fmt: skip
         if not rows.scattered:
-            return batch
+            return batch, rows.names
         largest = int(np.diff(batch.start).max())
         index, value = np.empty(largest, np.uint32), np.empty(largest, np.float32)
         g = batch_ops.merge_groups(n, self._constant, batch, index, value)
-        return batch._replace(group_name=batch.group_name[:g], group_start=batch.group_start[: g + 1])
+        return batch._replace(group_name=batch.group_name[:g], group_start=batch.group_start[: g + 1]), rows.names
+
+    def as_learned(self, example: Mapping[Any, Any], space: str = "") -> dict[Any, Any]:
+        """Return an example with the values as they are learned, for explanations."""
+        kinds = self._schema.names.get(space, {})
+        return {
+            name: self.as_learned(value, str(name)) if isinstance(value, Mapping)
+            else schema.converted(value, kinds[str(name)]) if str(name) in kinds else value
+            for name, value in example.items()
+        }  # fmt: skip
 
     def _add(self, rows: _Rows, example: Mapping[Any, Any], line: int) -> None:
         """Add an example to the lists."""
         first = len(rows.index)
         namespaces: list[tuple[str, Mapping[Any, Any]]] = []
-        self._add_features(rows, example, self._hasher.namespace(""), line, namespaces)
+        self._add_features(rows, example, "", line, namespaces)
         groups = len(rows.group_name)
         if len(rows.index) > first:
             rows.group_name.append(UNNAMED_GROUP)
@@ -105,9 +126,8 @@ class DictConverter:
 
     def _add_namespace(self, rows: _Rows, namespace: str, features: Mapping[Any, Any], line: int) -> None:
         """Add the features of a namespace."""
-        seed = self._hasher.namespace(namespace)
         first = len(rows.index)
-        self._add_features(rows, features, seed, line)
+        self._add_features(rows, features, namespace, line)
         if len(rows.index) > first:
             group = encoded(namespace)[:1]
             rows.group_name.append(group[0] if group else UNNAMED_GROUP)
@@ -117,7 +137,7 @@ class DictConverter:
         self,
         rows: _Rows,
         features: Mapping[Any, Any],
-        seed: int,
+        space: str,
         line: int,
         namespaces: list[tuple[str, Mapping[Any, Any]]] | None = None,
     ) -> None:
@@ -125,16 +145,29 @@ class DictConverter:
 
         Parameters
         ----------
-        seed : seed of their namespace
+        space : name of their namespace
         line : number of the example, for messages
         namespaces : list to which names with dictionaries as values are added; None if such values are not allowed
         """
-        index_of, index, values = self._hasher.index, rows.index, rows.value
+        index_of, index, values, seed = self._hasher.index, rows.index, rows.value, self._hasher.namespace(space)
+        kinds = self._schema.names.get(space, NO_KINDS)
+        new = rows.names.setdefault(space, {}) if rows.room else NO_KINDS
         for name, value in features.items():
             kind = type(value)
             if type(name) is not str:
                 name = _text(name, features, line)
             name_seed = seed
+            known = kinds.get(name)
+            if known is None and rows.room:
+                known = new.get(name)
+                if known is None and (of_value := schema.kind_of(value)):
+                    new[name] = of_value
+                    rows.room -= 1
+            if known is not None and (known == TEXT) is not (kind is str):
+                value, note = self._schema.read(name, value, known, rows.learn)
+                if note:
+                    self._notes.append(f"batch:{line}: {note}")
+                kind = type(value)
             if kind is not float:
                 if kind is str or isinstance(value, str):
                     name_seed, name, value = self._hasher.hash(name, seed), value, 1.0

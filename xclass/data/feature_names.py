@@ -73,12 +73,13 @@ class NameHasher:
 
     Attributes
     ----------
+    rule : as given
     index : function of a name and the seed of its namespace that returns the index of the feature
     namespace : function of the name of a namespace that returns the seed of its features
     """
 
     def __init__(self, rule: Hashing) -> None:
-        self._rule, self._murmur3 = rule, _murmur3()
+        self.rule, self._murmur3 = rule, _murmur3()
         self._mask = int(rule.mask)
         self.index = lru_cache(CACHED)(self._index)
         self.namespace = lru_cache(CACHED)(self._namespace)
@@ -89,7 +90,7 @@ class NameHasher:
 
     def _namespace(self, name: str) -> int:
         """Return the seed of the features of a namespace."""
-        return self.hash(name, int(self._rule.seed)) if name else int(self._rule.unnamed)
+        return self.hash(name, int(self.rule.seed)) if name else int(self.rule.unnamed)
 
     def hash(self, name: str, seed: int) -> int:
         """Return the hash of a name, of 32 bits."""
@@ -97,7 +98,7 @@ class NameHasher:
 
     def hash_bytes(self, data: bytes, seed: int) -> int:
         """Return the hash of a name, of 32 bits, which `hashing.name_hash` gives the same name."""
-        rule = self._rule
+        rule = self.rule
         if len(data) > LONGEST:
             letters = np.frombuffer(data, np.uint8)
             return int(hashing.name_hash(letters, 0, len(letters), np.uint32(seed), rule.hash_all, rule.vw_text))

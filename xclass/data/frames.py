@@ -80,6 +80,8 @@ class Frame:
             types, self.n = ["object"] * len(names), len(rows)
         else:
             names, cells, types, self.n = _opened(given)
+            if keeps:
+                names = [name if name in known.columns else name.strip() for name in names]  # as in a CSV file
         _check_names(names)
         if known:
             self.additional = known.additional(names)

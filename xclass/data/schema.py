@@ -8,6 +8,10 @@ there.
     text        a namespace, named as the column, whose features are the words
     category    a namespace, named as the column; the whole cell is one feature, with `_` in place of white space
 
+Features that are given by name, in dictionaries and in `features` of JSON lines, are no columns: names may come and go.
+For at most MOST_NAMES names, the schema keeps whether the first values that the learner saw were numbers or text, and
+later values are read as of this kind, see `converted`.
+
 A model file contains the schema as JSON, in an array of bytes, because the names of many columns do not fit into the
 header. It may come from a stranger, so `from_bytes` limits its size and checks each entry.
 """
@@ -18,18 +22,25 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import DataError, ModelError
 from ..options.words import NUMERAL
 from ..system import bounded_json
 from ..system.bounded_json import OneOf, OrNull, Record, Text
 from ..system.printable import short_repr
+from . import array_input
 from .feature_names import encoded
+
+Kinds: TypeAlias = dict[str, dict[str, str]]  # namespace -> name -> kind
 
 NUMBER, TEXT, CATEGORY = KINDS = ("number", "text", "category")
 LARGEST = 1 << 24  # bytes of a schema in a model file
-SHAPE = Record({"columns": Record(others=OneOf(KINDS)), "label": OrNull(Text())})
+MOST_NAMES = 4096  # names whose kinds are kept
+SHAPE = Record(
+    {"columns": Record(others=OneOf(KINDS)), "label": OrNull(Text())},
+    {"names": Record(others=Record(others=OneOf((NUMBER, TEXT))))},
+)
 REMEDY = "train the model again, or take another copy of the file"
 MOST_SHOWN = 8  # columns that a message names
 # texts that stand for a missing number, as in pandas
@@ -37,6 +48,7 @@ MISSING_WORDS = frozenset(
     [b"#N/A", b"#N/A N/A", b"#NA", b"-1.#IND", b"-1.#QNAN", b"-NaN", b"-nan", b"1.#IND", b"1.#QNAN", b"<NA>", b"N/A",
      b"NA", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null"]
 )  # fmt: skip
+LONGEST = 128  # characters of a name whose kind is kept, so that a model file can contain all
 LARGEST_WHOLE = 2.0**53
 WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
 
@@ -55,11 +67,22 @@ class Schema:
     ----------
     columns : name -> kind, in the order of the first table; empty until the learner has learned from a table
     label : name of the column of the label; None if labels were given beside the table
+    names : namespace -> name -> kind, NUMBER or TEXT, of features that are given by name
+    room : number of names that can still be added
     """
 
-    def __init__(self, columns: Iterable[tuple[str, str]] = (), label: str | None = None) -> None:
+    def __init__(
+        self,
+        columns: Iterable[tuple[str, str]] = (),
+        label: str | None = None,
+        names: Kinds | None = None,
+    ) -> None:
         self.columns: dict[str, str] = dict(columns)
         self.label = label
+        self.names: Kinds = {}
+        self.room = MOST_NAMES
+        self._told: set[str] = set()  # names of which a warning says that values have another kind
+        self.add_names(names or {})
 
     def __bool__(self) -> bool:
         """Return whether the learner has learned from a table."""
@@ -70,13 +93,32 @@ class Schema:
 
     __hash__ = None  # type: ignore[assignment]  # a schema changes
 
-    def copy(self) -> Schema:
-        """Return a copy, which does not change when the learner goes on."""
-        return Schema(self.columns.items(), self.label)
+    def copy(self, fixed: bool = False) -> Schema:
+        """Return a copy, which does not change when the learner goes on; no names are added to it if it is `fixed`."""
+        new = Schema(self.columns.items(), self.label, self.names)
+        new.room *= not fixed
+        return new
 
     def replace(self, other: Schema) -> None:
-        """Take over the columns of another schema."""
-        self.columns, self.label = dict(other.columns), other.label
+        """Take over the columns and names of another schema."""
+        self.__dict__.update(other.copy().__dict__)
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether there is something to store in a model."""
+        return bool(self.columns or self.names)
+
+    def add_names(self, names: Kinds) -> list[str]:
+        """Keep the kinds of new names while there is room; return the names that have another kind already."""
+        other = []
+        for space, kinds in names.items():
+            for name, kind in kinds.items():
+                if self.room and name not in self.names.get(space, ()) and is_kept(space) and is_kept(name):
+                    self.names.setdefault(space, {})[name] = kind
+                    self.room -= 1
+                elif self.names.get(space, {}).get(name, kind) != kind:
+                    other.append(name)
+        return other
 
     def adopt(self, columns: Iterable[tuple[str, str]], label: str | None, place: str) -> None:
         """Take the columns of the first table; `place` names it in messages.
@@ -86,7 +128,7 @@ class Schema:
         DataError
             if a model file cannot contain the names of so many columns.
         """
-        new = Schema(columns, label)
+        new = Schema(columns, label, self.names)
         data = new.to_bytes()
         if len(data) > LARGEST or data.count(b",") >= bounded_json.MOST_ITEMS:
             raise DataError(
@@ -94,6 +136,17 @@ class Schema:
                 "more than are allowed; shorten the names, or leave out columns by --columns or --ignore_column"
             )
         self.replace(new)
+
+    def read(self, name: str, value: Any, kind: str, learning: bool) -> tuple[Any, str]:
+        """Return a value in the kind of its name, and a warning, once for a name, if that changes what is learned."""
+        new = converted(value, kind)
+        if name in self._told or (not isinstance(new, str) if kind == NUMBER else new is value or not learning):
+            return new, ""
+        self._told.add(name)
+        kinds = ("numbers", "the name together with the text is another feature")
+        if kind == TEXT:
+            kinds = ("text", f"it is read as the text {short_repr(new)}")
+        return new, f"the feature {short_repr(name)} has {kinds[0]} as values, and here {short_repr(value)}; {kinds[1]}"
 
     def positions(self, names: Sequence[str], place: str, cure: str = "") -> list[int]:
         """Return the position of each column among the names of another table's columns.
@@ -135,7 +188,8 @@ class Schema:
 
     def record(self) -> dict[str, Any]:
         """Return the schema as an object of JSON."""
-        return {"columns": self.columns, "label": self.label}
+        names = {"names": dict(sorted(self.names.items()))} if self.names else {}  # sorted: batches mix them
+        return {"columns": self.columns, "label": self.label, **names}
 
     def to_bytes(self) -> bytes:
         """Return the schema as JSON, for a model file."""
@@ -144,7 +198,7 @@ class Schema:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Schema:
         """Return a schema from an object of JSON whose shape was checked."""
-        return cls(record["columns"].items(), record["label"])
+        return cls(record["columns"].items(), record["label"], record.get("names"))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Schema:
@@ -155,13 +209,13 @@ class Schema:
             record = bounded_json.parse(data, SHAPE)
         except bounded_json.Malformed as error:
             raise ModelError(f"the schema of its columns is damaged: {error.reason}; {REMEDY}") from None
-        label = record["label"]
-        if not record["columns"] or "" in record["columns"] or label == "" or label in record["columns"]:
+        known, label = cls.from_record(record), record["label"]
+        if not known.is_known or "" in known.columns or label == "" or label in known.columns:
             raise ModelError(
                 f"the schema of its columns is damaged: it has no columns, one without a name, or one named as the "
                 f"label, {short_repr(label)}; {REMEDY}"
             )
-        return cls.from_record(record)
+        return known
 
 
 def left_out(names: Sequence[str]) -> str:
@@ -196,6 +250,31 @@ def written(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
         value = int(value)
     return str(value)
+
+
+def is_kept(name: str) -> bool:
+    """Return whether a model file can contain a name: it is not long, and is text without halves of surrogate pairs."""
+    return len(name) <= LONGEST and (name.isascii() or not any("\ud800" <= c <= "\udfff" for c in name))
+
+
+def kind_of(value: Any) -> str:
+    """Return the kind of a value of a name, or nothing if it is a missing one."""
+    is_text = isinstance(value, str)
+    number = number_in(value) if is_text else array_input.number(value)
+    if number is None:
+        return TEXT if is_text else ""
+    return "" if math.isnan(number) else TEXT if is_text else NUMBER
+
+
+def converted(value: Any, kind: str) -> Any:
+    """Return a value of a name in the kind that the name has, or as it is if it cannot be converted.
+
+    If the kind is TEXT, a number is a text as it is written; if it is NUMBER, a text that is a number is read as one.
+    """
+    if kind == TEXT:
+        return written(value) if kind_of(value) == NUMBER else value
+    number = number_in(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def category(cell: str) -> str:

@@ -196,7 +196,7 @@ def key(options: reader.Options, schema: Schema) -> dict[str, Any]:
     ----------
     schema : columns of the tables that were learned from before
     """
-    return {**options.meaning(), "schema": schema.to_bytes().decode() if schema else None}
+    return {**options.meaning(), "schema": schema.to_bytes().decode() if schema.is_known else None}
 
 
 class FormatLabels:

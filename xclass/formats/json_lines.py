@@ -4,7 +4,7 @@
     text        its words are features of the default namespace
     features    {name: value} for the default namespace, {namespace: {name: value}} for others; a value is a number,
                 true for 1, false or null for no feature, or a text, which makes one feature with the name, as
-                `name:text` does in VW text
+                `name:text` does in VW text; a value is read as of the kind that the name had first, see `schema`
     weight      importance of the example
     tag         word that is written after the prediction
 
@@ -32,7 +32,7 @@ import numpy as np
 from ..array_types import UInt8s
 from ..data import array_input, class_names
 from ..data.feature_names import encoded
-from ..data.schema import NUMBER, TEXT, Schema, category, listed, number_in, written
+from ..data.schema import NUMBER, TEXT, Kinds, Schema, category, converted, kind_of, listed, number_in, written
 from ..errors import DataError
 from ..system.printable import short_repr
 from ..text import numbers, parser, reader
@@ -165,10 +165,12 @@ class JsonLines(OtherFormat):
     Parameters
     ----------
     options : options of the reader
-    schema : columns of the tables learned from; if there are none, those of flat objects are added
+    schema : columns of the tables learned from; if there are none, those of flat objects are added, and
+        the kinds of names in `features`
 
     Attributes
     ----------
+    file : name of the file that is read
     label : key of the label, None if there is none
     flat : whether keys are columns
     """
@@ -179,7 +181,7 @@ class JsonLines(OtherFormat):
     def __init__(self, options: reader.Options, schema: Schema) -> None:
         super().__init__()
         self.columns = Columns(options, schema)
-        self.schema = schema
+        self.schema, self.file = schema, ""
         chosen = options.label_column or schema.label or "label"
         self.label = None if chosen == "0" else chosen
         self.flat = bool(schema) or self.columns.named
@@ -195,6 +197,7 @@ class JsonLines(OtherFormat):
         return 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
+        self.file = file
         first = text.removeprefix(b"\xef\xbb\xbf").lstrip()
         kind, jq = "", ""
         if first.startswith(b"["):
@@ -208,6 +211,10 @@ class JsonLines(OtherFormat):
         lines = self._objects(text, ended)
         if not self.flat:
             if any("text" in line or "features" in line for line in lines):
+                if self.schema.room and not self.schema.names and "features" in lines[0]:
+                    if not ended and len(text) < TYPED_BYTES:
+                        return None
+                    self._add_names(lines)
                 self._begun = True
                 return 0, 0
             if not ended and (len(text) < TYPED_BYTES or not self._examined):
@@ -231,6 +238,19 @@ class JsonLines(OtherFormat):
                     self._first.append(given)
         self._examined = max(end, self._examined)
         return self._first
+
+    def _add_names(self, lines: Sequence[dict[str, Any]]) -> None:
+        """Keep the kinds of the names in the first lines; a name with numbers is of the kind number."""
+        names: Kinds = {}
+        for line in lines:
+            with contextlib.suppress(MalformedError):
+                for namespace, features in namespaces_in(line):
+                    kinds = names.setdefault(namespace or "", {})
+                    for name, value in features.items():
+                        kind = kind_of(value) if value is not False else ""
+                        if kind and kinds.get(name) != NUMBER:
+                            kinds[name] = kind
+        self.schema.add_names(names)
 
     def _begin_columns(self, lines: Sequence[dict[str, Any]], file: str) -> None:
         """Take the columns of the first lines, or compare them with those of the model."""
@@ -320,9 +340,12 @@ class JsonLines(OtherFormat):
             for word in encoded(text_in(given)).split():
                 yield WrittenFeature(word, np.float32(1))
             for namespace, features in namespaces:
+                kinds = self.schema.names.get(namespace or "", {})
                 for name, value in features.items():
                     if value is None or value is False:
                         continue
+                    if name in kinds:
+                        value = converted(value, kinds[name])
                     if isinstance(value, str):
                         yield WrittenFeature(encoded(name), np.float32(1), encoded(namespace or ""), encoded(value))
                     elif is_value(value):
@@ -351,6 +374,7 @@ class JsonScanner(records.RecordScanner):
         self._known = {*(lines.schema.columns if lines.flat else KEYS[1:]), lines.label}
         self._notes = of.notes
         self._warned = False  # whether a key that is ignored was named
+        self._parser = of
 
     def scan(self, text: UInt8s, end: int) -> parser.Scan:
         """Parse the complete lines of `text[:end]`."""
@@ -401,7 +425,7 @@ class JsonScanner(records.RecordScanner):
                 self._add_cells(given)
             else:
                 tag = tag_word(given.get("tag"))
-                self._add_features(given)
+                self._add_features(given, number)
                 weight = self._weight(given.get("weight"))
         except MalformedError as error:
             seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
@@ -458,7 +482,7 @@ class JsonScanner(records.RecordScanner):
             raise MalformedError(WEIGHT_VALUE, ("weight",), given)
         return float(given)
 
-    def _add_features(self, given: dict[str, Any]) -> None:
+    def _add_features(self, given: dict[str, Any], line: int) -> None:
         """Add the items of an object, those of a group next to each other."""
         namespaces = namespaces_in(given)
         self._keys[-1] += sum(len(features) for _, features in namespaces) + max(0, len(namespaces) - 1)
@@ -466,9 +490,17 @@ class JsonScanner(records.RecordScanner):
             self._item(0, encoded(text), math.nan)
         for namespace, features in namespaces:
             key = encoded(namespace or "")
+            kinds = self._lines.schema.names.get(namespace or "", {})
             for name, value in features.items():
                 if value is None or value is False:
                     continue
+                kind = kinds.get(name)
+                if kind is not None and (kind == TEXT) is not isinstance(value, str):
+                    value, note = self._lines.schema.read(name, value, kind, self._parser.learning)
+                    if note:
+                        self._notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
+                    if value != value:
+                        continue  # a missing number
                 if isinstance(value, str):
                     self._item(self.namespaces.number(key, encoded(name)), encoded(value), 1.0)
                 elif is_value(value):

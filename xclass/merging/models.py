@@ -26,7 +26,7 @@ from ..api.configuration import LearnerUse
 from ..api.learner import Learner
 from ..api.model_contents import LARGEST_COUNT, Contents
 from ..api.progress import SUMS
-from ..data import class_names
+from ..data import class_names, schema
 from ..data.batch import CONSTANT
 from ..errors import ModelError, UsageError, XclassWarning
 from ..kernels import jit
@@ -307,6 +307,11 @@ def _merged(
             _merge_totals(target, models, base)
             known = [model.contents.schema for model in (*models, *([base] if base is not None else []))]
             target.schema.replace(next(filter(None, known), target.schema))
+            names = [name for one in known for name in target.schema.add_names(one.names)]
+            if names:
+                notes.append(
+                    f"{schema.listed(names)}: numbers in some models and text in others; those of the first model count"
+                )
         except BaseException:
             target.close()
             raise

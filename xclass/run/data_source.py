@@ -29,6 +29,8 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
         if a file cannot be read, or is of another format.
     """
     labels = learner.label_range
+    if config.run.testonly:
+        learner.schema.room = 0  # so that nothing of the data has to be examined before the first prediction
     multiclass = config.reduction.labels == "multiclass"
     empty = io.BytesIO() if config.run.no_stdin and not config.reader.data else None
     text = Reader(
@@ -45,4 +47,6 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
         key["names"] = "those of the model"
     readings = config.passes.passes + (learner.preview_size == 0)
     text.preview(peeked)
+    if config.run.testonly and (text.format is None or text.format.name == "jsonl"):
+        key["kinds"] = "those of the model"
     return Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines, learner.schema)
