@@ -103,6 +103,7 @@ def to_its_end(job: Callable[[], T], stop: Callable[[], object] | None = None) -
         _start_helper(_calls.qsize() + 1)
         _calls.put(call)
         queued = True
+        _start_helper(_calls.qsize())  # the helper that waited has perhaps taken another call since
         call.wait()
     except BaseException:
         call.interrupted = True
