@@ -65,13 +65,27 @@ KEPT_NOTES = 8  # of `note_compiled` for a component, since several installation
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
 
 
+_held: list[Any] = []  # locks of the thread that forks the process; only a thread that has them all changes this
+
+
+def _before_fork() -> None:
+    """Wait until no thread compiles or loads a kernel: it would not exist in the child, which waits for its locks."""
+    module = sys.modules.get("numba.core.compiler_lock")
+    locks = [_dispatcher_lock] if module is None else [module.global_compiler_lock, _dispatcher_lock]
+    for lock in locks:
+        lock.acquire()
+    _held.extend(locks)
+
+
 def _after_fork() -> None:
-    """Make a lock that no thread holds: a thread that compiled in the parent does not exist in the child."""
-    global _dispatcher_lock
-    _dispatcher_lock = threading.RLock()
+    """Release the locks that `_before_fork` has taken, in the parent and in the child."""
+    locks = _held.copy()
+    _held.clear()
+    for lock in reversed(locks):
+        lock.release()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def jit(function: F) -> F:
