@@ -37,7 +37,7 @@ UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is
 NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a prediction is written
 NEGATIVE, NO_NUMBER, OTHER_FORM = -1, -2, -3  # what `class_number` returns for a text that is not the number of a class
 MOST_NUMBER = 10**15  # numbers of classes are read up to this one
-NUMBER = re.compile(r"([+-]?)(0*)([0-9]+)(?:\.0*)?")
+NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
 BLANKS = re.compile(r"[ \t\n\r\v\f]+")  # white space as in `bytes.split`
 
 
@@ -288,11 +288,11 @@ def number_of(text: str) -> int:
     found = NUMBER.fullmatch(text)
     if found is None:
         return NO_NUMBER
-    sign, zeros, digits = found.groups()
-    number = int(digits[:16])
+    sign, digits = found.groups()
+    number = int(digits.lstrip("0")[:16] or "0")
     if sign == "-" and number > 0:
         return NEGATIVE
-    return OTHER_FORM if sign or zeros else number
+    return OTHER_FORM if sign or (digits[0] == "0" and len(digits) > 1) else number
 
 
 def spelled(label: Any) -> str:
