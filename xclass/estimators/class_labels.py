@@ -159,7 +159,8 @@ class ClassLabels:
 
         Parameters
         ----------
-        names : names of the learner's classes; not used if labels are numbers
+        names : names of the learner's classes, some of which may be no labels, because a call was interrupted before
+            it had learned from them; not used if labels are numbers
         """
         if self.numbered:
             values, last = self.values, len(self.values) - 1
@@ -169,7 +170,7 @@ class ClassLabels:
                 return np.where(values[at] == classes, at, -1)
 
             return position_of_number
-        by_class = np.array([-1, *(self._positions[name] for name in names)], np.int64)
+        by_class = np.array([-1, *(self._positions.get(name, -1) for name in names)], np.int64)
         return lambda classes: by_class[np.where((classes > 0) & (classes < len(by_class)), classes, 0)]
 
 
