@@ -80,8 +80,8 @@ class Inputs:
         self.hasher = feature_names.NameHasher(self._rule)
         self.notes: list[str] = []
         self._dicts = dicts.DictConverter(self.hasher, self._constant, schema, self.notes)
-        self._learned: set[str] = set()  # forms of examples that were learned, of those that have no columns
-        self._left_out: set[str] = set()  # columns of which a note says that they are left out, and other notes
+        self._learned: frozenset[str] = frozenset()  # forms of examples that were learned, of those without columns
+        self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
     @cached_property
     def _parser(self) -> parser.Parser:
@@ -110,12 +110,22 @@ class Inputs:
         UsageError
             if the examples have a type that is not supported, or a constant feature that the learner does not expect.
         """
-        known = len(self.notes)
+        before = self._state
         try:
             return self._checked_batches(given, y, sample_weight, learn)
         except BaseException:
-            del self.notes[known:]  # those about the data that are refused
+            self._restore(*before)
             raise
+
+    @property
+    def _state(self) -> tuple[int, frozenset[str], frozenset[str]]:
+        """Return what `_restore` needs to forget examples that are refused."""
+        return len(self.notes), self._learned, self._noted
+
+    def _restore(self, notes: int, learned: frozenset[str], noted: frozenset[str]) -> None:
+        """Forget what is known of examples that are refused, and their notes."""
+        del self.notes[notes:]
+        self._learned, self._noted = learned, noted
 
     def _checked_batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         """Return examples as batches, see `batches`."""
@@ -221,7 +231,7 @@ class Inputs:
         if self._learned == {MATRICES}:
             raise _other_form("plain text", MATRICES, "a matrix")
         if learn:
-            self._learned.add(PLAIN)
+            self._learned |= {PLAIN}
         return tables.TextTable(texts, self._rule)
 
     def _lines(self, texts: Sequence[str], y: Any, learn: bool, of_one_text: bool) -> Batch:
@@ -246,7 +256,7 @@ class Inputs:
             line = int(batch.line[np.flatnonzero(~np.isnan(batch.label))[0]])
             raise UsageError(f"batch:{line}: the text has a label before its bar, and y has labels, too; {PLAIN_TEXT}")
         if learn:
-            self._learned.add("lines")
+            self._learned |= {"lines"}
         if of_one_text:
             self._note_lines_without_bar(texts)
         if all(bars):
@@ -295,11 +305,11 @@ class Inputs:
         given, label, weight : as in `Learner.learn`
         learn : whether the example is learned from
         """
-        known = len(self.notes)
+        before = self._state
         try:
             return self._checked_example(given, label, weight, learn)
         except BaseException:
-            del self.notes[known:]
+            self._restore(*before)
             raise
 
     def _checked_example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
@@ -339,7 +349,7 @@ class Inputs:
             return self._plain((line,), learn).batch(0, 1, self._constant)
         batch = self._parsed(line, "example", learn and label is None)
         if learn:
-            self._learned.add("lines")
+            self._learned |= {"lines"}
         self._note_bar((line,))
         if label is not None and not np.isnan(batch.label).all():
             raise UsageError("the text has a label, and a label is given beside it; give one of them")
@@ -392,20 +402,20 @@ class Inputs:
             elif learn and not self._schema:
                 self._schema.adopt(table.frame.columns, None, "the DataFrame")
         elif learn and not isinstance(table, tables.TextTable):
-            self._learned.add(MATRICES)
+            self._learned |= {MATRICES}
         return self._converted(table, label, weight)
 
     def _note_additional(self, frame: Frame) -> None:
         """Add a note about columns of a DataFrame that the learner does not know, once for each."""
-        new = [name for name in frame.additional if name not in self._left_out]
-        self._left_out.update(new)
+        new = [name for name in frame.additional if name not in self._noted]
+        self._noted |= {*new}
         if new:
             self.notes.append(f"the examples: {schema.left_out(new)}")
 
     def _note_once(self, note: str) -> None:
         """Add a note unless it was added before."""
-        if note not in self._left_out:
-            self._left_out.add(note)
+        if note not in self._noted:
+            self._noted |= {note}
             self.notes.append(note)
 
     def _converted(self, table: tables.Table, label: np.ndarray | None, weight: np.ndarray | None) -> Iterator[Batch]:
