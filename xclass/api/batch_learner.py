@@ -213,10 +213,10 @@ class BatchLearner(LearnerCore):
     def _batches(
         self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None, learn: bool = False
     ) -> Iterator[Batch]:
-        """Convert examples into batches; raise UsageError if the learner is closed."""
+        """Convert examples into batches, until the caller is interrupted; raise UsageError if the learner is closed."""
         _ = self.reduction  # a closed learner has none
         with configuration.naming_keywords():
-            return self._inputs.batches(X, y, sample_weight, learn)
+            return exclusive.until_interrupted(self._inputs.batches(X, y, sample_weight, learn))
 
     def _example(self, example: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         """Convert a single example into a batch; raise UsageError if the learner is closed."""

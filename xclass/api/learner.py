@@ -355,7 +355,7 @@ class Learner(BatchLearner):
             self._use_names_if(lambda: inputs.have_names(X, y))
             batches = self._batches(X, y, sample_weight, learn=True)
             self._previewed = True
-            for batch in exclusive.until_interrupted(batches):
+            for batch in batches:
                 for task in self.tasks(batch, True, self.clock):
                     self._wants_more = self._wants_more and self._preview_task(task)
             return self._notes()
