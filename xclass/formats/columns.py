@@ -48,12 +48,13 @@ class Columns:
             if name in self._ignored:
                 raise UsageError(f"--ignore_column {name}: another option says how it is read; leave one of them out")
 
-    def check_options(self, known: Sequence[str], table: str) -> None:
+    def check_options(self, known: Sequence[str], label: str | None, table: str) -> None:
         """Raise UsageError if an option names a column that a table does not have, or that is otherwise in the model.
 
         Parameters
         ----------
         known : names of all columns
+        label : that of the label
         table : name of the table for messages
         """
         of_table, learned = set(known), self.schema.columns
@@ -63,6 +64,8 @@ class Columns:
             ("ignore_column", self._ignored),
         ):
             for name in given:
+                if name == label and option != "ignore_column":
+                    raise UsageError(f"--{option} {name}: this is the column of the label and no feature; leave it out")
                 if name not in of_table:
                     raise UsageError(f"--{option} {name}: {table} has no such column; its columns are {listed(known)}")
                 if learned and (name in learned) != (option != "ignore_column"):

@@ -19,6 +19,7 @@ from ..kernels.jit import inlined, jit
 from ..text.malformed import CELLS, HEADER_AGAIN, INNER_RETURN, QUOTED_CELL
 from ..text.numbers import NEWLINE, RETURN
 from ..text.tokens import PADDING
+from . import line_scanner
 
 QUOTE, NO_QUOTE = 34, -1  # byte that quotes a cell, or none
 EMPTY = -1  # problem of an empty line
@@ -106,8 +107,7 @@ def end_of_rows(
 def is_header(text: UInt8s, p: int, end: int, header: UInt8s) -> bool:
     """Return whether the bytes from `p` on are the header and end the line; a byte order mark may precede them."""
     size = len(header)
-    if text[p] == 0xEF and end - p > 3:
-        p += 3
+    p = line_scanner.begin_of_line(text, p)
     k = 0
     while k < size and p + k < end and text[p + k] == header[k]:
         k += 1

@@ -38,6 +38,7 @@ from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
 DELIMITERS = b",\t;"
 MARK = b"\xef\xbb\xbf"
+NUMBERED = re.compile(r"[0-9]{1,9}")  # the number of a column
 UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name when it writes it again
 DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
 
@@ -131,14 +132,14 @@ class CsvTable(OtherFormat):
         self.label_name = label = self._find_label(header, file)
         known = self._check_header(header, file)
         if not self.schema:
-            self.columns.check_options(known, file)
+            self.columns.check_options(known, label, file)
             rows = self._first_rows(text, size, ended)
             if rows is None:
                 return None
             self._adopt(rows, header, file)
         cure = "; if the file has no header, give the names of its columns by --header"
         positions = self.schema.positions(header, f"{file}:1:1: the header", cure)
-        self.columns.check_options(known, file)
+        self.columns.check_options(known, label, file)
         self.layout = self._layout(
             dict(zip(self.schema.columns, positions, strict=True)),
             len(header),
@@ -197,10 +198,13 @@ class CsvTable(OtherFormat):
         """Return the name of the column of the label, None if there is none."""
         chosen, schema = self.columns.label, self.schema
         if chosen is not None:
-            if chosen in header:
+            if chosen and chosen in header:
                 return chosen
-            if chosen.isdecimal() and int(chosen) <= len(header):
-                return header[int(chosen) - 1] if int(chosen) else None
+            number = int(chosen) if NUMBERED.fullmatch(chosen) else -1
+            if 0 < number <= len(header) and not header[number - 1]:
+                raise UsageError(f"--label_column {chosen}: this column has no name in the header of {file}; add one")
+            if 0 <= number <= len(header):
+                return header[number - 1] if number else None
             raise UsageError(
                 f"--label_column {chosen}: {file} has no such column; its {len(header)} columns are {listed(header)}"
             )

@@ -61,7 +61,7 @@ ALLOWED = {  # by the keys that lead to a value; of labels, values of features a
     (): "an object", ("text",): "a text", ("features",): "an object", ("tag",): "a text or a whole number",
 }  # fmt: skip
 VALUE = "a text, a number or null"
-LONG_NUMBER = re.compile(rb"[0-9]{4300,}")
+LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{4300,}")
 TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")[ \t\r]*:|"(?:[^"\\]|\\.)*"|[{}]')  # group 1 is a key
 
 
@@ -269,7 +269,7 @@ class JsonLines(OtherFormat):
             others = [key for key in self.schema.additional(known) if key != self.label]
             if missing and (others or len(missing) == len(self.schema.columns)):
                 self.schema.positions(known, f"{file}: the first line")
-        self.columns.check_options([*known, *self.schema.columns], file)
+        self.columns.check_options([*known, *self.schema.columns], self.label, file)
         if not self.schema:
             features = self.columns.features(known, self.label)
             self.schema.adopt(
@@ -314,7 +314,7 @@ class JsonLines(OtherFormat):
                 number = number_of(value, key)
                 if number == number:
                     yield key, b"", number
-            elif not isinstance(value, (str, int, float)):
+            elif not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
                 raise MalformedError(ENTRY, (key,), value)
             elif kind == TEXT:
                 yield key, encoded(written(value)), math.nan
