@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike, fsdecode
 from typing import Any
 
-from ..data import tables
+from ..data import array_input, tables
 from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..formats import columns, detect, vw_writer
@@ -39,8 +39,8 @@ def read_vw(
     Parameters
     ----------
     *paths : str or path-like
-        Files to read, one after the other. Names that end in `.gz` or `.zst` are decompressed. Without paths,
-        standard input is read.
+        Files to read, one after the other. Names that end in `.gz`, `.bz2`, `.xz` or `.zst` are decompressed.
+        Without paths, standard input is read.
     labels : {"classes", "numbers"}, default "classes"
         Type of the labels: "classes" for positive whole numbers, "numbers" for the real numbers that the reduction
         "scalar" learns. If labels are names, use `Learner.learn_file` instead.
@@ -136,6 +136,7 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     start, column, value = tables.sparse_arrays(X)
     n = len(start) - 1
     weights = None if sample_weight is None else weights_of(sample_weight, n)
+    y = array_input.flat("y", y)
     labels = None if y is None else (y.tolist() if hasattr(y, "tolist") else list(y))
     if labels is not None and len(labels) != n:
         raise DataError(f"y has {len(labels)} labels for {n} rows; give one for each row")

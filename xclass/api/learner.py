@@ -638,7 +638,7 @@ class Learner(BatchLearner):
         Parameters
         ----------
         *paths : str or path-like
-            Files of examples, one after the other, plain or compressed (`.gz`, `.zst`).
+            Files of examples, one after the other, plain or compressed (`.gz`, `.bz2`, `.xz`, `.zst`).
         passes : int, default 1
             Number of passes over the files. `end_pass` is called after each.
         format : {"auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "auto"

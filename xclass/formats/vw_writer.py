@@ -38,11 +38,15 @@ def label_word(label: Any, row: int) -> str:
     """
     if array_input.is_missing(label):
         return ""
-    if isinstance(label, (float, np.floating)) and label != int(label):
+    if isinstance(label, (float, np.floating)) and not label.is_integer():
+        if not abs(label) <= array_input.LARGEST:
+            raise DataError(f"y[{row}] is {label:g}; {array_input.FINITE}")
         return number(np.float32(label))
     word = class_names.key_of(label)
-    if not word or "|" in word or word[0] == "'":
-        raise DataError(f"y[{row}] is {short_repr(label)}; in VW text a label has no bar and no apostrophe before it")
+    if not word or "|" in word or "," in word or word[0] == "'":
+        raise DataError(
+            f"y[{row}] is {short_repr(label)}; in VW text a label has no bar, comma, or apostrophe at its beginning"
+        )
     return word
 
 
