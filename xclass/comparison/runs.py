@@ -169,7 +169,8 @@ def _keys(texts: list[str], answers: set[str]) -> list[str]:
     numbers = list(map(number_of, texts))
     if any(answer and str(number_of(answer)) != answer for answer in answers):
         return list(map(key_of, texts))
-    zeros = {text: int(text.partition(".")[0]) for text, n in zip(texts, numbers, strict=True) if n == OTHER_FORM}
+    others = [text for text, n in zip(texts, numbers, strict=True) if n == OTHER_FORM]
+    zeros = {text: number_of(text.partition(".")[0].lstrip("+-0") or "0") for text in others}
     count = Counter([*numbers, *zeros.values()])
     return [
         str(zeros.get(text, n)) if n >= 0 or (n == OTHER_FORM and count[zeros[text]] == 1) else key_of(text)

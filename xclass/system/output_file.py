@@ -14,7 +14,7 @@ from . import leftovers, terminal
 
 STDOUT = "stdout"  # as the name of a file: standard output
 INTERRUPTED = ".interrupted"  # added to the name of a file if the run ends early
-OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]+)")
+OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]{1,9})")
 MOST_LINKS = 40
 
 
