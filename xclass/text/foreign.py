@@ -77,7 +77,7 @@ def what_it_is(first: bytes, name: str, is_file: bool) -> str:
     if first.startswith(CACHE_MAGIC):
         return "this is a cache of xclass, not data; give it with --cache_file"
     for magic, ending, tool in streams.COMPRESSED:
-        if first.startswith(magic):
+        if _begins_with(first, magic):
             if streams.ending_of(name):
                 return "the file is compressed twice; decompress it once"
             cure = "rename the file so that it does"
@@ -88,7 +88,7 @@ def what_it_is(first: bytes, name: str, is_file: bool) -> str:
         if first.startswith(magic):
             return _encoded(encoding)
     for magic, kind, cure in MAGIC:
-        if first.startswith(magic):
+        if _begins_with(first, magic):
             return f"this is {kind}, not text; {cure}"
     if first.startswith(ZIP):
         kind, cure = next((kind, cure) for endings, kind, cure in ZIPPED if name.lower().endswith(endings))
@@ -113,6 +113,11 @@ def is_binary(first: bytes) -> str:
     if len(first.translate(None, CONTROLS)) <= 0.9 * len(first):
         return "this is a binary file, not text; give text, or name its format by --format"
     return ""
+
+
+def _begins_with(first: bytes, magic: bytes) -> bool:
+    """Return whether a file begins with these bytes and, if they are letters, is not text such as `PAR1 | a`."""
+    return first.startswith(magic) and not (magic.isalnum() and len(first.translate(None, CONTROLS)) == len(first))
 
 
 def _encoded(encoding: str) -> str:
