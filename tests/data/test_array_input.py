@@ -106,7 +106,7 @@ def test_columns_of_numbers():
         ([1j, 2, 3], "y is an array complex128"),
         ([1, 2], "give a number for each of the 3"),
         ([[1, 2]] * 3, r"y has the shape \(3, 2\)"),
-        ({1, 2, 3}, "y is a set, which has no order"),
+        ({1, 2, 3}, "y is a set; give a list"),
     ):
         with pytest.raises(xclass.DataError, match=message):
             array_input.column("y", values, 3)

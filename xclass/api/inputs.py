@@ -503,7 +503,7 @@ def written_by_program(given: Examples) -> Examples | None:
     if isinstance(given, str):
         given = given.removesuffix("\n").split("\n")
     if isinstance(given, Documents) or not isinstance(given, (list, tuple)):
-        return given
+        return given.tocsr() if hasattr(given, "tocsr") else given
     return [None if isinstance(item, str) and "|" in item else item for item in given]
 
 
@@ -526,7 +526,7 @@ def listed(given: object) -> Sequence[Any]:
     """Return examples that a program has given one by one as a sequence."""
     if isinstance(given, (list, tuple)):
         return given
-    if isinstance(given, Iterable):
+    if isinstance(given, Iterable) and not isinstance(given, (set, frozenset)):  # these have no order
         return list(given)
     raise UsageError(f"examples are {type(given).__name__} {short_repr(given)}; {KINDS}")
 

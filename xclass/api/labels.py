@@ -61,6 +61,8 @@ class LabelConverter:
             if there are not n labels, or if one of them is not allowed, as empty text; nothing has changed then.
         """
         named = self._names.class_list is not None
+        if isinstance(labels, (str, bytes)):
+            raise DataError(f"y is the text {short_repr(labels)}; give a list, with one for each example")
         labels = array_input.flat("y", labels)
         if n == 1 and type(labels) is list and len(labels) == 1:
             label = self._single(labels[0], named)

@@ -8,7 +8,7 @@ with its place. The arrays of the program are never changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -134,10 +134,10 @@ def flat(name: str, given: Any) -> Any:
     Raises
     ------
     DataError
-        if they have more columns, or no order.
+        if they have more columns, or are a set or a dictionary.
     """
-    if isinstance(given, Set):
-        raise DataError(f"{name} is a {type(given).__name__}, which has no order; give a list")
+    if isinstance(given, (set, frozenset, Mapping)):
+        raise DataError(f"{name} is a {type(given).__name__}; give a list, with one for each example")
     shape = getattr(given, "shape", ())
     if isinstance(given, (list, tuple)) and given and isinstance(given[0], (list, tuple)):
         given = array(name, given)

@@ -1,7 +1,7 @@
 """Hash the names of features that a program passes as Python strings, and those of the columns of a matrix.
 
-A feature gets the index that the readers of files give the same name in the same namespace. Those of VW text take all
-names of digits for numbers, others only those that are written as numbers of 32 bits are, see `hashing`.
+A feature gets the index that the readers of files give the same name in the same namespace. The reader of VW text takes
+every name of digits for a number, the others only one that is written as a number of 32 bits is, see `hashing`.
 
 Source    `hashing`, whose kernels hash text; `mmh3` computes the same hash of single names.
 Cost      O(1) for a name that was hashed before, because the latest 65,536 names are cached; 0.5 us for a new one.

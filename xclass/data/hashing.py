@@ -118,7 +118,7 @@ def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
 
 @jit
 def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool) -> np.uint32:
-    """Return the hash of the name `text[begin:end]`: of `--hash all` if `every`, else of `--hash strings`."""
+    """Return the hash of the name `text[begin:end]`: of `--hash all` if `hash_all`, else of `--hash strings`."""
     if hash_all:
         return murmur3_at(text, begin, end, seed)
     return strings_at(text, begin, end, seed)

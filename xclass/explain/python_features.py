@@ -22,13 +22,11 @@ def written(given: Any, i: int) -> Iterator[WrittenFeature] | None:
 
     Parameters
     ----------
-    given : examples that `Learner.predict_many` accepts and that are not VW text
+    given : examples that `Learner.predict_many` accepts and that are not VW text; a sparse matrix is in rows
     i : number of the example
     """
     if isinstance(given, Frame):
         return _of_row(given, i)
-    if hasattr(given, "tocsr"):
-        given = given.tocsr()
     if hasattr(given, "indptr"):
         begin, end = int(given.indptr[i]), int(given.indptr[i + 1])
         return _of_columns(given.indices[begin:end], given.data[begin:end])
