@@ -39,7 +39,7 @@ def label_word(label: Any, row: int) -> str:
     if array_input.is_missing(label):
         return ""
     if isinstance(label, (float, np.floating)) and not label.is_integer():
-        if not abs(label) <= array_input.LARGEST:
+        if not -array_input.LARGEST <= label <= array_input.LARGEST:
             raise DataError(f"y[{row}] is {label:g}; {array_input.FINITE}")
         return number(np.float32(label))
     word = class_names.key_of(label)
