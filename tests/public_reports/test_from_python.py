@@ -13,6 +13,7 @@ from scipy import sparse
 
 import xclass
 from xclass.cluster.program.blocks import Block
+from xclass.data import tables
 from xclass.sklearn import XClassifier
 
 HALF = json.loads('"smile \\ud83d"')  # half of a surrogate pair
@@ -311,3 +312,27 @@ def test_an_estimator_names_the_label_and_the_weight_that_it_refuses():
         XClassifier(class_weight={"3": 2}).fit(X, y)
     model = XClassifier("oaa", bits=12, passes=3, class_weight={"1": 2}).fit(iter(X), iter(y))
     assert model.score(X, iter(y)) == 1
+
+
+@pytest.mark.parametrize(("kind", "count"), [(np.int8, 100), (np.uint8, 200), (np.int64, 2**62)])
+@pytest.mark.parametrize("form", ["csr_matrix", "coo_matrix"])
+def test_counts_in_the_same_place_are_added_without_overflow(kind, count, form):
+    """Show that a sparse matrix of small integers has the sums of its entries (scipy/scipy#9722, #2534)."""
+    data, column = np.array([count, count], kind), np.array([1, 1])
+    given = (data, column, np.array([0, 2])) if form == "csr_matrix" else (data, (np.array([0, 0]), column))
+    start, columns, value = tables.sparse_arrays(getattr(sparse, form)(given, shape=(1, 3)))
+    assert (start.tolist(), columns.tolist(), value.tolist()) == ([0, 1], [1], [2.0 * count])
+
+
+def test_bytes_are_no_labels_and_no_names_of_features():
+    """Show that labels come back equal to those that were given (mljar/mljar-supervised#66)."""
+    with xclass.Learner("oaa", 2, bits=8) as model:
+        for labels in ([b"spam", b"ham"], np.array([b"spam", b"ham"]), ["spam", b"ham"]):
+            with pytest.raises(
+                xclass.DataError, match=r"y\[[01]\] is b'.*', bytes that would be predicted as text; decode"
+            ):
+                model.learn_many(np.eye(2), labels)
+        with pytest.raises(xclass.DataError, match="batch:1: the feature b'red' has a name of bytes; decode it"):
+            model.learn({b"red": 1}, "spam")
+        with pytest.raises(xclass.DataError, match=r"y\[1\] is str 'x'; allowed are numbers"):
+            model.learn_many(np.eye(2), [1, "x"])

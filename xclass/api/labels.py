@@ -91,9 +91,9 @@ class LabelConverter:
 
     def _number_in(self, value: Any, i: int) -> Any:
         """Return the class that a text at position `i` writes, and other values as they are."""
-        if not isinstance(value, (str, bytes)):
+        if not isinstance(value, str):
             return value
-        number = class_names.number_of(_text(value))
+        number = class_names.number_of(value)
         if number < 0 or self._range.highest is None:
             raise DataError(f"y[{i}] is {short_repr(value)}, and the classes of this learner are numbers: give numbers")
         return number
@@ -104,7 +104,7 @@ class LabelConverter:
         try:
             label = np.array([numbers.get(value, 0) for value in values], np.float64)
         except TypeError:  # a list or another object that cannot be a key
-            wrong = [not (isinstance(value, (str, bytes)) or array_input.is_missing(value)) for value in values]
+            wrong = [not (isinstance(value, str) or array_input.is_missing(value)) for value in values]
             raise _no_name(values, wrong.index(True)) from None
         if label.all():
             return label
@@ -123,33 +123,32 @@ class LabelConverter:
             if array_input.is_missing(value):
                 label[i] = math.nan
                 continue
-            if not isinstance(value, (str, bytes)):
+            if not isinstance(value, str):
                 raise _no_name(values, i)
-            text = _text(value)
-            key = class_names.key_of(text)
+            key = class_names.key_of(value)
             if not key:
                 raise DataError(f"y[{i}] is empty text; give None for no label")
-            earlier = self._spellings.get(key) or spellings.setdefault(key, text)
-            if earlier != text:
+            earlier = self._spellings.get(key) or spellings.setdefault(key, value)
+            if earlier != value:
                 raise DataError(
-                    f"y[{i}] is {short_repr(text)}, which is the same class as {short_repr(earlier)}, because names "
+                    f"y[{i}] is {short_repr(value)}, which is the same class as {short_repr(earlier)}, because names "
                     "have _ in place of blanks, and none at their ends; if they are two classes, rename one"
                 )
             if key not in classes and not growing:
                 if learn:
-                    raise DataError(f"y[{i}] is {short_repr(text)}, which is not the name of a class")
+                    raise DataError(f"y[{i}] is {short_repr(value)}, which is not the name of a class")
                 label[i] = class_names.UNKNOWN
                 continue
-            if key not in classes and text not in new:
-                if not class_names.is_allowed(text):
+            if key not in classes and value not in new:
+                if not class_names.is_allowed(value):
                     raise DataError(
-                        f"y[{i}] is {short_repr(text)}; a name has no control characters or halves of surrogate pairs"
+                        f"y[{i}] is {short_repr(value)}; a name has no control characters or halves of surrogate pairs"
                     )
-                new[text] = len(classes) + len(new) + 1
-                if most is not None and new[text] > most:
+                new[value] = len(classes) + len(new) + 1
+                if most is not None and new[value] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
-                    raise DataError(f"y[{i}] is {short_repr(text)}, a name too many: {allowed}")
-            label[i] = given[value] = classes.get(key) or new[text]
+                    raise DataError(f"y[{i}] is {short_repr(value)}, a name too many: {allowed}")
+            label[i] = given[value] = classes.get(key) or new[value]
         names.append(list(new))
         self._numbers.update(given)
         self._spellings.update(spellings)
@@ -182,12 +181,9 @@ class LabelConverter:
 
 def _no_name(values: Sequence[Any], i: int) -> DataError:
     """Return the error for a label that is no name, although the first one is."""
+    if isinstance(values[i], bytes):
+        return DataError(f"y[{i}] is {short_repr(values[i])}, bytes that would be predicted as text; decode them")
     return DataError(f"y[{i}] is {short_repr(values[i])}; allowed are names, because other labels are names")
-
-
-def _text(value: str | bytes) -> str:
-    """Return a label that is text."""
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def weights_of(values: Any, n: int) -> np.ndarray:

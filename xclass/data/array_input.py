@@ -165,7 +165,10 @@ def column(name: str, given: Any, n: int) -> Float64s:
     DataError
         if they are not n real numbers.
     """
-    values = array(name, flat(name, given))
+    given = flat(name, given)
+    values = array(name, given)
+    if values.dtype.kind in "US" and values.ndim == 1:
+        values = np.asarray(given, object)  # NumPy makes text of the numbers beside a text
     if values.dtype.kind == "O" and values.ndim == 1:
         values = _of_objects(values, lambda at: f"{name}[{at}]")
     if values.shape != (n,) or values.dtype.kind not in "iufb":
@@ -266,6 +269,8 @@ def rows_of(given: Any) -> Rows:
     if hasattr(given, "tocsr"):
         try:
             _check_before_conversion(given, shape)
+            if getattr(given, "format", None) == "coo" and _sum_type(given.dtype) != given.dtype:
+                given = given.astype(_sum_type(given.dtype))
             given = given.tocsr()  # SciPy's CSC has the attributes of CSR with another meaning
         except XclassError:
             raise
@@ -340,8 +345,13 @@ def _canonical(rows: Rows) -> Rows:
     row, column, value = row[order], column[order], value[order]
     first = np.flatnonzero(np.concatenate([[True], (row[1:] != row[:-1]) | (column[1:] != column[:-1])]))
     native = value.astype(value.dtype.newbyteorder("="), copy=False)
-    sums = np.add.reduceat(native, first, dtype=native.dtype)
+    sums = np.add.reduceat(native, first, dtype=_sum_type(native.dtype))
     return Rows(np.searchsorted(row[first], np.arange(len(start))), column[first], sums)
+
+
+def _sum_type(given: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of sums, in which whole numbers and those of float16 do not overflow."""
+    return np.dtype(np.float64) if given.kind in "iu" or given == np.float16 else given
 
 
 def _rises(start: Int64s, column: AnyArray) -> bool:

@@ -194,6 +194,8 @@ class DictConverter:
 
 def _text(name: Any, features: Mapping[Any, Any], line: int) -> str:
     """Return a name that is not text as text; raise DataError if another feature has it already."""
+    if isinstance(name, bytes):
+        raise DataError(f"batch:{line}: the feature {short_repr(name)} has a name of bytes; decode it")
     text = str(name)
     if not isinstance(name, str) and text in features:
         raise DataError(
