@@ -291,6 +291,9 @@ def test_unsettled_data_are_compared_by_content(tmp_path):
     assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
     then["settled"] = True
     assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == ""
+    other = path.rename(tmp_path / "data.csv")
+    reason = f"the name of its data file ended in no letters, unlike {other}"  # and so had another format, perhaps
+    assert cache_key.stale_reason({"files": [then]}, {}, [str(other)]) == reason
 
 
 def test_any_damage_is_noticed_and_changes_no_answer(made):

@@ -108,6 +108,7 @@ SOURCE = Record(  # a file of the data, see `cache_key.file_entry`
         "place": List(Whole(0, (1 << 64) - 1), 2, 2),
         "settled": Flag(),
         "sha256": OrNull(Text()),
+        "endings": List(Text(), most=2),
     }
 )
 FACTS = Record(

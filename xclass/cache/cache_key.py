@@ -14,6 +14,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ..options.declare import OptionGroup
@@ -48,7 +49,7 @@ def make_key(
 
 
 def file_entry(path: str, digest: str | None) -> dict[str, Any]:
-    """Return the size, times and place of a file and its `digest`, for the key."""
+    """Return the size, times, place and endings of a file and its `digest`, for the key."""
     status = os.stat(path)
     return {
         "size": status.st_size,
@@ -56,6 +57,7 @@ def file_entry(path: str, digest: str | None) -> dict[str, Any]:
         "place": [status.st_dev, status.st_ino],
         "settled": status.st_ctime_ns + RACY < time.time_ns(),
         "sha256": digest,
+        "endings": Path(path).suffixes[-2:],  # which say the format
     }
 
 
@@ -97,6 +99,8 @@ def stale_reason(stored_key: dict[str, Any], current_key: dict[str, Any], paths:
         current = file_entry(path, None)
         if current["size"] != stored["size"]:
             return f"{path} has changed: it had {stored['size']} bytes and now has {current['size']}"
+        if current["endings"] != stored["endings"]:
+            return f"the name of its data file ended in {''.join(stored['endings']) or 'no letters'}, unlike {path}"
         if stored["settled"] and current["time"] == stored["time"] and current["place"] == stored["place"]:
             continue
         if digest_of(path) != stored["sha256"]:
