@@ -25,7 +25,6 @@ unless="and not slow"
 [ -z "${SLOW:-}" ] || unless=""
 
 step "Installing"
-export PIP_NO_COMPILE=1  # most modules of what is installed are never imported
 install_xclass "[test,docs]"
 bin=$root/.venv/bin
 
@@ -52,7 +51,7 @@ step "Tests with array bounds checked"
 # without SLOW only readers and threads, because to compile all kernels anew takes minutes
 [ -z "${SLOW:-}" ] || readers=$(files_with bounds)
 NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m "bounds $unless" \
-    ${readers:-tests/text tests/formats tests/data tests/model tests/scripts/test_fuzz.py tests/contract/test_many_threads.py}
+    ${readers:-tests/text tests/formats tests/data tests/scripts/test_fuzz.py tests/contract/test_many_threads.py}
 
 step "Tests without compiling"
 NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m "plain $unless" $(files_with plain)
