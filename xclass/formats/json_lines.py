@@ -384,7 +384,7 @@ class JsonScanner(records.RecordScanner):
         examples = records.Examples()
         self._content = bytearray()
         self._spaces: list[int] = []
-        self._ends: list[int] = []  # begin and end of each item, alternately
+        self._ends = [0]  # of the items, each of which begins where the one before ends
         self._values: list[float] = []
         first, empty = [0], []
         for number, line in enumerate(lines, 1):
@@ -396,9 +396,9 @@ class JsonScanner(records.RecordScanner):
                 first.append(len(self._values))
         if _key_ends(whole) != sum(self._keys):
             self._find_equal_keys(lines, examples)
-        places = np.array(self._ends, np.int64).reshape(-1, 2)
+        ends = np.array(self._ends, np.int64)
         items = records.Items(
-            np.array(first, np.int64), np.array(self._spaces, np.int32), places[:, 0].copy(), places[:, 1].copy(),
+            np.array(first, np.int64), np.array(self._spaces, np.int32), ends[:-1], ends[1:],
             np.array(self._values, np.float32),
         )  # fmt: skip
         return self.scan_of(
@@ -413,7 +413,7 @@ class JsonScanner(records.RecordScanner):
         weight = 1.0
         self._keys.append(-1)
         try:
-            given = json.loads(line.decode("utf-8", "surrogateescape"))
+            given = DECODER.decode(line.decode("utf-8", "surrogateescape"))
             if not isinstance(given, dict):
                 raise MalformedError(ENTRY, (), given, True)
             self._keys[-1] = len(given)
@@ -484,27 +484,32 @@ class JsonScanner(records.RecordScanner):
 
     def _add_features(self, given: dict[str, Any], line: int) -> None:
         """Add the items of an object, those of a group next to each other."""
-        namespaces = namespaces_in(given)
-        self._keys[-1] += sum(len(features) for _, features in namespaces) + max(0, len(namespaces) - 1)
         if text := text_in(given):
             self._item(0, encoded(text), math.nan)
+        if "features" not in given:
+            return
+        namespaces = namespaces_in(given)
+        self._keys[-1] += max(0, len(namespaces) - 1)
         for namespace, features in namespaces:
-            key = encoded(namespace or "")
+            self._keys[-1] += len(features)
+            key, space = encoded(namespace or ""), -1
             kinds = self._lines.schema.names.get(namespace or "", {})
             for name, value in features.items():
                 if value is None or value is False:
                     continue
-                kind = kinds.get(name)
-                if kind is not None and (kind == TEXT) is not isinstance(value, str):
-                    value, note = self._lines.schema.read(name, value, kind, self._parser.learning)
+                kind = TEXT if isinstance(value, str) else NUMBER
+                if kinds.get(name, kind) != kind:
+                    value, note = self._lines.schema.read(name, value, kinds[name], self._parser.learning)
                     if note:
                         self._notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
                     if value != value:
                         continue  # a missing number
-                if isinstance(value, str):
+                    kind = TEXT if isinstance(value, str) else NUMBER
+                if kind == TEXT:
                     self._item(self.namespaces.number(key, encoded(name)), encoded(value), 1.0)
                 elif is_value(value):
-                    self._item(self.namespaces.number(key), encoded(name), float(value))
+                    space = self.namespaces.number(key) if space < 0 else space
+                    self._item(space, encoded(name), float(value))
                 else:
                     path = ("features", name) if namespace is None else ("features", namespace, name)
                     raise MalformedError(ENTRY, path, value)
@@ -512,8 +517,8 @@ class JsonScanner(records.RecordScanner):
     def _item(self, space: int, text: bytes, value: float) -> None:
         """Add an item."""
         self._spaces.append(space)
-        self._ends += (len(self._content), len(self._content) + len(text))
         self._content += text
+        self._ends.append(len(self._content))
         self._values.append(value)
 
 
