@@ -170,6 +170,7 @@ def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
 def _digest(contents: Contents) -> bytes:
     """Return a hash of all that a model holds."""
     record = [contents.options, contents.learner, contents.examples, repr(contents.clock), contents.counters]
+    record.append(contents.schema.record())
     text = json.dumps(record, sort_keys=True, default=repr)
     sums = hashlib.blake2b(text.encode("utf-8", "surrogatepass"))
     for name in sorted(contents.arrays):

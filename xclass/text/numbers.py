@@ -7,7 +7,7 @@ gives the same values as an array, a JSON number or a cell that pandas read. Wha
 large is infinite, which callers refuse. Names of numbers (`inf`, `nan`) and hexadecimal numbers are none.
 
 Idea      Up to 24 bits with up to 10 decimals are divided by their power of ten in float32. Of other numbers, the
-          first 18 digits and the power of ten are scaled in float64. Up to 15 digits and small powers are exact
+          first 18 digits and the power of ten are scaled in float64. Up to 15 digits and powers up to 10^22 are exact
           there. Otherwise the result has an error below MARGIN, and only if it matters for the float32 are all digits
           compared, as whole numbers, with the middle of two neighbouring values.
 Cost      A few ns per number, and some microseconds for one that has to be compared.

@@ -54,7 +54,7 @@ class Outcomes:
         self._digest.update(measured.weight.astype("<f8").tobytes())
 
     def _hash(self, label: int) -> int:
-        """Return a hash of the text of a class; a name that the model does not know has the hash of no other."""
+        """Return a hash of the text of a class, which is `unknown` for a name that the model does not know."""
         if label not in self._hashes:
             text = self._name(label).encode("utf-8", "surrogateescape")
             self._hashes[label] = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
