@@ -110,7 +110,8 @@ def read(case: Case) -> list[float | None]:
     form, header, _ = PLACES[case.place]
     if not form:
         return [_kernel(text) for text in case.texts]
-    source = reader.Options(format=form)
+    # numbers with leading zeros would be identifiers
+    source = reader.Options(format=form, column_kind=("x:number",) if case.place == "csv" else ())
     rules = parser.Options(noconstant=True, on_bad_line="skip", learn_names=form == "xmc")
     batches = reader.Reader(
         source, rules, 18, form == "xmc", stream=io.BytesIO(content(case)), choose=detect.chooser(source)

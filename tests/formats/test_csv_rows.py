@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from xclass.formats import csv_rows
 from xclass.formats.csv_rows import NO_QUOTE, QUOTE, START
-from xclass.text.malformed import CELLS, INNER_RETURN, QUOTED_CELL
+from xclass.text.malformed import BLANK_QUOTE, CELLS, INNER_RETURN, QUOTED_CELL
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 texts = st.lists(st.sampled_from([",", '"', "\n", "\r", "a", "b ", '""', '","', "x,y\n", "é"]), max_size=30)
@@ -64,3 +64,11 @@ def test_rows_are_those_of_python(text, quoted, width, at):
     assert (first and [cell.decode("latin-1") for cell in first]) == next(
         (row for row in [*wanted, *unfinished] if row != []), []
     )
+
+
+@pytest.mark.parametrize("text", ['a, "b"', ' "a",b', 'a,\t "b,c"'])
+def test_a_blank_before_a_quote_is_refused(text):
+    """Python reads the quotes as part of the cell, other readers leave out the blank."""
+    at = max(text.find(" "), 0) if "\t" not in text else text.index("\t")
+    assert csv_rows.problem_of(text.encode() + b"\n", ord(","), QUOTE) == (BLANK_QUOTE, at)
+    assert csv_rows.problem_of(text.encode() + b"\n", ord(","), NO_QUOTE)[0] == 0

@@ -88,9 +88,17 @@ def lines(data: bytes) -> Iterator[tuple[int, bytes, int]]:
         yield i, line, mark
 
 
+def inner_return(line: bytes) -> int:
+    """Return the column of a carriage return that is not at the end of a line, or 0."""
+    return line.rstrip(b"\r").find(b"\r") + 1
+
+
 def fasttext(data: bytes, valid=is_name) -> Iterator[Line]:
     """Yield the examples of lines of fastText."""
     for i, line, mark in lines(data):
+        if returned := inner_return(line):
+            yield Line(i, column=returned)
+            continue
         label, features, column, words = None, [], 0, list(WORD.finditer(line, mark))
         for word in words:
             if not word[0].startswith(b"__label__"):
@@ -113,6 +121,9 @@ def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) ->
     limits : numbers of features and labels
     """
     for i, line, mark in lines(data):
+        if returned := inner_return(line):
+            yield Line(i, column=returned)
+            continue
         label, features, column, count = b"", [], 0, 0
         for word in WORD.finditer(line.partition(b"#")[0] if limits is None else line, mark):
             count += 1

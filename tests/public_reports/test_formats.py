@@ -162,3 +162,51 @@ def test_what_json_leaves_open_is_refused_at_its_place(line, message, tmp_path):
     result = xclass("d.jsonl", "--oaa", 2, "--learn_names", cwd=tmp_path)
     assert result.status == (1 if message else 0)
     assert f"d.jsonl:{message}" in result.err if message else "weighted example sum = 3" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.svm", "1 1:0.5\r2 2:1\r1 1:2\r"),
+        ("b", "1 1:0.5\r2 2:1\r1 1:2\r"),
+        ("a.txt", "__label__a x\r__label__b y\r"),
+        ("a.csv", "label,size\ra,1\rb,2\r"),
+        ("b.csv", "label,size\na,1\rb,2\r"),
+        ("a.jsonl", '{"label": "a"}\r{"label": "b"}\r'),
+        ("a.xmc", "2 10 4\r0 1:0.5\r3 2:1\r"),
+    ],
+)
+def test_lines_that_end_with_a_carriage_return_are_refused_with_the_cure(tmp_path, name, text):
+    """facebookresearch/fastText#344, askmyfile/filesql#279."""
+    (tmp_path / name).write_text(text, newline="")
+    place = f"{name}:{text.count(chr(10)) + 1}:{text.rpartition(chr(10))[2].index(chr(13)) + 1}"
+    done = xclass(name, "--quiet", cwd=tmp_path)
+    assert f"{place}: there is a carriage return inside the line" in done.err, done.err
+    assert r"convert the file, `tr '\r' '\n' < FILE > NEW`" in done.err and done.status == 1
+
+
+def test_the_line_that_names_the_delimiter_is_no_header(tmp_path):
+    """PowerShell/PowerShell#7776."""
+    for k, (mark, delimiter, end) in enumerate([("", ";", "\n"), ("\N{BYTE ORDER MARK}", "|", "\r\n")]):
+        rows = [f"sep={delimiter}", "label;t,u".replace(";", delimiter), f"a{delimiter}x", f"b{delimiter}y", "c"]
+        (tmp_path / f"{k}.csv").write_text(mark + end.join(rows) + end, newline="")
+        done = xclass(f"{k}.csv", "--multiclass", "--learn_names", cwd=tmp_path)
+        assert "label: 'label'; numbers: none; text: 't,u'" in done.err
+        assert f"{k}.csv:5:1: the row that ends in 'c' has 1 cells" in done.err
+    done = xclass("1.csv", "-d", "0.csv", "--multiclass", "--learn_names", "--on_bad_line", "skip", cwd=tmp_path)
+    assert "1.csv:1:1: the line names the delimiter '|', and that of the first file is ';'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [("label,t\nté,x\n", "2:2"), ("label,t\n" + "a,x\n" * 40000 + "é,x\n", "40002")]
+)
+def test_text_that_is_not_utf8_is_warned_of_once(tmp_path, text, place):
+    """pandas-dev/pandas#17687."""
+    (tmp_path / "a.csv").write_text(text, encoding="latin-1")
+    done = learn("a.csv", "--oaa", 3, "--learn_names", "--passes", 2, "-k", "-c", cwd=tmp_path)
+    assert done.err.count(f"a.csv:{place}: the byte 0xe9 is not UTF-8") == done.err.count("is not UTF-8") == 1
+
+
+def test_labels_that_are_text_in_json_are_told(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"label": 1.0, "text": "x"}\n{"label": "1", "text": "x"}\n{"label": "x"}\n')
+    assert "labels are names, because '1' is text, not a number" in learn("a.jsonl", cwd=tmp_path).err

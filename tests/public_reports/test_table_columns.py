@@ -334,3 +334,30 @@ def test_a_name_with_values_of_both_kinds_is_read_with_a_warning(tmp_path):
         with pytest.raises(DataError):
             model.learn({"new": 1}, "A")
         assert model.schema.names == {"": {"n": "number", "s": "text"}}
+
+
+def test_identifiers_are_no_numbers_when_kinds_are_detected(tmp_path):
+    """wireservice/csvkit#977, apache/arrow#46853, duckdb/duckdb#22750, pandas-dev/pandas#32134."""
+    head = "Label,zip,long,id,zero\n"
+    rows = ["A,01067,12345678901234567,16777217,0", "B,1067,1,16777219,0.5", "A,01067,12345678901234568,1,0"]
+    (tmp_path / "t.csv").write_text(head + "\n".join(rows) + "\n")
+    done = learn("t.csv", *OPTIONS[:-1], "-f", "m", cwd=tmp_path)
+    assert "label: 'Label'; numbers: 'id', 'zero'; text: none; categories: 'zip', 'long'" in " ".join(done.err.split())
+    note = (
+        "the column 'id' has whole numbers that are rounded, 16777217 to 16777216; if they are identifiers, give "
+        "--column_kind id:category"
+    )
+    assert done.err.count(f"t.csv:2: {note}") == done.err.count("rounded") == 1
+    assert "rounded" not in learn("t.csv", *OPTIONS[:-1], "--column_kind", "id:number", cwd=tmp_path).err
+    objects = [{"label": "A", "long": 2**53 + 1, "id": 2**24 + 1}, {"label": "B", "long": 0.5, "id": -1}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in objects))
+    done = learn("t.jsonl", *OPTIONS[:-1], "-f", "j", cwd=tmp_path)
+    assert load(str(tmp_path / "j")).schema.columns == {"long": "category", "id": "number"}
+    assert done.err.count(f"t.jsonl:1: {note}") == done.err.count("rounded") == 1
+
+
+def test_whole_numbers_of_a_data_frame_that_are_rounded_are_told():
+    pandas = pytest.importorskip("pandas")
+    learner = Learner(reduction="multiclass")
+    with pytest.warns(UserWarning, match="the column 'id' has whole numbers that are rounded, 16777217 to 16777216"):
+        learner.learn_many(pandas.DataFrame({"id": [1, 2**24 + 1], "n": [1, 2**24]}), y=[1, 2])

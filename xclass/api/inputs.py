@@ -400,6 +400,7 @@ class Inputs:
             if learn and not table.frame.keeps:
                 self._schema.add_names({"": dict(table.frame.columns)})
             elif learn and not self._schema:
+                self.notes += [f"the DataFrame: {note}" for note in table.frame.rounded()]
                 self._schema.adopt(table.frame.columns, None, "the DataFrame")
         elif learn and not isinstance(table, tables.TextTable):
             self._learned |= {MATRICES}

@@ -28,6 +28,7 @@ KIND_OF_TYPE = (
     (CATEGORY, re.compile(r"category|categorical|enum|dictionary")),
     (TEXT, re.compile(r"(object|str|string|string_view|large_string|null)(\[|$)")),
 )
+WHOLE = re.compile(r"(sparse\[)?u?int(32|64|128)")
 NARROW = re.compile(r"(sparse\[)?(float16|float32|halffloat|float(\[|$))")
 
 
@@ -150,6 +151,18 @@ class Frame:
                     )
         texts = ["" if array_input.is_missing(cell) else schema.written(cell) for cell in cells]
         return texts if kind == TEXT else [text and schema.category(text) for text in texts]
+
+    def rounded(self) -> list[str]:
+        """Return a note about each column of whole numbers with one that float32 does not hold."""
+        notes = []
+        for j, (name, kind) in enumerate(self.columns):
+            if kind == NUMBER and WHOLE.match(self._types[j].lower()):
+                values = self.numbers(j, 0, self.n)
+                wrong = np.flatnonzero((np.abs(values) > schema.EXACT) & (values.astype(np.float32) != values))
+                if len(wrong):
+                    (cell,) = self._cells[j].listed(int(wrong[0]), int(wrong[0]) + 1)
+                    notes.append(schema.rounded(name, int(cell), "convert the column to categories, or to text"))
+        return notes
 
     def _kind_of_cells(self, j: int) -> str:
         """Return the kind of a column of objects: NUMBER if they are numbers, or missing."""

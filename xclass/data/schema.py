@@ -24,6 +24,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from ..errors import DataError, ModelError
 from ..options.words import NUMERAL
 from ..system import bounded_json
@@ -50,6 +52,7 @@ MISSING_WORDS = frozenset(
 )  # fmt: skip
 LONGEST = 128  # characters of a name whose kind is kept, so that a model file can contain all
 LARGEST_WHOLE = 2.0**53
+EXACT = 2.0**24  # whole numbers up to this one are exact in float32
 WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
 
 
@@ -241,6 +244,20 @@ def number_in(cell: str) -> float | None:
     if not word or encoded(word) in MISSING_WORDS:
         return math.nan
     return float(word) if NUMERAL.fullmatch(word) else None
+
+
+def is_identifier(cell: str) -> bool:
+    """Return whether a number is one that a column of numbers would not keep: with leading zeros, or above 2^53."""
+    digits = cell.lstrip("+-")
+    return len(digits) > 1 and digits.isdecimal() and (digits[0] == "0" or int(digits[:17]) > LARGEST_WHOLE)
+
+
+def rounded(name: str, whole: int, cure: str) -> str:
+    """Return the note about a column of numbers with a whole number that float32 does not hold."""
+    return (
+        f"the column {short_repr(name)} has whole numbers that are rounded, {whole} to {int(np.float32(whole))}; "
+        f"if they are identifiers, {cure}"
+    )
 
 
 def written(value: Any) -> str:

@@ -10,7 +10,9 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..data.schema import CATEGORY, KINDS, NUMBER, TEXT, Schema, left_out, listed
+import numpy as np
+
+from ..data.schema import CATEGORY, KINDS, NUMBER, TEXT, Schema, left_out, listed, rounded
 from ..errors import DataError, UsageError
 from ..text import reader
 
@@ -34,6 +36,7 @@ class Columns:
     header : names of the columns of files without a header; empty if files have one
     label : what --label_column says, None for nothing
     named : whether an option gives the name of a column, so that a header is expected
+    detected : columns of numbers whose kind the first rows have decided, and which `rounded` has not named
     """
 
     def __init__(self, options: reader.Options, schema: Schema) -> None:
@@ -43,6 +46,7 @@ class Columns:
         self._only = names("--columns", options.columns)
         self._ignored = names("--ignore_column", options.ignore_column)
         self._kinds = kinds(options.column_kind)
+        self.detected: set[str] = set()
         self.named = bool(self._only or self._ignored or self._kinds)
         for name in (*self._kinds, *self._only):
             if name in self._ignored:
@@ -87,9 +91,17 @@ class Columns:
         left_out, only = {label, *self._ignored}, set(self._only or known)
         return [name for name in known if name not in left_out and name in only]
 
-    def kind(self, name: str) -> str | None:
-        """Return the kind of a column that an option gives, None for none."""
-        return self._kinds.get(name)
+    def adopt(self, found: Mapping[str, str], label: str | None, file: str) -> None:
+        """Take the columns of the first table, of the kinds that were found where no option gives one."""
+        self.detected = {name for name, kind in found.items() if kind == NUMBER and name not in self._kinds}
+        self.schema.adopt([(name, self._kinds.get(name, kind)) for name, kind in found.items()], label, file)
+
+    def rounded(self, name: str, whole: int) -> str:
+        """Return a note about a whole number in a column of numbers, once a column, or nothing if it is not rounded."""
+        if name not in self.detected or int(np.float32(whole)) == whole:
+            return ""
+        self.detected.remove(name)
+        return rounded(name, whole, f"give --column_kind {name}:{CATEGORY}")
 
     def left_out(self, known: Iterable[str]) -> str:
         """Return a warning about columns that the model has not learned from and no option leaves out, or nothing."""
@@ -166,10 +178,10 @@ def text_of(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def suspect(file: str, cell: str, row: int) -> DataError:
+def suspect(place: str, cell: str, row: int) -> DataError:
     """Return the error for a header whose cell occurs in a later row, so that it is likely to be an example."""
     return DataError(
-        f"{file}:1:1: the first line has to name the columns, and its cell {listed([cell])} is also a cell of the same "
+        f"{place}: the first line has to name the columns, and its cell {listed([cell])} is also a cell of the same "
         f"column in line {row}; if the file has no header, name its columns, as in --header label,text; if it has one, "
         "name the column of the label, as in --label_column NAME"
     )

@@ -16,8 +16,8 @@ import numpy as np
 from ..array_types import Int, Int64s, UInt8s
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
-from ..text.malformed import CELLS, HEADER_AGAIN, INNER_RETURN, QUOTED_CELL
-from ..text.numbers import NEWLINE, RETURN
+from ..text.malformed import BLANK_QUOTE, CELLS, HEADER_AGAIN, INNER_RETURN, QUOTED_CELL
+from ..text.numbers import NEWLINE, RETURN, SPACE, TAB
 from ..text.tokens import PADDING
 from . import line_scanner
 
@@ -174,6 +174,12 @@ def split(
                         c = np.int64(text[p])
                         break
                 else:
+                    while (c == SPACE or c == TAB) and c != delimiter:
+                        p += 1
+                        c = np.int64(text[p])
+                    if c == quote and p > begin:
+                        problem, where, stop = BLANK_QUOTE, begin, p
+                        break
                     while c != delimiter and c != NEWLINE and c != RETURN:
                         p += 1
                         c = np.int64(text[p])
@@ -226,6 +232,16 @@ def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int, head
     return Rows(line, begin, last, problem, where, low, high, found, *cells_of_rows, lines, rows[:n][is_empty, 0])
 
 
+def problem_of(text: bytes, delimiter: int, quote: int) -> tuple[int, int]:
+    """Return the problem of the first row of a text, and its position; no problem if only the number of cells counts.
+
+    The text ends with a newline.
+    """
+    rows = rows_of(_padded(text), len(text), delimiter, quote, 1)
+    problem = int(rows.problem[0])
+    return 0 if problem == CELLS else problem, int(rows.where[0])
+
+
 def cells_of(
     text: bytes, delimiter: int, quote: int, width: int, header: UInt8s = NO_HEADER
 ) -> Iterator[tuple[int, list[bytes] | None]]:
@@ -236,8 +252,7 @@ def cells_of(
     width : number of cells of a row; 0 for that of the first row
     header : as in `split`
     """
-    data = np.full(len(text) + PADDING, NEWLINE, np.uint8)
-    data[: len(text)] = np.frombuffer(text, np.uint8)
+    data = _padded(text)
     end = len(text) + (not text.endswith(b"\n"))
     if not width:
         found = rows_of(data.copy(), end, delimiter, quote, 1).found
@@ -250,3 +265,10 @@ def cells_of(
             yield line, None
         else:
             yield line, [content[begin:stop] for begin, stop in zip(*next(ranges), strict=True)]
+
+
+def _padded(text: bytes) -> UInt8s:
+    """Return a text with newlines as padding."""
+    data = np.full(len(text) + PADDING, NEWLINE, np.uint8)
+    data[: len(text)] = np.frombuffer(text, np.uint8)
+    return data

@@ -29,7 +29,7 @@ from ..errors import DataError, UsageError
 from ..options.words import NUMERAL
 from ..system.printable import short_repr
 from ..text import parser, reader
-from ..text.malformed import CELL
+from ..text.malformed import BLANK_QUOTE, CELL, INNER_RETURN, SENTENCES
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import columns, csv_rows, records
 from .columns import Columns
@@ -39,6 +39,7 @@ TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide wh
 DELIMITERS = b",\t;"
 MARK = b"\xef\xbb\xbf"
 NUMBERED = re.compile(r"[0-9]{1,9}")  # the number of a column
+SEPARATOR = re.compile(rb"sep=([^\w\"\r\n\x80-\xff])")  # first line in which Excel and others name the delimiter
 UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name when it writes it again
 DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
 
@@ -79,6 +80,7 @@ class CsvTable(OtherFormat):
     ----------
     quoted : whether quotes around cells have a meaning
     layout : where the columns are in the file that is read
+    file : name of that file
     header : uint8[...], header of that file without the end of its line; empty if it has none
     """
 
@@ -98,6 +100,8 @@ class CsvTable(OtherFormat):
         self.layout = Layout(0, -1, [], [], [])
         self.first_layout: Layout | None = None  # that of the first file, in which the text of batches is
         self.header = csv_rows.NO_HEADER
+        self.file = ""
+        self._top = 1  # line of the header of the file that is read
 
     @property
     def delimiter_byte(self) -> int:
@@ -113,10 +117,18 @@ class CsvTable(OtherFormat):
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
         if not self.schema and not ended and len(text) < TYPED_BYTES:
             return None
-        mark = size = len(MARK) if text.startswith(MARK) else 0
-        header = self.columns.header
+        self.file = file
+        mark = len(MARK) if text.startswith(MARK) else 0
         first = text[mark:].partition(b"\n")[0]
+        named = SEPARATOR.fullmatch(first.rstrip(b"\r"))
+        if named:
+            self._check_delimiter(named[1], file)
+            mark = min(mark + len(first) + 1, len(text))
+            first = text[mark:].partition(b"\n")[0]
+        self._top, size = 1 + bool(named), mark
+        header = self.columns.header
         delimiter = self.delimiter or (
+            named[1] if named else
             b"\t" if ".tsv" in file.lower() and b"\t" in first
             else delimiter_between(first, len(header)) if header else delimiter_of(first, self.quoted)
         )  # fmt: skip
@@ -136,9 +148,9 @@ class CsvTable(OtherFormat):
             rows = self._first_rows(text, size, ended)
             if rows is None:
                 return None
-            self._adopt(rows, header, file)
+            self._adopt(rows, header, file, text[:size].count(b"\n"))
         cure = "; if the file has no header, give the names of its columns by --header"
-        positions = self.schema.positions(header, f"{file}:1:1: the header", cure)
+        positions = self.schema.positions(header, f"{file}:{self._top}:1: the header", cure)
         self.columns.check_options(known, label, file)
         self.layout = self._layout(
             dict(zip(self.schema.columns, positions, strict=True)),
@@ -147,17 +159,30 @@ class CsvTable(OtherFormat):
         )
         if self.first_layout is None:
             self.first_layout = self.layout
-            self.about.append(f"Delimiter: {DELIMITER_NAMES[delimiter]}; {self.columns.about(label)}")
+            name = DELIMITER_NAMES.get(delimiter) or short_repr(delimiter.decode())
+            self.about.append(f"Delimiter: {name}; {self.columns.about(label)}")
         self._note(self.columns.left_out(name for name in known if name != label), file)
         return size, text[:size].count(b"\n")
+
+    def _check_delimiter(self, named: bytes, file: str) -> None:
+        """Raise DataError if the first line names another delimiter than that of the first file."""
+        if self.delimiter not in (b"", named):
+            raise DataError(
+                f"{file}:1:1: the line names the delimiter {short_repr(named.decode())}, and that of the first file is "
+                f"{short_repr(self.delimiter.decode())}; give files with the same delimiter"
+            )
 
     def _header(self, text: bytes, delimiter: bytes, file: str) -> list[str]:
         """Return the names of the columns in the first row."""
         _, row = next(csv_rows.cells_of(text, ord(delimiter or b","), self.quote, 0), (1, []))
         if row is None:
+            problem, where = csv_rows.problem_of(text.rstrip(b"\n") + b"\n", ord(delimiter or b","), self.quote)
+            if problem in (BLANK_QUOTE, INNER_RETURN):
+                line, column = self._top + text.count(b"\n", 0, where), where - text.rfind(b"\n", 0, where)
+                raise DataError(f"{file}:{line}:{column}: {SENTENCES[problem]}")
             raise DataError(
-                f"{file}:1:1: the quotes of the header do not match; write a quote within quotes twice, or give "
-                "--quoting none if quotes are ordinary characters of the file"
+                f"{file}:{self._top}:1: the quotes of the header do not match; write a quote within quotes twice, or "
+                "give --quoting none if quotes are ordinary characters of the file"
             )
         return [columns.text_of(cell.strip()) for cell in row]
 
@@ -166,7 +191,7 @@ class CsvTable(OtherFormat):
         known: dict[str, None] = {}
         unnamed = []
         for column, name in enumerate(header, 1):
-            where = f"{file}:1:1: column {column} of the header"
+            where = f"{file}:{self._top}:1: column {column} of the header"
             if not name or UNNAMED.fullmatch(name):
                 unnamed.append(column)
                 continue
@@ -179,7 +204,7 @@ class CsvTable(OtherFormat):
                 raise DataError(f"{where} has the name {short_repr(name)}, as one before has; give each column its own")
             known[name] = None
         if not known:
-            raise DataError(f"{file}:1:1: there is no header; the first line of a CSV file names the columns")
+            raise DataError(f"{file}:{self._top}:1: there is no header; the first line of a CSV file names the columns")
         if unnamed:
             self._note(
                 f"column {unnamed[0]} of the header has no name and is left out; pandas writes its index so, unless "
@@ -211,7 +236,8 @@ class CsvTable(OtherFormat):
         if schema and schema.label is not None:
             return schema.label if schema.label in header else None
         first = next((name for name in header if name and not UNNAMED.fullmatch(name)), None)
-        label = "label" if "label" in header else first
+        alike = [name for name in header if name.lower() == "label"]
+        label = "label" if "label" in header else alike[0] if len(alike) == 1 else first
         return None if label in schema.columns else label
 
     def _first_rows(self, text: bytes, begin: int, ended: bool) -> bytes | None:
@@ -224,9 +250,15 @@ class CsvTable(OtherFormat):
             end, _ = csv_rows.end_of_rows(data, 0, len(text) - begin, START, self.delimiter_byte, self.quote, True)
         return text[begin : begin + end] if end else text[begin:] if ended else None
 
-    def _adopt(self, rows: bytes, header: list[str], file: str) -> None:
-        """Take the columns of the first file, of which the first rows decide which are numbers."""
+    def _adopt(self, rows: bytes, header: list[str], file: str, before: int) -> None:
+        """Take the columns of the first file, of which the first rows decide which are numbers.
+
+        Parameters
+        ----------
+        before : number of lines before the rows
+        """
         seen, other, again = ([0] * len(header) for _ in range(3))
+        identifier = [False] * len(header)
         cells = [*map(encoded, header)]
         label = -1 if self.label_name is None else header.index(self.label_name)
         affirmed = bool(self.columns.header) or self.columns.named or self.columns.label in header
@@ -235,16 +267,21 @@ class CsvTable(OtherFormat):
                 word = cell.strip()
                 if word and not other[k] and word not in MISSING_WORDS:
                     seen[k] = 1
-                    other[k] = not NUMERAL.fullmatch(word.decode("latin-1"))
+                    text = word.decode("latin-1")
+                    other[k] = not NUMERAL.fullmatch(text)
+                    identifier[k] = identifier[k] or schema.is_identifier(text)
                 if word and word == cells[k] and not affirmed:
                     again[k] += 1
                     if k == label or again[k] > 1:
-                        raise columns.suspect(file, header[k], line + 1)
+                        raise columns.suspect(f"{file}:{self._top}:1", header[k], line + before)
         features = self.columns.features(
             [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )
-        found = {name: NUMBER if seen[k] and not other[k] else TEXT for k, name in enumerate(header)}
-        self.schema.adopt([(name, self.columns.kind(name) or found[name]) for name in features], self.label_name, file)
+        kinds = {
+            name: TEXT if other[k] or not seen[k] else CATEGORY if identifier[k] else NUMBER
+            for k, name in enumerate(header)
+        }
+        self.columns.adopt({name: kinds[name] for name in features}, self.label_name, file)
 
     def _layout(self, positions: dict[str, int], width: int, label: int) -> Layout:
         """Return the layout of a file in which the columns of the schema are at `positions`."""
@@ -312,7 +349,7 @@ class CsvScanner(records.RecordScanner):
 
     def __init__(self, of: parser.Parser, table: CsvTable) -> None:
         super().__init__(of.rules)
-        self._table = table
+        self._table, self._parser = table, of
         names = [encoded(name) for name in table.layout.features]
         self._numbers = len(table.layout.numbers)
         spaces = [0] * self._numbers + [self.namespaces.number(name) for name in names[self._numbers :]]
@@ -405,7 +442,14 @@ class CsvScanner(records.RecordScanner):
         value[:, self._categories] = 1
         count = self._numbers
         read, blank = np.empty((len(begin), count), np.float32), np.empty((len(begin), count), bool)
-        records.read_values(buffer, begin[:, :count], end[:, :count], read, blank)
+        rounded = np.empty(count, np.int64)
+        records.read_values(buffer, begin[:, :count], end[:, :count], read, blank, rounded)
+        for k in np.flatnonzero(rounded < len(begin)).tolist():
+            row = int(rounded[k])
+            whole = int(content[begin[row, k] : end[row, k]])
+            if note := self._table.columns.rounded(self._table.layout.features[k], whole):
+                line, _ = _place_of_cell(block, rows, int(good[row]), int(begin[row, k]))
+                self._parser.notes.append(f"{self._table.file}:{self._parser.lines + line}: {note}")
         value[:, :count] = read
         full[:, :count] &= ~blank
         wrong = full[:, :count] & np.isnan(read)

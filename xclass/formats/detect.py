@@ -68,6 +68,9 @@ def detect(text: bytes, ended: bool, file: str) -> str | None:
     if text.find(b"\n", begin) < 0 and not ended:
         return None
     line, _, rest = text[begin:].partition(b"\n")
+    before, returned, after = line.strip(b"\r").partition(b"\r")
+    if returned:  # the end of a line, at which readers stop with a cure
+        line, rest = before, after or rest
     line = line[:MOST_SCANNED]
     if problem := foreign.is_binary(line[: foreign.SHOWN]):
         raise DataError(f"{file}: {problem}")
@@ -94,6 +97,8 @@ def _recognised(line: bytes, rest: bytes, ended: bool) -> str | None:
     """
     if _is_object(line):
         return "jsonl"
+    if csv_table.SEPARATOR.fullmatch(line):
+        return "csv"
     if b"|" in line:
         head = line.partition(b"|")[0].split()
         labelled = len(head) > 2 and head[0].startswith(fasttext.PREFIX) and not REAL.fullmatch(head[1])
@@ -267,7 +272,7 @@ class FormatLabels:
                 self._labels.add(line)
             return
         for label, is_name in self._format.labels_of(text):
-            self._labels.add_label(label)
             if label and not self._numbered and is_name:
                 self._labels.settle(label)
                 return
+            self._labels.add_label(label)

@@ -20,7 +20,7 @@ from ..data import hashing, words
 from ..data.batch import Batch
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
-from ..text.malformed import NO_NAME, SEVERAL_LABELS
+from ..text.malformed import INNER_RETURN, NO_NAME, SEVERAL_LABELS
 from ..text.parser import Parser
 from ..text.rules import Rules
 from ..text.text_format import OtherFormat, WrittenFeature
@@ -59,11 +59,13 @@ def parse_words(
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
-        stop = line_scanner.end_of_line(text, p)
+        stop, returned = line_scanner.end_of_line(text, p)
         z0 = z
         label = np.nan
         labelled = False
         problem, where = 0, start
+        if returned >= 0:
+            problem, where, p = INNER_RETURN, returned, stop
         while p < stop:
             while words.is_space(text[p]) and p < stop:
                 p += 1

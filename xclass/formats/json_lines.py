@@ -32,13 +32,28 @@ import numpy as np
 from ..array_types import UInt8s
 from ..data import array_input, class_names
 from ..data.feature_names import encoded
-from ..data.schema import NUMBER, TEXT, Kinds, Schema, category, converted, kind_of, listed, number_in, written
+from ..data.schema import (
+    CATEGORY,
+    EXACT,
+    LARGEST_WHOLE,
+    NUMBER,
+    TEXT,
+    Kinds,
+    Schema,
+    category,
+    converted,
+    kind_of,
+    listed,
+    number_in,
+    written,
+)
 from ..errors import DataError
 from ..system.printable import short_repr
 from ..text import numbers, parser, reader
 from ..text.malformed import (
     CELL,
     ENTRY,
+    INNER_RETURN,
     KEY_TWICE,
     LABEL_NAME,
     RECORD,
@@ -55,6 +70,7 @@ from .line_scanner import DEFAULT_GROUP
 
 KEYS = ("label", "text", "features", "weight", "tag")
 MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
+BY_STRENGTH = ("", NUMBER, CATEGORY, TEXT)  # kinds, of which the last one of the cells is that of a column
 DECODER = json.JSONDecoder()
 BLANKS = re.compile(r"[ \t\r\n]*")
 ALLOWED = {  # by the keys that lead to a value; of labels, values of features and cells, VALUE
@@ -152,6 +168,15 @@ def number_of(value: object, key: str) -> float:
     if not is_value(value):
         raise MalformedError(ENTRY, (key,), value)
     return float(value)  # type: ignore[arg-type]  # it is a number
+
+
+def _kind_of_cell(value: object) -> str:
+    """Return the kind of a column that has a value, nothing for a missing one; long numbers are identifiers."""
+    if value is None:
+        return ""
+    if not isinstance(value, (int, float)):
+        return TEXT
+    return CATEGORY if isinstance(value, int) and abs(value) > LARGEST_WHOLE else NUMBER
 
 
 def is_value(value: object) -> bool:
@@ -257,10 +282,7 @@ class JsonLines(OtherFormat):
         kinds: dict[str, str] = {}
         for line in lines:
             for key, value in line.items():
-                if value is not None and kinds.get(key) != TEXT:
-                    kinds[key] = NUMBER if isinstance(value, (int, float)) else TEXT
-                elif key not in kinds:
-                    kinds[key] = ""
+                kinds[key] = max(kinds.get(key, ""), _kind_of_cell(value), key=BY_STRENGTH.index)
         if not kinds:
             return
         known = [key for key in kinds if key != self.label and key]
@@ -272,9 +294,7 @@ class JsonLines(OtherFormat):
         self.columns.check_options([*known, *self.schema.columns], self.label, file)
         if not self.schema:
             features = self.columns.features(known, self.label)
-            self.schema.adopt(
-                [(key, self.columns.kind(key) or kinds[key] or TEXT) for key in features], self.label, file
-            )
+            self.columns.adopt({key: kinds[key] or TEXT for key in features}, self.label, file)
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
 
     def left_out(self, keys: Sequence[str]) -> str:
@@ -422,7 +442,7 @@ class JsonScanner(records.RecordScanner):
             if self._lines.label is not None:
                 label = label_text(given.get(self._lines.label), self._lines.label)
             if self._lines.flat:
-                self._add_cells(given)
+                self._add_cells(given, number)
             else:
                 tag = tag_word(given.get("tag"))
                 self._add_features(given, number)
@@ -447,6 +467,8 @@ class JsonScanner(records.RecordScanner):
             problem = RECORD_QUOTES if seen.startswith(b"'") else RECORD if seen else RECORD_END
             if at is None and digits:
                 problem = ENTRY
+            elif b"\r" in line.rstrip():
+                problem, column = INNER_RETURN, line.index(b"\r")
             examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight, line)
 
@@ -465,13 +487,17 @@ class JsonScanner(records.RecordScanner):
             self._warned = True
             self._notes.append(note)
 
-    def _add_cells(self, given: dict[str, Any]) -> None:
+    def _add_cells(self, given: dict[str, Any], line: int) -> None:
         """Add the items of an object whose keys are columns."""
         for key, text, value in self._lines.cells(given):
             if text or math.isnan(value):
                 self._item(self.namespaces.number(encoded(key)), text, value)
             else:
                 self._item(0, encoded(key), value)
+                if abs(value) > EXACT and isinstance(given[key], int):
+                    note = self._lines.columns.rounded(key, given[key])
+                    if note:
+                        self._notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
 
     @staticmethod
     def _weight(given: object) -> float:

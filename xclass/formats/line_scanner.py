@@ -28,13 +28,26 @@ def begin_of_line(text: UInt8s, p: int) -> int:
 
 
 @inlined
-def end_of_line(text: UInt8s, p: int) -> int:
-    """Return the position of the first newline from `p` on, of a pointer to text that has one."""
+def end_of_line(text: UInt8s, p: int) -> tuple[int, int]:
+    """Return the positions of the first newline from `p` on, and of a carriage return inside the line, -1 for none.
+
+    Parameters
+    ----------
+    text : pointer to text that has a newline from `p` on
+    """
+    returned = -1
     while True:
-        mask = intrinsics.equal64(text, p, numbers.NEWLINE)
+        mask, returns = intrinsics.equal64(text, p, numbers.NEWLINE), intrinsics.equal64(text, p, numbers.RETURN)
+        if returned < 0 and returns != np.uint64(0):
+            returned = p + intrinsics.trailing_zeros(returns)
         if mask != np.uint64(0):
-            return p + intrinsics.trailing_zeros(mask)
+            break
         p += 64
+    p += intrinsics.trailing_zeros(mask)
+    q = returned
+    while 0 <= q < p and text[q] == numbers.RETURN:
+        q += 1
+    return p, returned if 0 <= q < p else -1
 
 
 @jit

@@ -25,7 +25,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..system.printable import short_repr
 from ..text import numbers, parser
-from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, PAIR, PAIR_VALUE, SEVERAL_LABELS
+from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
 from ..text.rules import Rules
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import labels, line_scanner
@@ -100,12 +100,14 @@ def parse_pairs(
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
-        stop = line_scanner.end_of_line(text, p)
+        stop, returned = line_scanner.end_of_line(text, p)
         z0 = z
         label = np.nan
         problem, where = 0, start
         count = 0
-        of_label = False
+        of_label = returned >= 0
+        if of_label:
+            problem, where, p = INNER_RETURN, returned, stop
         while True:
             while words.is_space(text[p]) and p < stop:
                 p += 1
@@ -198,6 +200,8 @@ class ExtremeClassification(Libsvm):
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
         first, newline, _ = text.partition(b"\n")
         header = HEADER.fullmatch(first.removeprefix(b"\xef\xbb\xbf"))
+        if header is None and b"\r" in first.rstrip():
+            raise DataError(f"{file}:1:{first.index(13) + 1}: {SENTENCES[INNER_RETURN]}")
         if header is None:
             raise DataError(
                 f"{file}:1:1: {short_repr(first.decode('utf-8', 'replace'))} is not the header of a file of the "

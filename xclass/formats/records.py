@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
+from ..array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt8s, UInt32s
 from ..data import hashing, words
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
+from ..data.schema import EXACT
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers, parser
@@ -25,6 +26,8 @@ from ..text.parser import Scan
 from ..text.rules import Rules
 from . import labels
 from .line_scanner import DEFAULT_GROUP
+
+PLUS, MINUS = 43, 45
 
 
 class Items(NamedTuple):
@@ -100,7 +103,20 @@ def read_labels(text: UInt8s, begin: Int64s, end: Int64s, rules: Rules, label: F
 
 
 @jit
-def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank: Bools) -> None:
+def is_rounded(text: UInt8s, begin: int, end: int, number: np.float32) -> bool:
+    """Return whether `text[begin:end]` is a whole number other than `number`, which is its value in float32."""
+    whole: Int = 0
+    negative = text[begin] == MINUS
+    begin += negative or text[begin] == PLUS
+    for p in range(begin, end):
+        if not numbers.is_digit(text[p]):
+            return False
+        whole = whole * 10 + (np.int64(text[p]) - 48)
+    return end - begin > 18 or whole != np.int64(abs(number))
+
+
+@jit
+def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank: Bools, rounded: Int64s) -> None:
     """Read numbers with white space around them as `numbers.read_number` does.
 
     Parameters
@@ -109,7 +125,9 @@ def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank
     begin, end : int64[n, m], range of each number
     value : float32[n, m], written; NaN for what is not a finite number
     blank : bool[n, m], written: whether there is nothing but white space
+    rounded : int64[m], written: the first row with a whole number that is not exact in float32, n if there is none
     """
+    rounded[:] = len(begin)
     pointer = intrinsics.pointer(text)
     for i in range(begin.shape[0]):
         for k in range(begin.shape[1]):
@@ -124,6 +142,8 @@ def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank
                 number, q, digits = numbers.read_number(pointer, p)
                 if q == last and digits > 0 and math.isfinite(number):
                     value[i, k] = number
+                    if abs(number) >= EXACT and rounded[k] > i and is_rounded(pointer, p, q, number):
+                        rounded[k] = i
 
 
 # -- Python

@@ -55,7 +55,7 @@ class LabelDetector:
         self.name = ""
         self._seen: set[str] = set()  # numbers so far
         self._identifier = self._signed = ""  # the first number that only a name can be, and the first one with a +
-        self._has_zero = self._has_negative = self._fraction = False
+        self._has_zero = self._has_negative = self._fraction = self._settled = False
         self._labels = self._names = self._lines = 0
 
     def add(self, line: bytes) -> None:
@@ -103,8 +103,8 @@ class LabelDetector:
             self.end()
 
     def settle(self, name: bytes) -> None:
-        """Decide that labels are names, the first of them `name`."""
-        self.classes, self.name = True, name.decode("utf-8", "replace")
+        """Decide that labels are names, because `name` is one, whatever it looks like, such as text in JSON."""
+        self.classes, self.name, self._settled = True, name.decode("utf-8", "replace"), True
 
     def end(self) -> None:
         """Decide by the lines examined so far, because there are no more."""
@@ -126,7 +126,9 @@ class LabelDetector:
             if not self._labels:
                 return f"labels are names, the first of them {name!r}: {action}"
             why = "would lose its zeros or sign as the number of a class"
-            if class_names.number_of(self.name) > HIGHEST_LABEL:
+            if self._settled:
+                why = "is text, not a number"
+            elif class_names.number_of(self.name) > HIGHEST_LABEL:
                 why = f"is above {HIGHEST_LABEL}, the largest number of a class"
             return f"labels are names, because {name!r} {why}: {action}{'' if self._only_names else NUMBERS_INSTEAD}"
         if self._only_names or not self._labels:

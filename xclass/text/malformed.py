@@ -23,7 +23,7 @@ PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
 EMPTY_VALUE, BAR_AFTER_VALUE, TAG_ONLY = range(36, 39)  # of VW text
 LABEL_FORM = 39  # of a label in any format
 RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
-HEADER_AGAIN = 42  # of CSV
+HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -50,7 +50,8 @@ SENTENCES = {
     BAR_AFTER_VALUE: "the text '{seen}', the value of a feature, touches a bar; write a space before the bar",
     INFINITE: "the value '{seen}' of a feature, times the weight of its namespace, is too large; the largest number is "
     "3.4e+38",
-    INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline",
+    INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline; if "
+    r"lines end with it alone, convert the file, `tr '\r' '\n' < FILE > NEW`",
     SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', and a reduction learns one; keep one "
     "label per line, or repeat the line for each label",
     CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "
@@ -70,6 +71,8 @@ SENTENCES = {
     CELLS: "the row that ends in '{seen}' has {column}; quote cells that contain the delimiter",
     QUOTED_CELL: "the quoted cell that begins here ends before '{seen}'; write a quote within quotes twice, or give "
     "--quoting none if quotes are ordinary characters of the file",
+    BLANK_QUOTE: "there is a blank before the quote of a cell; remove the blank before the quote, or give --quoting "
+    "none if quotes are ordinary characters of the file",
     HEADER_AGAIN: "the line is the header again, as where files were joined; leave it out, or, if the file has no "
     "header, name its columns, as in --header label,text",
     PAIR: "'{seen}' is not a feature; a feature is number:value",

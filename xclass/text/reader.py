@@ -35,7 +35,7 @@ from ..options.files import STDIN
 from ..system import processors, thread_limit
 from . import foreign, parser, streams, urls
 from .streams import Stream, Wrapped
-from .text_format import FORMATS, BlockScanner, Chooser, TextFormat, vw_text
+from .text_format import FORMATS, BlockScanner, Chooser, OtherFormat, TextFormat, vw_text
 
 NO_FEATURES = (
     "no example has a feature; a line of VW text is `label | features`, and --format names the format of other data"
@@ -91,7 +91,8 @@ class Options:
     )
     column_kind: tuple[str, ...] = option(
         "kind of a column: number, text (its words are features) or category (the whole cell is one feature)",
-        default_text="that of the model, else number if the first rows have only numbers, else text",
+        default_text="that of the model, else number if the first rows have only numbers, category if these are "
+        "identifiers (`01067`), else text",
         metavar="NAME:KIND",
         repeated=True,
     )
@@ -286,16 +287,31 @@ class Reader:
     def _batches(self, stream: Stream) -> Iterator[Batch]:
         """Yield the batches of one file; raise its error after the examples before it."""
         for scan, error in self._scanned(self._blocks(stream)):
+            names = self.parser.names.names
+            known = len(names)
             with thread_limit.working():
                 batch, problem = self.parser.take(scan, self.name)
+            if len(names) > known and isinstance(self.format, OtherFormat):
+                self._check_names(names[known:], known + 1, batch)
             self.bytes += scan.used
             if batch.n:
                 yield batch
             error = problem or error
             if error is not None:
+                self.parser.left_out = ""  # the error counts more
                 raise error
         if self.format is not None:
             self.format.finish(self.parser.lines - self._header_lines, self.name)
+
+    def _check_names(self, names: list[str], number: int, batch: Batch) -> None:
+        """Add a warning if the name of a new class is not UTF-8; the first one is that of the class `number`."""
+        assert isinstance(self.format, OtherFormat)
+        for k, name in enumerate(names, number):
+            if not name.isascii():
+                rows = np.flatnonzero(batch.label == k)
+                encoded = name.encode("utf-8", "surrogateescape")
+                self.format.check_encoding(encoded, self.name, int(batch.line[rows[0]]) if len(rows) else 1)
+        self._take_notes()
 
     def _blocks(self, stream: Stream) -> Iterator[Block]:
         """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
@@ -380,14 +396,21 @@ class Reader:
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
-        self.notes.extend(self.format.notes)
-        self.format.notes.clear()
+        if isinstance(self.format, OtherFormat):
+            self.format.check_encoding(text, self.name)
+        self._take_notes()
         if not self._scanners:
             count = processors.count() if self.format.parallel else 1
             self._scanners = [self.format.scanner(self.parser) for _ in range(count)]
         size, self._header_lines = header
         self.parser.lines = self._header_lines + self.lines_skipped
         return size
+
+    def _take_notes(self) -> None:
+        """Take over the warnings of the format."""
+        assert self.format is not None
+        self.notes.extend(self.format.notes)
+        self.format.notes.clear()
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
         """Yield the scans of blocks in order; the blocks of a file are scanned on several threads."""

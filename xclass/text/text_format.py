@@ -12,6 +12,10 @@ from ..array_types import UInt8s
 from . import parser
 
 FORMATS = ("auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl")  # values of --format
+NOT_UTF8 = (
+    "the byte 0x{byte:02x} is not UTF-8, so that names with it are not those of text in UTF-8; if the file has the "
+    "encoding Latin-1, convert it, `iconv -f latin1 -t utf8 FILE > NEW`"
+)
 LOOK_BACK = 1 << 12  # bytes searched at a time for the end of a line
 
 
@@ -94,6 +98,18 @@ class WrittenFeature(NamedTuple):
 
 class OtherFormat(TextFormat, ABC):
     """Read another format than VW text, whose labels and features are found without VW's parser."""
+
+    def check_encoding(self, text: bytes, file: str, line: int = 0) -> None:
+        """Add a warning, once for a file, if its beginning, or the name of a class in a line of it, is not UTF-8."""
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            at = error.start
+            begin = text.rfind(b"\n", 0, at)
+            place = str(line) if line else f"{text[:at].count(10) + 1}:{at - begin}"
+            if file not in self._noted:
+                self._noted.add(file)
+                self.notes.append(f"{file}:{place}: {NOT_UTF8.format(byte=text[at])}")
 
     @abstractmethod
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
