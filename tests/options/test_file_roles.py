@@ -11,9 +11,10 @@ from command import start_process, xclass
 
 from xclass.cli import subcommands
 from xclass.cli.command import option_groups
-from xclass.errors import DataError, UsageError
+from xclass.errors import DataError, ModelError, UsageError
 from xclass.options import files
 from xclass.options.declare import Option, options_of
+from xclass.system import output_file
 
 DATA = "1 |a b\n2 |a c\n" * 20
 NEW = "new"  # stands for a file that does not exist
@@ -71,6 +72,8 @@ def test_no_option_writes_to_the_file_of_another(place, monkeypatch, command, wr
     monkeypatch.chdir(place)
     declared = COMMANDS[command]
     more = {"explain": 1, "no_stdin": True} if command == "xclass" else {}
+    for name in ("data", "other"):
+        (place / name).write_bytes(b"")  # which a model may replace
 
     def check(path, other_path):
         values = {written: typed(declared[written], written, path), other: typed(declared[other], other, other_path)}
@@ -116,6 +119,7 @@ def test_no_option_writes_to_the_file_of_another(place, monkeypatch, command, wr
         ("compare data other -d same --json link", "--json link would write over data, which is read"),
         ("report -i data -o r.html --json r.html", "-o and --json both write r.html"),
         ("report -i data --train other --json other", "--json other would write over other, which --train reads"),
+        ("data --oaa 2 -t -f m --quiet", "-f m: with -t and without -i the model would have learned nothing; is -i m"),
     ],
 )
 def test_a_command_refuses_before_it_starts(place, args, message):
@@ -138,6 +142,43 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_starts(place, 
                 with pytest.raises(DataError, match=f"{path}: {option.writes} cannot be written there: {reason}"):
                     files.check(declared, {name: path, "explain": 1, "no_stdin": True})
                     pytest.fail(f"{command} {option.flags}")
+
+
+def test_a_model_replaces_nothing_but_a_model(place, monkeypatch):
+    monkeypatch.chdir(place)
+    model = bytes(8) + output_file.MODEL_PREFIX
+    for command, declared in COMMANDS.items():
+        for name, option in declared.items():
+            if option.writes != output_file.MODEL or option.kind is not str:
+                continue
+            for path in ("data", "link", "./same"):
+                with pytest.raises(ModelError, match=f"^{path}: this is not a model of xclass, so it is not replaced"):
+                    files.check(declared, {name: path, "no_stdin": True})
+                    pytest.fail(command)
+            for path, content in (("whole", model + b"more"), ("cut", model[:30]), ("empty", b"")):
+                (place / path).write_bytes(content)
+                files.check(declared, {name: path, "no_stdin": True})
+            files.check(declared, {name: "/dev/null", "no_stdin": True})
+    for derived in ("m.interrupted", "m.parts"):
+        (place / derived).write_text(DATA)
+        with pytest.raises(ModelError, match=f"{derived}: this is not a model"):
+            given = {"save_per_pass": True, "checkpoint": 1, "workers": 2}
+            files.check(RUN, {"final_regressor": "m", **given, "no_stdin": True})
+        (place / derived).unlink()
+    (place / "m.2").write_text(DATA)
+    result = xclass("data", "--oaa", 2, "-f", "m", "--save_per_pass", "--passes", 2, "--quiet")
+    assert result.status == 1 and "m.2: this is not a model" in result.err and not (place / "m").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_empty_name_is_refused_with_its_option(command):
+    declared = COMMANDS[command]
+    for name, option in declared.items():
+        value = typed(option, name, "")
+        if (option.reads or option.writes) and value is not None:
+            with pytest.raises(UsageError, match=f"{min(option.flags, key=len)}: the name of the file is empty"):
+                files.check(declared, {"explain": 1, "no_stdin": True, name: value})
+                pytest.fail(f"{command} {option.flags}")
 
 
 def test_standard_input_and_output_are_known_by_what_they_are(place):

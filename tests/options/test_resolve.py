@@ -190,6 +190,21 @@ def test_adjustable_options_may_differ_from_the_model():
     assert "disagrees with model.bin" in refusal({"learning_rate": 0.25, "testonly": True}, stored)
 
 
+def test_options_of_vw_without_effect_are_warned_of():
+    def warned(given: dict) -> list[str]:
+        groups, reductions = cli.option_groups()
+        resolved = config.resolve(
+            given, None, groups, reductions, presets=presets.PRESETS, resolve_defaults=lambda c: c
+        )
+        return [line.split(" has no effect: ")[0] for line in resolved.adjusted]
+
+    given = {"early_terminate": 1, "holdout_period": 5}
+    assert warned(given) == ["warning: --early_terminate", "warning: --holdout_period"]
+    assert warned({**given, "passes": 2}) == warned({**given, "vw_exact": True}) == []
+    assert warned({**given, "passes": 2, "holdout_after": 9}) == ["warning: --holdout_period"]
+    assert warned({"ignore": ("a",), "keep": ("b",)}) == ["warning: --ignore"]
+
+
 def test_value_that_agrees_with_the_model_is_accepted():
     stored = {"recall_tree": 500, "quadratic": ["ab"]}
     resolved = resolve({"recall_tree": 500, "quadratic": ("ab",), "bits": 20}, stored)

@@ -138,6 +138,22 @@ def test_the_command_warns_of_interactions_that_cross_nothing(tmp_path, threads)
     assert not said("--oaa", "3", "-q", "ab", "-t")  # too few examples
 
 
+def test_arguments_that_name_no_namespace_of_the_data_are_warned_of():
+    """A second tester: `--keep z` dropped everything, and `--ngram z2` and others did nothing, without a word."""
+
+    def messages(**options) -> list[str]:
+        with xclass.Learner("oaa", 3, bits=12, **options) as model, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.learn_many(NAMESPACES)
+            return [message.split(": no example has")[0] for message in model.end_pass().warnings]
+
+    assert messages(ngram=["z2", "u2", "2"], skips=["z1"]) == ["ngram z2 has no effect", "skips z1 has no effect"]
+    assert messages(ignore=["z"], ignore_linear=["q"]) == ["ignore z has no effect", "ignore_linear q has no effect"]
+    assert messages(keep=["z"]) == ["keep z keeps nothing"]
+    (text,) = messages(ignore=["user", "iu"])
+    assert text == "ignore user names namespaces by their first characters"
+
+
 def test_a_learner_warns_once_of_interactions_that_cross_nothing(tmp_path):
     """Newcomer, low: the same in the library, after a pass or after 100 examples."""
     (tmp_path / "d.vw").write_text("\n".join(NAMESPACES) + "\n")

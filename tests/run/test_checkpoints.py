@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from command import learn, script, xclass
+from command import MODEL_OF_YESTERDAY, learn, script, xclass
 from streams import multiclass, real
 from versus import needs_vw, run_vw
 
@@ -155,6 +155,8 @@ def test_counters_go_on_as_vws(tmp_path):
     vw_summaries, summaries = [], []
     for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
         vw_summaries.append(summary(run_vw(*args, *more, cwd=tmp_path).err))
+    for name in ("m", "m2"):
+        (tmp_path / name).unlink()
     for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
         summaries.append(summary(learn("--vw_exact", *args, *more, cwd=tmp_path).err))
     assert summaries[0] == vw_summaries[0]
@@ -194,7 +196,7 @@ def late(*args, **more):
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
     (tmp_path / "data").write_text(noisy(1))
-    (tmp_path / "m").write_bytes(b"of yesterday")
+    (tmp_path / "m").write_bytes(MODEL_OF_YESTERDAY)
     args = ("data", "--oaa", 4, "-b", 10, "-p", "p", "--readable_model", "text", "-f")
     learn(*args, "wanted", cwd=tmp_path)
     text = (tmp_path / "text").read_bytes()
@@ -210,11 +212,11 @@ def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
 
 def test_stopped_twice_while_the_model_is_saved_the_old_one_stays(tmp_path):
     (tmp_path / "data").write_text(noisy(1))
-    (tmp_path / "m").write_bytes(b"of yesterday")
+    (tmp_path / "m").write_bytes(MODEL_OF_YESTERDAY)
     prepare = LATE.format(folder="model", module="model_file", function="_write", times=2, name="SIGINT")
     result = script(prepare, "data", "--oaa", 4, "-b", 10, "-f", "m", cwd=tmp_path)
     assert result.status == 130
-    assert (tmp_path / "m").read_bytes() == b"of yesterday"
+    assert (tmp_path / "m").read_bytes() == MODEL_OF_YESTERDAY
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "m"]
 
 

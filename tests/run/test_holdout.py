@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import MODEL_OF_YESTERDAY, learn, xclass
 from versus import agree, small
 
 from xclass.api import progress as stats
@@ -109,10 +109,10 @@ def test_best_pass_is_kept_and_keep_last_keeps_the_last(tmp_path):
 
 def test_model_of_an_earlier_run_stays_until_the_best_takes_its_place(tmp_path):
     data = noisy(1)
-    (tmp_path / "m").write_bytes(b"as it was")
+    (tmp_path / "m").write_bytes(MODEL_OF_YESTERDAY)
     result = xclass(*options_of_run("-f", "m"), stdin=data + "x |a\n", cwd=tmp_path)
     assert result.status == 1
-    assert (tmp_path / "m").read_bytes() == b"as it was"
+    assert (tmp_path / "m").read_bytes() == MODEL_OF_YESTERDAY
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.interrupted"]
 
 

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from command import SECONDS, learn, script, start_process, xclass, xclass_process
+from command import MODEL_OF_YESTERDAY, SECONDS, learn, script, start_process, xclass, xclass_process
 from streams import multiclass, real
 
 from xclass.cli.command import option_groups
@@ -78,7 +78,7 @@ BAD_LINES = [  # line, column of what is wrong with it, words the message has to
 def test_bad_line_stops_and_says_where_and_what(place, line, column, words):
     head = "".join(GOOD.splitlines(keepends=True)[:12])
     (place / "train.vw").write_text(f"{head}{line}\n{GOOD}")
-    (place / "model").write_bytes(b"the model of yesterday")
+    (place / "model").write_bytes(MODEL_OF_YESTERDAY)
     result = xclass("train.vw", *OAA, "-f", "model")
     assert result.status == 1
     last = result.err.splitlines()[-2]
@@ -87,7 +87,7 @@ def test_bad_line_stops_and_says_where_and_what(place, line, column, words):
         assert word in last
     assert "--on_bad_line skip" in last
     assert "learned from 12 examples is in model.interrupted; model is as it was" in result.err.splitlines()[-1]
-    assert (place / "model").read_bytes() == b"the model of yesterday"
+    assert (place / "model").read_bytes() == MODEL_OF_YESTERDAY
     assert (place / "model.interrupted").read_bytes() == model_of(head, place)
 
 
@@ -417,11 +417,11 @@ def test_progress_option_sets_the_rows(place):
 def test_file_full_while_predicting_stops_and_keeps_what_was_learned(data, place):
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
-    (place / "model").write_bytes(b"the model of yesterday")
+    (place / "model").write_bytes(MODEL_OF_YESTERDAY)
     result = xclass("train.vw", *OAA, "-p", "/dev/full", "-f", "model", "--quiet")
     assert result.status == 1
     assert "/dev/full: predictions cannot be written there: No space left on device" in result.err
-    assert (place / "model").read_bytes() == b"the model of yesterday"
+    assert (place / "model").read_bytes() == MODEL_OF_YESTERDAY
     assert (place / "model.interrupted").read_bytes() == model_of(GOOD, place)
 
 
@@ -506,7 +506,7 @@ def test_rows_and_predictions_appear_while_the_pipe_is_open(place):
     ("number", "args"), [(signal.SIGINT, OAA), (signal.SIGTERM, TREE)], ids=["sigint-oaa", "sigterm-recall_tree"]
 )
 def test_stopped_run_keeps_what_it_learned(place, number, args):
-    (place / "model").write_bytes(b"the model of yesterday")
+    (place / "model").write_bytes(MODEL_OF_YESTERDAY)
     (place / "predictions").write_bytes(b"predictions of yesterday")
     child = start_process(*args, "-P", 1, "-f", "model", "-p", "predictions")
     err = StreamReader(child.stderr)
@@ -518,7 +518,7 @@ def test_stopped_run_keeps_what_it_learned(place, number, args):
     assert f"stopped by {number.name}; what was learned from 40 examples is in model.interrupted" in messages
     assert "Traceback" not in messages
     assert "Fatal" not in messages
-    assert (place / "model").read_bytes() == b"the model of yesterday"
+    assert (place / "model").read_bytes() == MODEL_OF_YESTERDAY
     assert (place / "model.interrupted").read_bytes() == model_of(GOOD, place, *args)
     assert "the predictions so far are in predictions.interrupted; predictions is as it was before" in messages
     assert (place / "predictions").read_bytes() == b"predictions of yesterday"

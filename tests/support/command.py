@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xclass.cli import command as cli
+from xclass.system import output_file
 
+MODEL_OF_YESTERDAY = bytes(8) + output_file.MODEL_PREFIX + b"of yesterday"  # a damaged one, which may be replaced
 SECONDS = 120  # time limit of a process, which may have to compile kernels
 
 

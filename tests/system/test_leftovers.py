@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from command import learn, script, xclass
+from command import MODEL_OF_YESTERDAY, learn, script, xclass
 from streams import multiclass
 
 from xclass.model import model_file
@@ -480,7 +480,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, resource.getrlimit(resource.R
 def test_examples_that_do_not_fit_into_the_folder_of_temporary_files(tmp_path, monkeypatch):
     """A limit of the file's size stands for a full disk."""
     (tmp_path / "data").write_text(multiclass(4, 20, 5000))
-    (tmp_path / "m").write_bytes(b"of yesterday")
+    (tmp_path / "m").write_bytes(MODEL_OF_YESTERDAY)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     result = script(LIMITED.format(size=20000), "data", "--softmax_tree", 20, "-f", "m", "--quiet", cwd=tmp_path)
     assert result.status == 1
@@ -491,7 +491,7 @@ def test_examples_that_do_not_fit_into_the_folder_of_temporary_files(tmp_path, m
         r"xclass: nothing was learned yet, so nothing was saved\n",
         result.err,
     ), result.err
-    assert (tmp_path / "m").read_bytes() == b"of yesterday"
+    assert (tmp_path / "m").read_bytes() == MODEL_OF_YESTERDAY
     assert names(tmp_path) == {"data", "m"}
 
 

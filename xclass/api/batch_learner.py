@@ -418,6 +418,6 @@ class BatchLearner(LearnerCore):
 
     def _notes(self) -> tuple[str, ...]:
         """Return the messages about the examples, and forget them."""
-        notes = [*self._inputs.notes, *self.preparation.idle_interactions()]
+        notes = [*self._inputs.notes, *self.preparation.idle_arguments()]
         self._inputs.notes.clear()
         return tuple(map(configuration.with_keywords, notes))

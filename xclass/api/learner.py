@@ -721,7 +721,7 @@ class Learner(BatchLearner):
                 counted.count(task)
         for task in self._end_preview() if self.preview_size is not None else []:
             counted.count(task)
-        self._inputs.notes += self.preparation.idle_interactions(ended=True)
+        self._inputs.notes += self.preparation.idle_arguments(ended=True)
         self.reduction.end_pass()
 
     def evaluate(
@@ -791,7 +791,7 @@ class Learner(BatchLearner):
         def ended() -> Outcome:
             learned = self._end_preview() if self.preview_size is not None else []
             self.reduction.end_pass()
-            self._inputs.notes += self.preparation.idle_interactions(ended=True)
+            self._inputs.notes += self.preparation.idle_arguments(ended=True)
             return self._outcome(learned)
 
         outcome = self._learning(ended)
@@ -840,7 +840,7 @@ class Learner(BatchLearner):
     def save(self, path: str | PathLike[str]) -> None:
         """Save a model, which `load` and the command line can read.
 
-        An existing file is replaced only after all of the new file is written.
+        An existing file, whatever it holds, is replaced, but only after all of the new file is written.
 
         Parameters
         ----------

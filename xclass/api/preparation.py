@@ -39,13 +39,14 @@ class Preparation:
 
     def forget_namespaces(self) -> None:
         """Forget the namespaces seen so far, on which wildcard interactions depend, to restart at example 1."""
-        told = self.crosser.told
+        told = self.crosser.idle.told
         self.crosser = interactions.Crosser(self._config.interactions)
-        self.crosser.told = told
+        self.crosser.idle.told = told
 
-    def idle_interactions(self, ended: bool = False) -> list[str]:
-        """Return, once, warnings of interactions that have crossed nothing; `ended` says that no more examples come."""
-        return [] if self._exact else self.crosser.idle(PATH_GROUP, ended)
+    def idle_arguments(self, ended: bool = False) -> list[str]:
+        """Return, once, warnings of arguments without their namespaces; `ended` says that no more examples come."""
+        idle = () if self._exact else (self.features.idle, self.crosser.idle)
+        return [message for one in idle for message in one.messages(PATH_GROUP, ended)]
 
     def tasks(
         self, learner: Learner, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..options.declare import Option, option, options_of
+from ..system import output_file
 from . import subcommand_words
 
 USAGE = "xclass merge [--base FILE] -f FILE MODEL..."
@@ -22,7 +23,7 @@ class Options:
     """Declare the options of the subcommand."""
 
     final_regressor: str = option(
-        "save the merged model", flags=("-f", "--final_regressor"), metavar="FILE", writes="the model"
+        "save the merged model", flags=("-f", "--final_regressor"), metavar="FILE", writes=output_file.MODEL
     )
     base: str = option("the model from which all of them have continued", metavar="FILE", reads=True)
     models: tuple[str, ...] = option("the models", flags=("MODEL...",), repeated=True, reads=True)

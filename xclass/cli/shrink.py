@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..options.declare import Option, option, options_of
 from ..options.threads import threads_option
+from ..system import output_file
 from . import subcommand_words
 
 USAGE = "xclass shrink [OPTIONS] -f FILE MODEL"
@@ -27,7 +28,7 @@ class Options:
     """Declare the options of the subcommand."""
 
     final_regressor: str = option(
-        "save the shrunk model", flags=("-f", "--final_regressor"), metavar="FILE", writes="the model"
+        "save the shrunk model", flags=("-f", "--final_regressor"), metavar="FILE", writes=output_file.MODEL
     )
     size: str = option(
         "most bytes of the new file, such as 50M (50,000,000 bytes); as many weights are kept as fit", metavar="SIZE"

@@ -33,15 +33,12 @@ from ..kernels.jit import jit
 from ..options.declare import option
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
-from .batch import CONSTANT_GROUP, CROSSED_GROUP, Batch, Pool
+from .batch import CROSSED_GROUP, Batch, Pool
 from .feature_limit import check_features
-from .matrix import UNNAMED_GROUP
-from .namespaces import decode
+from .namespaces import IdleArguments, decode
 
 WILDCARD = ord(":")
 MOST_GROUPS, MOST_CROSSED = 6, 60  # namespaces and mean number of features up to which `xclass tune` tries crosses
-ENOUGH = 100  # examples after which an interaction that has crossed nothing is doubtful
-MOST_SHOWN = 20  # namespaces in a message
 PIECE = 1 << 21  # maximum features of one batch, 16 MB
 PRIME = np.uint64(16777619)
 
@@ -331,11 +328,6 @@ def expand(interactions: list[bytes], groups: list[int], keep_duplicates: bool =
     return without_duplicates(_sorted(result), keep_duplicates)[0]
 
 
-def _shown(group: int) -> str:
-    """Return the first character of the names of a group, for a message."""
-    return "a blank (no name)" if group == UNNAMED_GROUP else repr(chr(group)) if group < 127 else f"'\\x{group:02x}'"
-
-
 class Crosser:
     """Add the features of interactions to batches.
 
@@ -350,14 +342,13 @@ class Crosser:
     active : whether there are any
     has_wildcards : whether any has wildcards
     notes : VW's messages about the arguments
-    told : whether `idle` has returned its messages
+    idle : interactions without wildcards that have crossed nothing
     """
 
     def __init__(self, options: Options, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         parsed = []
-        self._idle: dict[bytes, str] = {}  # interactions without wildcards that have crossed nothing -> as given
-        self._met, self._examples, self.told = np.zeros(256, np.uint8), 0, False
+        self.idle = IdleArguments(" and with ")
         for arguments, flag, length, requirement in (
             (options.quadratic, "-q", 2, "two namespaces, such as -q ab or -q 'user|item'"),
             (options.cubic, "--cubic", 3, "three namespaces, such as --cubic abc or --cubic 'user|item|day'"),
@@ -371,7 +362,7 @@ class Crosser:
                     raise UsageError(f"{flag} {argument} names {count}; it takes {requirement}")
                 parsed.append(interaction)
                 if WILDCARD not in interaction:
-                    self._idle[bytes(sorted(interaction))] = f"{flag} {argument}"
+                    self.idle.waiting[f"{flag} {argument} crosses nothing"] = bytes(sorted(interaction))
         self.has_wildcards = any(WILDCARD in interaction for interaction in parsed)
         self._permuted = options.permutations
         self._keep_duplicates = options.leave_duplicate_interactions
@@ -399,26 +390,6 @@ class Crosser:
     def with_group(self, group: int) -> list[bytes]:
         """Return the given interactions that name `group`."""
         return [interaction for interaction in self.interactions if group in interaction]
-
-    def idle(self, made_later: int, ended: bool) -> list[str]:
-        """Return, once, a message for each interaction without wildcards that has crossed nothing so far.
-
-        Parameters
-        ----------
-        made_later : a group that learners generate; interactions with it are left out
-        ended : whether no more examples come; if not, fewer than ENOUGH examples give no message
-        """
-        if self.told or self._examples < (1 if ended else ENOUGH):
-            return []
-        self.told = True
-        met = [_shown(group) for group in np.flatnonzero(self._met[:CONSTANT_GROUP]).tolist()]
-        found = f"those of the data begin with {', '.join(met[:MOST_SHOWN])}" if met else "the data have no features"
-        return [
-            f"{given} crosses nothing: no example has features of namespaces that begin with "
-            f"{' and with '.join(_shown(group) for group in dict.fromkeys(terms))}; {found}"
-            for terms, given in self._idle.items()
-            if made_later not in terms
-        ]
 
     def interactions_for(self, groups: list[int]) -> list[bytes]:
         """Note the groups of an example; return the interactions that apply to it, with wildcards replaced."""
@@ -453,11 +424,12 @@ class Crosser:
             yield batch
             return
         counts = np.empty(batch.n, np.float64)
-        self._examples += batch.n
+        self.idle.examples += batch.n
         crossing = np.zeros(len(self._current), np.uint8)
-        count_crossed(batch, self._terms, self._term_start, self._permuted, counts, self._met, crossing)
-        for t in np.flatnonzero(crossing).tolist() if self._idle else ():
-            self._idle.pop(bytes(sorted(self._current[t])), None)
+        count_crossed(batch, self._terms, self._term_start, self._permuted, counts, self.idle.met, crossing)
+        if self.idle.waiting:
+            crossed = {bytes(sorted(self._current[t])) for t in np.flatnonzero(crossing).tolist()}
+            self.idle.waiting = {given: terms for given, terms in self.idle.waiting.items() if terms not in crossed}
         check_features(counts, batch.line, "the interactions make", "use fewer or smaller interactions")
         total = np.cumsum(counts + np.diff(batch.start))
         low = 0

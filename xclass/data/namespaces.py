@@ -33,14 +33,18 @@ from ..kernels.jit import jit
 from ..options.declare import option
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
-from .batch import Batch
+from .batch import CONSTANT_GROUP, Batch
 from .feature_limit import check_features
+from .matrix import UNNAMED_GROUP
 
 GRAM_MULTIPLIER = np.uint64(27942141)
 PIECE = 1 << 23  # maximum features of one batch, 64 MB
 MOST_PATTERNS = 1 << 16  # maximum patterns of a group
 MOST_WORDS = 200  # mean number of features up to which `xclass tune` tries n-grams
 MOST_PARTS = 1 << 22  # maximum length of all patterns of a group
+ENOUGH = 100  # examples after which an argument whose namespaces have not occurred is doubtful
+MOST_SHOWN = 20  # namespaces in a message
+FIRST_OF_SEVERAL = 0xC0  # from here on, a byte begins a character; those from CONSTANT_GROUP on continue one in UTF-8
 
 
 def _grams(facts: Facts) -> Search | None:
@@ -192,7 +196,7 @@ def gram_patterns(n: int, skips: int) -> Iterator[tuple[int, ...]]:
 
 
 def _sizes(
-    arguments: tuple[str, ...], flag: str, meaning: str, minimum: int, notes: list[str]
+    arguments: tuple[str, ...], flag: str, meaning: str, minimum: int, notes: list[str], idle: IdleArguments
 ) -> tuple[list[int], str]:
     """Return the number given for each of the 256 groups (0 if none), and the last argument."""
     sizes = [0] * 256
@@ -205,7 +209,62 @@ def _sizes(
             )
         for group in match[1] or range(256):
             sizes[group] = int(match[2])
+        if match[1]:
+            idle.waiting[f"{flag} {argument} has no effect"] = match[1]
     return sizes, arguments[-1] if arguments else ""
+
+
+class IdleArguments:
+    """Report the arguments of options that name namespaces which the data do not have.
+
+    Parameters
+    ----------
+    joint : what stands between the groups of an argument in a message
+
+    Attributes
+    ----------
+    waiting : an argument and what it is without -> the groups that it names and that have not occurred
+    met : uint8[256], 1 for each group that an example had
+    examples : number of examples seen
+    told : whether `messages` has returned its messages
+    """
+
+    def __init__(self, joint: str) -> None:
+        self._joint = joint
+        self.waiting: dict[str, bytes] = {}
+        self.met, self.examples, self.told = np.zeros(256, np.uint8), 0, False
+
+    def note(self, batch: Batch) -> None:
+        """Note the groups of a batch, for which arguments that name single groups are waiting."""
+        self.examples += batch.n
+        self.met[batch.group_name] = 1
+        left = {argument: bytes(g for g in groups if not self.met[g]) for argument, groups in self.waiting.items()}
+        self.waiting = {argument: groups for argument, groups in left.items() if groups}
+
+    def messages(self, made_later: int, ended: bool) -> list[str]:
+        """Return, once, a message for each argument that is still waiting.
+
+        Parameters
+        ----------
+        made_later : a group that learners generate; arguments that name it are left out
+        ended : whether no more examples come; if not, fewer than ENOUGH examples give no message
+        """
+        if self.told or self.examples < (1 if ended else ENOUGH):
+            return []
+        self.told = True
+        met = [_shown(group) for group in np.flatnonzero(self.met[:CONSTANT_GROUP]).tolist()]
+        found = f"those of the data begin with {', '.join(met[:MOST_SHOWN])}" if met else "the data have no features"
+        return [
+            f"{argument}: no example has features of namespaces that begin with "
+            f"{self._joint.join(_shown(group) for group in dict.fromkeys(groups))}; {found}"
+            for argument, groups in self.waiting.items()
+            if made_later not in groups
+        ]
+
+
+def _shown(group: int) -> str:
+    """Return the first character of the names of a group, for a message."""
+    return "a blank (no name)" if group == UNNAMED_GROUP else repr(chr(group)) if group < 127 else f"'\\x{group:02x}'"
 
 
 class NamespaceTransformer:
@@ -219,7 +278,7 @@ class NamespaceTransformer:
 
     Attributes
     ----------
-    active : whether `apply` changes anything
+    idle : the arguments whose namespaces have not occurred
     dropped, interaction_only : bool[256], groups that are dropped, and groups used for interactions only
     patterns : for each group the patterns of its grams, in order
     banner, vw_banner : lines about dropped namespaces and n-grams for the start of a run, and VW's lines
@@ -230,31 +289,30 @@ class NamespaceTransformer:
         self.notes: list[str] = []
         self.constant = constant
         self._piece = piece
-        self.dropped = np.zeros(256, bool)
-        self.interaction_only = np.zeros(256, bool)
+        self.idle = IdleArguments(" or with ")
         self.banner: list[str] = []
         self.vw_banner: list[str] = []
-        for argument in options.ignore:
-            self.dropped[list(decode(argument, self.notes))] = True
+        self.dropped = self._named("--ignore", options.ignore)
+        self.interaction_only = self._named("--ignore_linear", options.ignore_linear)
         if options.ignore:
             self.vw_banner.append("ignoring namespaces beginning with:" + _group_list(self.dropped))
-        for argument in options.ignore_linear:
-            self.interaction_only[list(decode(argument, self.notes))] = True
         if options.ignore_linear:
-            self.banner.append("Namespaces used in interactions only:" + _group_list(self.interaction_only))
+            self.banner.append(
+                "Namespaces used in interactions only: those that begin with" + _group_list(self.interaction_only)
+            )
             self.vw_banner.append(
                 "ignoring linear terms for namespaces beginning with:" + _group_list(self.interaction_only)
             )
         if options.keep:  # overrides --ignore, as in VW
-            self.dropped[:] = True
-            for argument in options.keep:
-                self.dropped[list(decode(argument, self.notes))] = False
-            self.banner.append("Namespaces used:" + _group_list(~self.dropped))
+            self.dropped = ~self._named("--keep", options.keep)
+            self.banner.append("Namespaces used: those that begin with" + _group_list(~self.dropped))
             self.vw_banner.append("using namespaces beginning with:" + _group_list(~self.dropped))
         elif options.ignore:
-            self.banner.append("Namespaces left out:" + _group_list(self.dropped))
-        grams, _ = _sizes(options.ngram, "--ngram", "the longest gram", 1, self.notes)
-        skips, last_skips = _sizes(options.skips, "--skips", "how many features may be left out", 0, self.notes)
+            self.banner.append("Namespaces left out: those that begin with" + _group_list(self.dropped))
+        grams, _ = _sizes(options.ngram, "--ngram", "the longest gram", 1, self.notes, self.idle)
+        skips, last_skips = _sizes(
+            options.skips, "--skips", "how many features may be left out", 0, self.notes, self.idle
+        )
         patterns_of_size: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): []}
         for size in set(zip(grams, skips, strict=True)) - set(patterns_of_size):
             patterns_of_size[size] = []
@@ -279,6 +337,19 @@ class NamespaceTransformer:
         self.patterns = [patterns_of_size.get(size, []) for size in zip(grams, skips, strict=True)]
         self._make_arrays()
 
+    def _named(self, flag: str, arguments: tuple[str, ...]) -> Bools:
+        """Return, as bool[256], the groups that the arguments of an option name."""
+        named = np.zeros(256, bool)
+        for argument in arguments:
+            groups = decode(argument, self.notes)
+            named[list(groups)] = True
+            effect = "keeps nothing" if flag == "--keep" else "has no effect"
+            if len(groups) > 1:
+                effect = "names namespaces by their first characters"
+            begins = bytes(group for group in groups if not CONSTANT_GROUP <= group < FIRST_OF_SEVERAL)
+            self.idle.waiting[f"{flag} {argument} {effect}"] = begins
+        return named
+
     def _make_arrays(self) -> None:
         """Convert the patterns to arrays for the kernels."""
         ranges: dict[int, tuple[int, int]] = {}  # keyed by identity, because groups share lists
@@ -292,11 +363,18 @@ class NamespaceTransformer:
         self._pattern_start = np.cumsum([0] + [len(pattern) for pattern in flat], dtype=np.int64)
         self._pattern = np.array([distance for pattern in flat for distance in pattern] or [0], np.int64)
         self._last_offset = np.array([pattern[-1] for pattern in flat] or [0], np.int64)
-        self.active = bool(self.dropped.any() or flat)
+        self._changes = bool(self.dropped.any() or flat)
+
+    @property
+    def active(self) -> bool:
+        """Return whether `apply` does anything."""
+        return self._changes or bool(self.idle.waiting)
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
         """Yield `batch` without dropped groups and with n-grams, in pieces."""
-        if not self.active or batch.n == 0:
+        if self.idle.waiting:
+            self.idle.note(batch)
+        if not self._changes or batch.n == 0:
             yield batch
             return
         counts = np.empty(batch.n, np.float64)

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..array_types import AnyArray, UInt8s
 from ..errors import ModelError
-from ..system import leftovers
+from ..system import leftovers, output_file
 from . import model_header
 from .stored_arrays import SparseColumn, Stored, check_range, fill, pack_table, take, take_row_numbers, unpack_table
 
@@ -150,10 +150,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 def _refuse_non_model(path: str, unfinished: leftovers.Unfinished) -> None:
     """Raise ModelError if the existing file is not a model."""
-    size = 8 + len(model_header.HEADER_PREFIX)
-    first_bytes = unfinished.first_bytes_of_target(size)
-    if first_bytes is not None and first_bytes[8:size] != model_header.HEADER_PREFIX:
-        raise ModelError(f"{path}: a file of this name exists and is not a model; rename it, or remove it")
+    first = unfinished.first_bytes_of_target(8 + len(output_file.MODEL_PREFIX))
+    if first is not None and not output_file.may_be_model(first):
+        raise ModelError(output_file.NO_MODEL.format(path))
 
 
 def _mode_of(path: str) -> int:

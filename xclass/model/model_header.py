@@ -36,13 +36,13 @@ import numpy as np
 from ..errors import ModelError
 from ..system import bounded_json
 from ..system.bounded_json import Anything, List, OneOf, Record, Text, Whole
+from ..system.output_file import MODEL_PREFIX
 from .compact_columns import is_compact
 from .stored_arrays import Stored
 
 VERSION = 2  # the highest version that can be read
 COMPACT_VERSION, FIRST_VERSION = 2, 1  # of files with tables in compact form, and of all others
-HEADER_PREFIX = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # start of the header in every version
-CHECKSUM_DIGITS = slice(8 + len(HEADER_PREFIX), 16 + len(HEADER_PREFIX))  # position of the header's own crc32
+CHECKSUM_DIGITS = slice(8 + len(MODEL_PREFIX), 16 + len(MODEL_PREFIX))  # position of the header's own crc32
 HEADER_LIMIT = 1 << 20  # bytes; parsed JSON takes up to thirty times its length
 ALIGN = 64  # the arrays begin at a multiple of this
 
@@ -174,8 +174,8 @@ def read_head(path: str, file: BinaryIO, size: int) -> bytes:
     ModelError
         if the file is no model, truncated or damaged.
     """
-    first_bytes = file.read(8 + len(HEADER_PREFIX))
-    if len(first_bytes) < 8 + len(HEADER_PREFIX) or first_bytes[8:] != HEADER_PREFIX:
+    first_bytes = file.read(8 + len(MODEL_PREFIX))
+    if len(first_bytes) < 8 + len(MODEL_PREFIX) or first_bytes[8:] != MODEL_PREFIX:
         raise ModelError(f"{path}: {_describe_other_file(first_bytes, size)}")
     length = int.from_bytes(first_bytes[:8], "little")
     if length > HEADER_LIMIT or (8 + length) % ALIGN:
@@ -245,7 +245,7 @@ def _from_json(path: str, part: str, text: str | bytes, kind: Record) -> dict[st
 
 def model_kind(first_bytes: bytes) -> str:
     """Return a description of the model file that begins with these bytes, or an empty string."""
-    if first_bytes[8:].startswith(HEADER_PREFIX):
+    if first_bytes[8:].startswith(MODEL_PREFIX):
         return "a model of xclass"
     version = first_bytes[4:].split(b"\0")[0]
     if first_bytes[1:4] == b"\0\0\0" and first_bytes[0] == len(version) + 1 and version.replace(b".", b"").isdigit():
@@ -259,7 +259,7 @@ def _describe_other_file(first_bytes: bytes, size: int) -> str:
         return "not an xclass model: the file is empty"
     if first_bytes.startswith(b"\x1f\x8b") or first_bytes.startswith(b"\x28\xb5\x2f\xfd"):
         return "not an xclass model but a compressed file; if there is a model in it, unpack it first"
-    if first_bytes[8:] and HEADER_PREFIX.startswith(first_bytes[8:]):
+    if first_bytes[8:] and MODEL_PREFIX.startswith(first_bytes[8:]):
         return f"the file is truncated: it has only {size} bytes; train the model again, or take another copy"
     other = model_kind(first_bytes)
     if other:

@@ -47,9 +47,11 @@ def check(declared: Mapping[str, Option], given: Mapping[str, object]) -> None:
     Raises
     ------
     UsageError
-        if a file would be overwritten; the message names both options.
+        if the name of a file is empty, or a file would be overwritten; then the message names both options.
     DataError
         if a file cannot be written.
+    ModelError
+        if a model would replace another file.
     """
     files: list[File] = []
     for file in _files(declared, given):
@@ -58,8 +60,12 @@ def check(declared: Mapping[str, Option], given: Mapping[str, object]) -> None:
                 _compare(file, other)
         files.append(file)
     for file in files:
-        if file.option.writes and not file.option.reads and not file.derived and isinstance(file.path, str):
+        if not file.option.writes or file.option.reads or not isinstance(file.path, str):
+            continue
+        if not file.derived:
             output_file.check_writable(file.path, file.option.writes)
+        if file.option.writes == output_file.MODEL:
+            output_file.refuse_other_file(file.path, file.derived)
 
 
 def _files(declared: Mapping[str, Option], given: Mapping[str, object]) -> Iterator[File]:
@@ -70,6 +76,10 @@ def _files(declared: Mapping[str, Option], given: Mapping[str, object]) -> Itera
         value = given.get(name)
         values = value if isinstance(value, tuple) else () if value is None else (value,)
         for path in values if option.files is None else option.files(value, given):
+            if path == "":
+                raise UsageError(
+                    f"{min(option.flags, key=len)}: the name of the file is empty; give the name of a file"
+                )
             identity = path if isinstance(path, re.Pattern) else _identity(path)
             yield File(name, option, path, value is not None and path not in values, identity)
 

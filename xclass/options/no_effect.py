@@ -1,4 +1,4 @@
-"""List the options that have no effect if others have certain values; `resolve` raises UsageError for them."""
+"""List the options that have no effect if others have certain values; `resolve` refuses them or warns of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class NoEffect(NamedTuple):
     deciding: str | tuple[str, ...]  # field or fields of the options that decide
     is_idle: Callable[..., bool]  # called with their values; returns whether `option` has no effect
     reason: str  # reason for the message
+    accepted: bool = False  # whether VW's users give it without need: a warning, and none with --vw_exact
 
 
 CROSSES = ("quadratic", "cubic", "interactions")
@@ -41,6 +42,23 @@ NO_EFFECT = (
     NoEffect("holdout_period", "holdout_off", bool, "with --holdout_off no example is held out"),
     NoEffect("holdout_after", "holdout_off", bool, "with --holdout_off no example is held out"),
     NoEffect("early_terminate", "holdout_off", bool, "without held-out examples no pass is better than another"),
+    NoEffect(
+        "early_terminate",
+        ("passes", "initial_pass_length", "holdout_after"),
+        lambda passes, length, after: passes == 1 and (length is None or not after),
+        "no pass is compared with an earlier one; give --passes",
+        accepted=True,
+    ),
+    NoEffect(
+        "holdout_period",
+        ("passes", "holdout_after"),
+        lambda passes, after: passes == 1 and not after,
+        "in a single pass no line is held out; give --passes, or --holdout_after N",
+        accepted=True,
+    ),
+    NoEffect("holdout_period", "holdout_after", bool, "--holdout_after says which lines are held out", accepted=True),
+    NoEffect("ignore", "keep", bool, "--keep leaves out all other namespaces", accepted=True),
+    NoEffect("checkpoint", "testonly", bool, "with -t nothing is learned"),
     NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
     NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
     NoEffect("skips", "ngram", lambda sizes: not sizes, "it needs --ngram"),

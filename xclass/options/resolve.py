@@ -45,7 +45,7 @@ class Config(Generic[Record]):
     ----------
     given : names of the options that the user typed
     reduction : the chosen `Reduction`, by default the one named "scalar"
-    adjusted : messages about options that have another value than the model of `-i` was trained with
+    adjusted : messages about options that have another value than the model of `-i` was trained with, or no effect
     <group> : one attribute per group, an instance of its `Options`; the group of a reduction that was not chosen has
         its defaults
     """
@@ -229,7 +229,7 @@ def _resolve(
 
     unchosen = frozenset(group for group in groups if group in records and group != chosen)
     config = Config(built, frozenset(given), records[chosen], unchosen, adjusted)
-    _refuse_no_effect(config, owners)
+    config.adjusted += _check_effects(config, owners)
     return resolve_defaults(config)
 
 
@@ -349,12 +349,15 @@ def _contradiction(option_typed: str, model: str, was: str) -> str:
     return f"{option_typed} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
 
 
-def _refuse_no_effect(config: Config[Record], owners: Owners) -> None:
-    """Raise UsageError if a typed option has no effect, see `no_effect`."""
-    values = config.values()
+def _check_effects(config: Config[Record], owners: Owners) -> tuple[str, ...]:
+    """Raise UsageError if a typed option has no effect, or return a warning, see `no_effect`."""
+    values, warnings = config.values(), []
     for rule in NO_EFFECT:
         others = (rule.deciding,) if isinstance(rule.deciding, str) else rule.deciding
         known = all(other in values for other in others)
         if rule.option in config.given and known and rule.is_idle(*(values[other] for other in others)):
             flag = long_flag(next(iter(owners[rule.option].values())))
-            raise UsageError(f"{flag} has no effect: {rule.reason}")
+            if not rule.accepted:
+                raise UsageError(f"{flag} has no effect: {rule.reason}")
+            warnings.append(f"warning: {flag} has no effect: {rule.reason}")
+    return () if values.get("vw_exact") else tuple(warnings)

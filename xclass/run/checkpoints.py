@@ -56,6 +56,8 @@ class Saver:
         self._saved: dict[str, tuple[object, int]] = {}
         for path in self._model_paths():
             self._record_saved(path, 0)
+        for number in range(1, config.passes.passes + 1) if self._model and config.passes.save_per_pass else ():
+            output_file.refuse_other_file(f"{self._model}.{number}", derived=True)
         for path in filter(None, (self._model, self._best_target)):
             for location in {os.path.abspath(path), os.path.realpath(path)}:
                 leftovers.remove(location, derived=True)

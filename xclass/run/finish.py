@@ -82,7 +82,7 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
     except Exception as caught:  # raised after the model is saved
         write_error = caught
     complete = error is None and stopped is None
-    idle = run.model.preparation.idle_interactions(ended=not o.testonly) if complete else []
+    idle = run.model.preparation.idle_arguments(ended=not o.testonly) if complete else []
     for line in [*([] if o.vw_exact else run.labels.warnings()), *idle, *run.reader.report()]:
         run.console.warn(line)
     if complete:

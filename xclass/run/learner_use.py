@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..api import configuration
 from ..api.configuration import Config, LearnerUse
+from ..errors import UsageError
 
 
 def of_run(config: Config) -> LearnerUse:
@@ -23,5 +24,17 @@ def of_run(config: Config) -> LearnerUse:
 
 
 def with_defaults(config: Config) -> Config:
-    """Check the options of the reduction of a run and compute the defaults that depend on other options."""
+    """Check the options of a run and of its reduction, and compute the defaults that depend on other options.
+
+    Raises
+    ------
+    UsageError
+        if options contradict each other, or a model that has learned nothing would be saved.
+    """
+    run = config.run
+    if run.testonly and run.final_regressor is not None and run.initial_regressor is None:
+        raise UsageError(
+            f"-f {run.final_regressor}: with -t and without -i the model would have learned nothing; is "
+            f"-i {run.final_regressor} meant?"
+        )
     return configuration.with_defaults(config, of_run(config))

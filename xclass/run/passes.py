@@ -31,6 +31,7 @@ from ..options.declare import option
 from ..options.search import one_of
 from ..reductions.core.base import Previews
 from ..reductions.core.contract import BatchTask
+from ..system import output_file
 from .shuffle import Shuffler
 
 STATE = ".parts"  # added to the name of the model: the state of a run on a cluster at its last checkpoint
@@ -89,7 +90,7 @@ class Options:
     save_per_pass: bool = option(
         "also save the model after every pass, as MODEL.1, MODEL.2 and so on",
         kind=bool,
-        writes="the model",
+        writes=output_file.MODEL,
         files=_models_of_passes,
     )
     checkpoint: int = option(
@@ -97,7 +98,7 @@ class Options:
         kind=int,
         minimum=1,
         metavar="N",
-        writes="the state of the run",
+        writes=output_file.MODEL,
         files=_state_of_run,
     )
 

@@ -71,7 +71,7 @@ class Options:
         "save the model to this file",
         flags=("-f", "--final_regressor"),
         metavar="FILE",
-        writes="the model",
+        writes=output_file.MODEL,
         files=output_file.places,
         may_replace="initial_regressor",
     )

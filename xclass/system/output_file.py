@@ -9,13 +9,16 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from ..errors import DataError
+from ..errors import DataError, ModelError
 from . import leftovers, terminal
 
 STDOUT = "stdout"  # as the name of a file: standard output
+MODEL = "the model"  # as the description of a file: it replaces only models
+MODEL_PREFIX = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # from byte 8 on, in every version
 INTERRUPTED = ".interrupted"  # added to the name of a file if the run ends early
 OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]{1,9})")
 MOST_LINKS = 40
+NO_MODEL = "{}: this is not a model of xclass, so it is not replaced; give another name, or remove the file"
 
 
 class Output:
@@ -133,10 +136,28 @@ def replace(path: str, description: str, pieces: Iterable[bytes]) -> None:
         file.writelines(pieces)
 
 
+def may_be_model(first: bytes) -> bool:
+    """Return whether a file is empty or a model, which may be damaged; `first` are its bytes up to the prefix's end."""
+    return not first or (len(first) > 8 and MODEL_PREFIX.startswith(first[8:]))
+
+
+def refuse_other_file(path: str, derived: bool) -> None:
+    """Raise ModelError if a model would replace a file that is not a model.
+
+    A link at a path that is derived from another name is replaced itself, and not the file that it leads to.
+    """
+    if os.path.isfile(path) and not (derived and os.path.islink(path)):
+        with open(path, "rb") as file:
+            if not may_be_model(file.read(8 + len(MODEL_PREFIX))):
+                raise ModelError(NO_MODEL.format(path))
+
+
 def places(path: str | None, _: object = None) -> list[str]:
     """Return the files that a run writes for an option: FILE, or FILE.interrupted if it ends early."""
+    if path is None:
+        return []
     if not path or open_file(path) is not None or not _is_replaced(path):
-        return [path] if path else []
+        return [path]
     return [path, path + INTERRUPTED]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..options.declare import option
 from ..options.threads import threads_option
+from ..system import output_file
 from ..text import urls
 
 METRICS = ("error", "log_loss", "top5")
@@ -68,12 +69,12 @@ class Options:
         default_text="DATA.tune",
         metavar="FILE",
         writes="the results of the settings",
-        files=lambda path, given: filter(None, [path or beside_data(given.get("data", ()))]),
+        files=lambda path, given: [path] if path is not None else filter(None, [beside_data(given.get("data", ()))]),
     )
     final_regressor: str = option(
         "save the model that learned from all examples with the best options",
         flags=("-f", "--final_regressor"),
         metavar="FILE",
-        writes="the model",
+        writes=output_file.MODEL,
     )
     quiet: bool = option("print only the command line with the best options", kind=bool)

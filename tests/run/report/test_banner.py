@@ -138,12 +138,12 @@ def test_lines_about_features_and_output(place):
     lines = banner(*words.split())
     features = lines.index("Weights: 2^12 of 12 bytes (-b 12), at most 48 kB") + 1
     assert lines[features : features + 4] == [
-        "Namespaces used in interactions only: w",
-        "Namespaces left out: x",
+        "Namespaces used in interactions only: those that begin with w",
+        "Namespaces left out: those that begin with x",
         "N-grams: 2; skips: 1",
         "Interactions: wn wnn wwnn",
     ]
-    assert "Namespaces used: n w" in banner("--oaa", K, *BITS, "--keep", "nw", "--ignore", "x")
+    assert "Namespaces used: those that begin with n w" in banner("--oaa", K, *BITS, "--keep", "nw", "--ignore", "x")
     many = banner("--oaa", K, *BITS, *(word for i in range(97, 123) for word in ("-q", f"{chr(i)}w")))
     first = next(i for i, line in enumerate(many) if line.startswith("Interactions:"))
     assert many[first + 1].startswith("    ") and all(len(line) <= 80 for line in many)

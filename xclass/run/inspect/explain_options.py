@@ -25,7 +25,9 @@ class Options:
         default_text="stdout",
         metavar="FILE",
         writes="explanations",
-        files=lambda path, given: output_file.places(path or output_file.STDOUT) if "explain" in given else [],
+        files=lambda path, given: (
+            output_file.places(output_file.STDOUT if path is None else path) if "explain" in given else []
+        ),
     )
     explain_format: str = option(
         "write explanations as text or as JSON, one line for each example",
