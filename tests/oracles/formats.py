@@ -88,17 +88,15 @@ def lines(data: bytes) -> Iterator[tuple[int, bytes, int]]:
         yield i, line, mark
 
 
-def inner_return(line: bytes) -> int:
-    """Return the column of a carriage return that is not at the end of a line, or 0."""
-    return line.rstrip(b"\r").find(b"\r") + 1
+def first_problem(line: bytes, column: int) -> int:
+    """Return `column`, or that of a carriage return inside the line if it comes first; 0 for none."""
+    returned = line.rstrip().find(b"\r") + 1
+    return min(filter(None, (returned, column)), default=0)
 
 
 def fasttext(data: bytes, valid=is_name) -> Iterator[Line]:
     """Yield the examples of lines of fastText."""
     for i, line, mark in lines(data):
-        if returned := inner_return(line):
-            yield Line(i, column=returned)
-            continue
         label, features, column, words = None, [], 0, list(WORD.finditer(line, mark))
         for word in words:
             if not word[0].startswith(b"__label__"):
@@ -110,7 +108,7 @@ def fasttext(data: bytes, valid=is_name) -> Iterator[Line]:
                 column = 0 if valid(label) else word.start() + 10
             if column:
                 break
-        yield Line(i, label or b"", features, column)
+        yield Line(i, label or b"", features, first_problem(line, column))
 
 
 def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) -> Iterator[Line]:
@@ -121,9 +119,6 @@ def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) ->
     limits : numbers of features and labels
     """
     for i, line, mark in lines(data):
-        if returned := inner_return(line):
-            yield Line(i, column=returned)
-            continue
         label, features, column, count = b"", [], 0, 0
         for word in WORD.finditer(line.partition(b"#")[0] if limits is None else line, mark):
             count += 1
@@ -146,7 +141,8 @@ def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) ->
                     features.append(((name,), read))
             if column:
                 break
-        if count or limits:
+        column = first_problem(line, column)
+        if count or limits or column:
             yield Line(i, label, features, column)
 
 

@@ -259,10 +259,13 @@ class Names:
             limit = 1 << 31 if max_names is None else max_names
             row, count, status = number_names(text, label, row, table, count, limit, not self.growing)
             if count > known:
-                ends = table.start[known : count + 1].tolist()
-                for low, high in itertools.pairwise(ends):
-                    key = table.letters[low:high].tobytes().decode("utf-8", "surrogateescape")
-                    self.names.append(spellings.get(key, key))
+                ends = table.start[known : count + 1] - table.start[known]
+                letters = table.letters[table.start[known] : table.start[count]].tobytes()
+                keys = [
+                    letters[low:high].decode("utf-8", "surrogateescape")
+                    for low, high in itertools.pairwise(ends.tolist())
+                ]
+                self.names += [spellings.get(key, key) for key in keys] if spellings else keys
                 known = count
             if status != TABLE_FULL:
                 return row
@@ -344,13 +347,15 @@ def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Ta
     capacity : maximum number of names; 0 or a power of two
     extra_letters : space for additional letters, in bytes
     """
-    plain = BLANKS.search("\0".join(names)) is None  # to look at all at once is much faster
-    raw = [(name if plain else key_of(name)).encode("utf-8", "surrogateescape") for name in names]
-    count = len(raw)
+    text = "".join(names)  # to look at all at once is much faster
+    keys = names if BLANKS.search(text) is None else list(map(key_of, names))
+    if not text.isascii():
+        keys = [key.encode("utf-8", "surrogateescape").decode("latin-1") for key in keys]
+    count = len(names)
     end = np.zeros(capacity + 1, np.int64)
-    end[1 : count + 1] = np.cumsum([len(name_bytes) for name_bytes in raw])
+    end[1 : count + 1] = np.cumsum(list(map(len, keys)))
     letters = np.zeros(2 * int(end[count]) + extra_letters + 16 * capacity, np.uint8)
-    letters[: end[count]] = np.frombuffer(b"".join(raw), np.uint8)
+    letters[: end[count]] = np.frombuffer("".join(keys).encode("latin-1"), np.uint8)
     key = np.array([secrets.randbits(64) for _ in range(2)], np.uint64)
     table = Table(np.zeros(max(1, 2 * capacity), np.int32), np.zeros(capacity, np.uint64), end, letters, key)
     fill_slots(table, count)

@@ -59,17 +59,17 @@ def parse_words(
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
-        stop, returned = line_scanner.end_of_line(text, p)
+        stop = line_scanner.end_of_line(text, p)
         z0 = z
         label = np.nan
         labelled = False
         problem, where = 0, start
-        if returned >= 0:
-            problem, where, p = INNER_RETURN, returned, stop
         while p < stop:
-            while words.is_space(text[p]) and p < stop:
-                p += 1
-            first = p
+            first, returned = line_scanner.after_space(text, p, stop)
+            if returned >= 0:
+                problem, where = INNER_RETURN, returned
+                break
+            p = first
             while not words.is_space(text[p]):
                 p += 1
             if p == first:

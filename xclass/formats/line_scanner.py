@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..array_types import Int64s, UInt8s
+from ..data import words
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
@@ -28,26 +29,30 @@ def begin_of_line(text: UInt8s, p: int) -> int:
 
 
 @inlined
-def end_of_line(text: UInt8s, p: int) -> tuple[int, int]:
-    """Return the positions of the first newline from `p` on, and of a carriage return inside the line, -1 for none.
+def end_of_line(text: UInt8s, p: int) -> int:
+    """Return the position of the first newline from `p` on; `text` is a pointer to text that has one."""
+    while True:
+        mask = intrinsics.equal64(text, p, numbers.NEWLINE)
+        if mask != np.uint64(0):
+            return p + intrinsics.trailing_zeros(mask)
+        p += 64
+
+
+@inlined
+def after_space(text: UInt8s, p: int, stop: int) -> tuple[int, int]:
+    """Return the position of the next word from `p` on, and of a carriage return before it, -1 for none.
 
     Parameters
     ----------
-    text : pointer to text that has a newline from `p` on
+    text : pointer to text
+    stop : end of the line, which is returned if there is no word; carriage returns before it are allowed
     """
     returned = -1
-    while True:
-        mask, returns = intrinsics.equal64(text, p, numbers.NEWLINE), intrinsics.equal64(text, p, numbers.RETURN)
-        if returned < 0 and returns != np.uint64(0):
-            returned = p + intrinsics.trailing_zeros(returns)
-        if mask != np.uint64(0):
-            break
-        p += 64
-    p += intrinsics.trailing_zeros(mask)
-    q = returned
-    while 0 <= q < p and text[q] == numbers.RETURN:
-        q += 1
-    return p, returned if 0 <= q < p else -1
+    while words.is_space(text[p]) and p < stop:
+        if text[p] == numbers.RETURN and returned < 0:
+            returned = p
+        p += 1
+    return p, returned if p < stop else -1
 
 
 @jit

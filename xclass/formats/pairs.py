@@ -100,19 +100,23 @@ def parse_pairs(
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
-        stop, returned = line_scanner.end_of_line(text, p)
+        stop = line_scanner.end_of_line(text, p)
         z0 = z
         label = np.nan
         problem, where = 0, start
         count = 0
-        of_label = returned >= 0
-        if of_label:
-            problem, where, p = INNER_RETURN, returned, stop
+        of_label = False
         while True:
-            while words.is_space(text[p]) and p < stop:
-                p += 1
-            first = p
-            if p == stop or (text[p] == HASH and not headed):
+            first, returned = line_scanner.after_space(text, p, stop)
+            p = first
+            if text[p] == HASH and not headed:  # the rest is a comment
+                while p < stop and returned < 0:
+                    while not words.is_space(text[p]):
+                        p += 1
+                    p, returned = line_scanner.after_space(text, p, stop)
+            if returned >= 0:
+                problem, where, of_label = INNER_RETURN, returned, True
+            if p == stop or problem != 0:
                 break
             count += 1
             number, p = read_index(text, first)

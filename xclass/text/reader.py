@@ -291,7 +291,7 @@ class Reader:
             known = len(names)
             with thread_limit.working():
                 batch, problem = self.parser.take(scan, self.name)
-            if len(names) > known and isinstance(self.format, OtherFormat):
+            if len(names) > known and isinstance(self.format, OtherFormat) and not "".join(names[known:]).isascii():
                 self._check_names(names[known:], known + 1, batch)
             self.bytes += scan.used
             if batch.n:
