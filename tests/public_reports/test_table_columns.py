@@ -361,3 +361,14 @@ def test_whole_numbers_of_a_data_frame_that_are_rounded_are_told():
     learner = Learner(reduction="multiclass")
     with pytest.warns(UserWarning, match="the column 'id' has whole numbers that are rounded, 16777217 to 16777216"):
         learner.learn_many(pandas.DataFrame({"id": [1, 2**24 + 1], "n": [1, 2**24]}), y=[1, 2])
+
+
+def test_an_index_that_pandas_wrote_is_no_feature_of_a_data_frame():
+    """Show that `Unnamed: 0` is left out with a warning, as in a CSV file (case 13)."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"Unnamed: 0": [0, 1, 2], "store": ["x", "y", "z"], "size": [1, 2, 3]})
+    with Learner("oaa", classes=3, bits=10) as model:
+        with pytest.warns(UserWarning, match="not learned from column 'Unnamed: 0', which is left out"):
+            model.learn_many(frame, [1, 2, 3])
+        assert list(model.schema.columns) == ["store", "size"]
+        assert model.predict_many(frame).tolist() == model.predict_many(frame.iloc[:, 1:]).tolist()

@@ -20,7 +20,7 @@ from ..array_types import Float64s
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 from . import array_input, schema
-from .schema import CATEGORY, NUMBER, TEXT, Column, Schema
+from .schema import CATEGORY, NUMBER, TEXT, UNNAMED, Column, Schema
 
 # types of columns, as the libraries write them in lower case
 KIND_OF_TYPE = (
@@ -89,15 +89,15 @@ class Frame:
             positions = known.positions(names, "the DataFrame")
             self.columns = [Column(*column) for column in known.columns.items()]
         else:
-            self.additional = []
-            positions = list(range(len(names)))
+            self.additional = [name for name in names if keeps and UNNAMED.fullmatch(name)]  # as in a CSV file
+            positions = [i for i, name in enumerate(names) if name not in self.additional]
         self._cells = [cells[i] for i in positions]
         self._types = [str(types[i]) for i in positions]
         self._stored = [_kind_of(names[i], types[i]) for i in positions]  # what the type says
         if not known:
             self.columns = [
-                Column(name, self._kind_of_cells(j) if self._types[j] == "object" else kind)
-                for j, (name, kind) in enumerate(zip(names, self._stored.copy(), strict=True))
+                Column(names[i], self._kind_of_cells(j) if self._types[j] == "object" else kind)
+                for j, (i, kind) in enumerate(zip(positions, self._stored.copy(), strict=True))
             ]
 
     def numbers(self, j: int, low: int, high: int) -> Float64s:

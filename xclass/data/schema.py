@@ -44,6 +44,7 @@ SHAPE = Record(
     {"names": Record(others=Record(others=OneOf((NUMBER, TEXT))))},
 )
 REMEDY = "train the model again, or take another copy of the file"
+UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name, such as an index that it wrote
 MOST_SHOWN = 8  # columns that a message names
 # texts that stand for a missing number, as in pandas
 MISSING_WORDS = frozenset(

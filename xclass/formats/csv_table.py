@@ -24,7 +24,7 @@ from ..array_types import Int64s, UInt8s
 from ..data import schema
 from ..data.array_input import LARGEST
 from ..data.feature_names import encoded
-from ..data.schema import CATEGORY, MISSING_WORDS, NUMBER, TEXT, Schema, listed, number_in
+from ..data.schema import CATEGORY, MISSING_WORDS, NUMBER, TEXT, UNNAMED, Schema, listed, number_in
 from ..errors import DataError, UsageError
 from ..options.words import NUMERAL
 from ..system.printable import short_repr
@@ -40,7 +40,6 @@ DELIMITERS = b",\t;"
 MARK = b"\xef\xbb\xbf"
 NUMBERED = re.compile(r"[0-9]{1,9}")  # the number of a column
 SEPARATOR = re.compile(rb"sep=([^\w\"\r\n\x80-\xff])")  # first line in which Excel and others name the delimiter
-UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name when it writes it again
 DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
 
 
