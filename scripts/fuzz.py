@@ -60,7 +60,7 @@ PARTS = {
     "numbers": decimals.Decimals,
     "surroundings": surroundings.Surroundings,
 }
-SHORT = {"models": 70, "text": 24, "caches": 10, "options": 20, "results": 15, "readers": 4, "numbers": 13}
+SHORT = {"models": 40, "text": 12, "caches": 8, "options": 10, "results": 10, "readers": 2, "numbers": 13}
 SHORT_ONLY = (  # names of the models of --short, one of each kind
     "^(scalar|oaa names|recall_tree|recall_tree names|log_multi|ect error|random_tree|cpt|cpt kmeans|cpt rerank names|"
     "pecoc|softmax_tree names|oaa ngram|skip)$"

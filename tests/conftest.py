@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,18 @@ settings.register_profile("xclass", deadline=None, print_blob=True, max_examples
 settings.load_profile("xclass")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell begins with it ignored
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the cases that `sampled` leaves out as slow tests."""
+    count = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            name = item.path, item.originalname
+            if count[name] % mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+            count[name] += 1
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -38,6 +38,7 @@ def model_bytes(model: xclass.Learner, folder: Path) -> bytes:
     return (folder / "library.model").read_bytes()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", [(), ("--hash", "all"), ("--hash_seed", 7), ("--hash", "all", "--hash_seed", 7)])
 @pytest.mark.parametrize("reduction", [("oaa", 5), ("multiclass", None)])
 def test_a_matrix_is_learned_like_its_text(tmp_path, reduction, words):
@@ -399,6 +400,7 @@ FILES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FILES)
 def test_files_of_every_format_are_learned_like_by_the_command(tmp_path, name):
     """The format is chosen by the first lines or given; so is the type of the labels."""

@@ -60,6 +60,7 @@ def counters(model) -> dict:
     return {**model.progress.counters(), "examples": model.examples, "shown": model.progress.examples}
 
 
+@pytest.mark.sampled(4)
 @EVERY_VARIANT
 def test_lines_one_by_one(name, options):
     lines = stream(name, 60)

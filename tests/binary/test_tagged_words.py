@@ -138,6 +138,7 @@ def with_any_words(rng: np.random.Generator, h: np.ndarray, number: int, loss_fu
 # -- regressors in blocks
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.bounds
 @pytest.mark.parametrize("loss_function", LOSSES)
 @pytest.mark.parametrize(("line_bits", "blocks"), [(1, 3), (3, 6), (12, 8)], ids=["crowded", "full", "roomy"])

@@ -488,6 +488,7 @@ for _ in sys.stdin:
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("named", [False, True])
 def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
     """On a system without files that have no name, too."""
@@ -534,6 +535,7 @@ if {named} and hasattr(os, "O_TMPFILE"):
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("call", "number", "named"),
     [("fsync", 1, False), ("fsync", 2, True), ("replace", 1, False), ("link", 1, False)],

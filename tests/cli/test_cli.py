@@ -237,6 +237,7 @@ def on_a_terminal(*argv, **environment) -> str:
     return text.decode()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("argv", [["--help"], ["--bogus"]])
 def test_colours_are_for_terminals_that_want_them(argv):
     assert "\x1b[1" in on_a_terminal(*argv)

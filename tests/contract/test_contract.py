@@ -80,6 +80,7 @@ def without(text: str, drop) -> str:
 # -- the same bytes, however the work is cut and shared out --------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.bounds
 @EVERY_VARIANT
 def test_size_of_batches_does_not_matter(place, monkeypatch, name, options):
@@ -183,6 +184,7 @@ def test_limit_of_threads_does_not_matter(place, monkeypatch, name):
     assert "threads" not in load("m").options
 
 
+@pytest.mark.sampled(3)
 @EVERY_VARIANT
 def test_learning_again_gives_the_same_bytes(name, options):
     text = stream(name, 4, 100)

@@ -80,6 +80,7 @@ def test_every_reduction_explains_its_predictions():
         assert issubclass(record.build, Explains), record.name
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", range(len(OPTIONS)), ids=[param.id for param in OPTIONS])
 def test_shares_sum_to_the_scores_that_decide(number):
     name, options = OPTIONS[number].values

@@ -54,6 +54,7 @@ def expected_failures(estimator):
     return {**EXPECTED_FAILURES, "check_class_weight_classifiers": "adaptive steps hardly grow with the weight"}
 
 
+@pytest.mark.sampled(3)
 @parametrize_with_checks([XClassifier(name) for name in ALL], expected_failed_checks=expected_failures)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)

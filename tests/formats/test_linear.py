@@ -127,6 +127,7 @@ def read(data: bytes, fmt: str) -> None:
             pass
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_twice_the_bytes_take_twice_the_steps(monkeypatch, shape):
     fmt, make = SHAPES[shape]

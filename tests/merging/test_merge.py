@@ -91,6 +91,7 @@ def test_a_single_model_stays_as_it_is(name, tmp_path):
     assert state_of(library.merge([model, later], base=model)) == expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_order_of_models_does_not_matter(name, tmp_path):
     base = new(name, 1)
@@ -103,6 +104,7 @@ def test_the_order_of_models_does_not_matter(name, tmp_path):
     assert state_of(models[0]) == state_of(continued(base, lines(2), tmp_path / "base.bin"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_merged_model_predicts_learns_and_merges_again(name, tmp_path):
     base = new(name, 1)

@@ -106,6 +106,7 @@ def test_reader_predicts_what_oaa_predicts(read_model, tmp_path, words):
     assert len(set(expected)) > CLASSES / 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "words",
     [

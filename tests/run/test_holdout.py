@@ -45,6 +45,7 @@ CASES = [(args, learner) for args in OPTIONS for learner in range(1)] + [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("args", "learner"), CASES)
 def test_passes_are_vws(tmp_path, args, learner):
     chosen, k, real = LEARNERS[learner]

@@ -583,6 +583,7 @@ def test_closed_pipe_ends_quietly(place, saved):
         assert messages == ""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("closed", "status"), [("<&-", 1), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 1)])
 def test_closed_streams_are_no_surprise(data, place, closed, status):
     args = OAA if "<" in closed else ("train.vw", *OAA)

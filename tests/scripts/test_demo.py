@@ -211,6 +211,7 @@ def test_scripts_stop_where_there_is_no_python(tmp_path, script):
     assert not (tmp_path / "a b" / ".venv").exists()
 
 
+@pytest.mark.slow
 def test_texts_get_their_five_most_probable_classes(tmp_path):
     pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")

@@ -159,6 +159,7 @@ def test_every_set_has_a_small_source():
     assert set(SETS) == set(SOURCES)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "source"), [(name, name) for name in SETS], indirect=["source"])
 def test_script_goes_from_its_source_to_the_table(name, source, tmp_path, quick):
     small = [] if name in ("isolet", "ptb", "wiki_small") else ["--small"]
@@ -182,6 +183,7 @@ def test_script_goes_from_its_source_to_the_table(name, source, tmp_path, quick)
         assert papers.measured(test_err, name) < 70  # by chance 90 and more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["isolet"], indirect=True)
 def test_nothing_is_converted_or_measured_twice(source, tmp_path):
     words = ["--work", tmp_path / "work", "--methods", "recall_tree"]
@@ -216,6 +218,7 @@ def test_sets_of_vw_text_are_taken_as_they_are(tmp_path, small, quick):
     assert re.search(r"\| filter_tree \| LOMTree paper \| test error, % \| 15\.10 \| \d", out)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "words"), [("ptb", []), ("odp", ["--small"]), ("aloi", ["--probes", "9"])])
 def test_commands_are_printed_and_nothing_done(name, words, tmp_path, quick):
     status, out, err = script(name, "--dry_run", "--work", tmp_path / "work", *words, GLOVE="vectors.txt", **quick)

@@ -62,6 +62,7 @@ def numbers(text: str) -> np.ndarray:
     return np.array([float(line.split(" ")[0]) for line in text.splitlines()])
 
 
+@pytest.mark.sampled(4)
 @EVERY_VARIANT
 def test_sixteen_bits_predict_nearly_the_same(place, name, options):
     train, test = stream(name, 1, 150), stream(name, 2, 60)

@@ -31,6 +31,7 @@ def limited(megabytes: int, *words, cwd) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("megabytes", [100, 150, 200, 300, 400, 500, 700, 900])
 def test_memory_limit_that_is_too_small_gives_one_message(tmp_path, megabytes):
     (tmp_path / "d.vw").write_text("1 | a\n2 | b\n3 | c\n")

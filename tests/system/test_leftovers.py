@@ -549,6 +549,7 @@ CHECKPOINT = "new holds what was learned from 100 examples; what was learned aft
 PASS = "what was learned from 300 examples is lost; new was not written"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "times", "call", "more", "message"),
     [

@@ -34,6 +34,7 @@ os.open = open_low
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

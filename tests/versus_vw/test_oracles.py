@@ -287,6 +287,7 @@ TREES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @needs_vw
 @pytest.mark.parametrize(
     ("case", "zero_weights"), [(i, False) for i in range(len(TREES))] + [(i, True) for i in range(0, len(TREES), 4)]
@@ -450,6 +451,7 @@ LOM_TREES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @needs_vw
 @pytest.mark.parametrize("case", range(len(LOM_TREES)))
 def test_lom_tree_agrees_in_answers_and_weights(vw, case):

@@ -71,6 +71,7 @@ def test_only_labels_counted_equally_often_may_change_places(tmp_path):
     assert text((3, 2), (5, 1), (4, 1))[-2] == "7:0 -0.5 1e-05"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", CASES)
 def test_nothing_differs_from_vw(vw, tmp_path, number):
     steps = vw_cases.make(SEED, number)
@@ -93,6 +94,7 @@ def test_data_without_labels_are_an_error_without_vw_exact(tmp_path):
     assert (tmp_path / "m").exists()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pace", ["", "-P 1", "-P 3", "-P 1.5"])
 @pytest.mark.parametrize("kind", ["", "--oaa 3", "--ect 3"])
 def test_counters_of_a_model_continue_as_in_vw(vw, tmp_path, kind, pace):

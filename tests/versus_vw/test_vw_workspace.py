@@ -79,6 +79,7 @@ def interleaved(module, options: str):
             yield [model.get_weight(i, 1) for i in range(model.num_weights())]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", PROGRAMS)
 def test_a_program_returns_the_same_with_either_module(options):
     theirs, ours = ([*interleaved(module, options + " " + exact)] for module, exact in MODULES)
@@ -88,6 +89,7 @@ def test_a_program_returns_the_same_with_either_module(options):
     assert sum(weight != 0 for weight in ours[-1]) > 10
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "options",
     ["", "--passes 3 -k", "-q ::", f"--oaa {K}", f"--oaa {K} --passes 3 -k",

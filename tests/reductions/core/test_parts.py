@@ -29,6 +29,7 @@ def text(seed: int, n: int = 120) -> str:
     return multiclass(seed, K, n, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1)
 
 
+@pytest.mark.sampled(3)
 @EVERY
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_the_model_has_the_bytes_of_one_process(name, options, count):
@@ -42,6 +43,7 @@ def test_the_model_has_the_bytes_of_one_process(name, options, count):
         assert spread.whole.reduction.summary() == model.reduction.summary()
 
 
+@pytest.mark.sampled(3)
 @EVERY
 def test_other_parts_go_on_with_the_same_bytes(name, options):
     with learner(name, bits=BITS, **options) as model:
@@ -91,6 +93,7 @@ def learned(name: str, options: dict, passes: int, texts: list[str], holdout_per
     return model
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("names", [False, True])

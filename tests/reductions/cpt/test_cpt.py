@@ -70,6 +70,7 @@ def check_against(tree, model: Learner, text: str, bits: int, tolerance: dict) -
     assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in results.summary
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @OPTIONS
 def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle):
@@ -81,6 +82,7 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
         check_against(tree, model, text, 32, {"rel": 2e-4, "abs": 1e-6})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @OPTIONS
 def test_probabilities_with_tagged_words_are_the_oracles(loss, options, oracle):

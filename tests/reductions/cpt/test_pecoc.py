@@ -73,6 +73,7 @@ def check_against(tree, model: Learner, text: str, bits: int, tolerance: dict) -
     assert tree.root.depth() == (1 if tree.m == 32 else tree.root.depth())
 
 
+@pytest.mark.sampled(3)
 @TREES
 @OPTIONS
 def test_probabilities_are_the_oracles_example_by_example(m, loss_function, options, oracle):
@@ -84,6 +85,7 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
         check_against(tree, model, text, 32, {"rel": 5e-4, "abs": 2e-6})
 
 
+@pytest.mark.sampled(3)
 @TREES
 @OPTIONS
 def test_probabilities_with_tagged_words_are_the_oracles(m, loss_function, options, oracle):

@@ -174,6 +174,7 @@ def check_against(oracle: Reranked, model: Learner, text: str, bits: int, tolera
     assert missed > 0 and by_index > 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["odd", "tagged"])
 @pytest.mark.parametrize(
     ("trees", "valued", "index"), [(1, 0.0, (8, 4)), (2, 0.0, (8, 4)), (1, 0.02, (2, 3)), (2, 0.02, (2, 3))]
@@ -262,6 +263,7 @@ def as_arrays(opinions: Opinions, label_weight: float, width: int) -> feature_in
     return feature_index.Opinions(candidate, score, np.array([label_weight]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.bounds
 @pytest.mark.plain
 @pytest.mark.parametrize(

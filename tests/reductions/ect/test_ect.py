@@ -101,6 +101,7 @@ CASES = [(LAYOUT_WORDS["odd"], play, *size) for play in ("paper", "vw") for size
 CASES += [(LAYOUT_WORDS[name], play, K, 2) for name in ("vw", "full") for play in ("paper", "vw")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.bounds
 @pytest.mark.parametrize(("layout", "play", "k", "errors"), CASES)
 def test_kernel_follows_the_oracle(layout, play, k, errors):
@@ -111,6 +112,7 @@ def test_kernel_follows_the_oracle(layout, play, k, errors):
         assert finals > 2, "this stream does not test the final"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("play", ["paper", "vw"])
 @pytest.mark.parametrize("words", LEARNERS, ids=names)
 def test_kernel_follows_the_oracle_whatever_the_learner(play, words):

@@ -168,6 +168,7 @@ def with_scores(words) -> tuple:
     return words if {"--scores", "--probabilities", "-r"} & set(words) else (*words, "-r", "raw")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.bounds
 @LAYOUTS
 @pytest.mark.parametrize("words", WAYS, ids=names)

@@ -205,6 +205,7 @@ def names(words) -> str:
     return " ".join(map(str, words)) or "defaults"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.bounds
 @LAYOUTS
 @pytest.mark.parametrize("words", WAYS, ids=names)
@@ -212,6 +213,7 @@ def test_kernel_follows_the_oracle(layout, words):
     check(*layout, *words, text=TEXT)
 
 
+@pytest.mark.sampled(3)
 @LAYOUTS
 @pytest.mark.parametrize("words", LEARNERS, ids=names)
 def test_kernel_follows_the_oracle_whatever_the_learner(layout, words):

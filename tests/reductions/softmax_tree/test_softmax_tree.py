@@ -214,6 +214,7 @@ def trained(x, y, weight, depth, start_leaf, **more):
     return tree, reports, rows, trainer
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("zero_loss", ["01", "beta"])
 @pytest.mark.parametrize(("seed", "k", "most"), [(1, 6, 99), (2, 8, 3)])
 def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):

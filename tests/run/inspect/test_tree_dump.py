@@ -79,6 +79,7 @@ def test_whole_tree_is_written_and_is_the_one_of_the_summary(place, words):
         subprocess.run(["dot", "-Tplain", "t.dot"], check=True, capture_output=True)
 
 
+@pytest.mark.sampled(3)
 @EVERY
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_first_levels_are_those_of_the_whole_tree(place, words, levels):

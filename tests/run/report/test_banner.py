@@ -35,6 +35,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "options"), COMBINATIONS.values(), ids=COMBINATIONS)
 def test_plain_words_of_every_reduction(place, name, options):
     data = "numbers.vw" if name == "scalar" else "data.vw"
