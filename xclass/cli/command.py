@@ -90,7 +90,7 @@ def run(argv: Sequence[str]) -> int:
             reductions,
             model=model or "",
             presets=PRESETS,
-            resolve_defaults=learner_use.with_defaults,
+            resolve_defaults=learner_use.of_command,
         )
         cluster.check_given(config.given)
         if config.cluster.workers is not None:

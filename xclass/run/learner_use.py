@@ -24,17 +24,16 @@ def of_run(config: Config) -> LearnerUse:
 
 
 def with_defaults(config: Config) -> Config:
-    """Check the options of a run and of its reduction, and compute the defaults that depend on other options.
+    """Check the options of the reduction of a run, and compute the defaults that depend on other options."""
+    return configuration.with_defaults(config, of_run(config))
 
-    Raises
-    ------
-    UsageError
-        if options contradict each other, or a model that has learned nothing would be saved.
-    """
+
+def of_command(config: Config) -> Config:
+    """Return the options of a command `with_defaults`; raise UsageError if it would save a model without learning."""
     run = config.run
     if run.testonly and run.final_regressor is not None and run.initial_regressor is None:
         raise UsageError(
             f"-f {run.final_regressor}: with -t and without -i the model would have learned nothing; is "
             f"-i {run.final_regressor} meant?"
         )
-    return configuration.with_defaults(config, of_run(config))
+    return with_defaults(config)
