@@ -48,10 +48,10 @@ step "Tests"
 "$bin/python" -m pytest -n 3
 
 step "Tests with array bounds checked"
-# without SLOW only readers and threads, because to compile all kernels anew takes minutes
-[ -z "${SLOW:-}" ] || readers=$(files_with bounds)
+# without SLOW only readers, because to compile all kernels anew takes minutes
+[ -z "${SLOW:-}" ] || checked=$(files_with bounds)
 NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m "bounds $unless" \
-    ${readers:-tests/text tests/formats tests/data tests/scripts/test_fuzz.py tests/contract/test_many_threads.py}
+    ${checked:-tests/text tests/formats tests/data tests/scripts/test_fuzz.py}
 
 step "Tests without compiling"
 NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m "plain $unless" $(files_with plain)

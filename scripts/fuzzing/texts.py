@@ -63,6 +63,7 @@ NAME = re.compile(r"^xclass: ([^:\n]+):(?:(\d+)(?::\d+)?:)?")
 
 NAMES = re.compile(r"data\.vw(\.\w+)?|stdin")  # of the data, in messages
 ANONYMOUS = re.compile(rb"[ \t]:")
+LARGE_LABEL = re.compile(rb"[ \t]*[+-]?[0-9]{10}")
 
 WORDS = (
     "a", "b", "7", "007", "ab", "name1", "longer-name", "é", "ḷi", "\x01", "inf", "'t", "-3", "e", "x9", "w", "z",
@@ -223,7 +224,9 @@ class Texts:
             data, options = "classes.vw", f"--oaa {CLASSES} -b 9"
         multiclass = data in ("classes.vw", "columns.vw")
         # A feature without a name has an index of more bits than a name can have.
-        text = b"\n".join(line for line in text.split(b"\n") if not ANONYMOUS.search(line))
+        # A large number as the first label makes all labels names.
+        lines = text.split(b"\n")
+        text = b"\n".join(line for line in lines if not (ANONYMOUS.search(line) or LARGE_LABEL.match(line)))
         plain, used = plain_text(text, multiclass, int(options.split("-b ")[1].split()[0]), "--noconstant" in options)
         if not plain:
             return Outcome(REFUSED, "nothing to learn")
