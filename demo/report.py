@@ -59,8 +59,8 @@ def show_tokens(folder: Path) -> None:
             label, *namespaces = place.split("|")
             before = [words.split()[1] for words in reversed(namespaces)]
             print(f"after {' '.join(before)} comes {token[label.strip()]}; predicted:")
-            pairs = (pair.split(":") for pair in listed.split())
-            print("   ", ", ".join(f"{token[number]} {float(p):.2f}" for number, p in pairs if number != "0"))
+            pairs = (pair.split(":") for pair in listed.split())  # that of all other classes has no number
+            print("   ", ", ".join(f"{token[number]} {float(p):.2f}" for number, p in pairs if number))
 
 
 def show(folder: Path, options: list[str]) -> None:

@@ -181,6 +181,19 @@ def test_report_compares_and_times(stream, tmp_path, capsys):
         report.show(tmp_path, ["half"])
 
 
+def test_report_shows_the_most_probable_tokens(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("labels.txt").write_text("1\ttea\n2\t,\n")
+    Path("places.vw").write_text("2 |a green |b hot\n")
+    learned = xclass.Learner("oaa", classes=2, bits=8)
+    learned.learn_many(Path("places.vw").read_text())
+    learned.save("m")
+    words = ["-d", "places.vw", "-t", "-i", "m", "--top_k", "1", "-p", "places.txt", "--quiet"]
+    assert subprocess.run([sys.executable, "-m", "xclass", *words]).returncode == 0
+    report.show_tokens(tmp_path)
+    assert re.fullmatch(r"after hot green comes ,; predicted:\n {4}, 0\.\d\d\n", capsys.readouterr().out)
+
+
 def test_report_passes_a_failure_on(tmp_path):
     note = tmp_path / "note.json"
     note.write_text("{}")
