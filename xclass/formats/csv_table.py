@@ -445,7 +445,9 @@ class CsvScanner(records.RecordScanner):
         records.read_values(buffer, begin[:, :count], end[:, :count], read, blank, rounded)
         for k in np.flatnonzero(rounded < len(begin)).tolist():
             row = int(rounded[k])
-            whole = int(content[begin[row, k] : end[row, k]])
+            cell = content[begin[row, k] : end[row, k]]
+            sign = -1 if cell.startswith(b"-") else 1
+            whole = sign * int(cell.lstrip(b"+-0") or b"0")  # Python refuses to convert thousands of zeros
             if note := self._table.columns.rounded(self._table.layout.features[k], whole):
                 line, _ = _place_of_cell(block, rows, int(good[row]), int(begin[row, k]))
                 self._parser.notes.append(f"{self._table.file}:{self._parser.lines + line}: {note}")
