@@ -33,7 +33,8 @@ def matrix(rows: int = 300, columns: int = 40, seed: int = 0) -> tuple[sparse.cs
 
 
 def model_bytes(model: xclass.Learner, folder: Path) -> bytes:
-    """Return the bytes of the file that a learner saves."""
+    """Return the bytes of the file that a learner saves, as if its examples had come from a file of VW text."""
+    model.schema.form = ""
     model.save(folder / "library.model")
     return (folder / "library.model").read_bytes()
 

@@ -258,6 +258,29 @@ def test_examples_of_another_form_than_the_learned_ones_are_refused_or_read_by_p
         assert second.predict_many(pd.DataFrame(np.eye(2))).tolist() == second.predict_many(np.eye(2)).tolist()
 
 
+def test_a_model_file_keeps_the_form_of_the_examples(tmp_path):
+    """Show that a table is refused after `load` too, if the model has learned from matrices or plain texts alone."""
+    table, other = pd.DataFrame({"p": [1.0], "q": [0.0]}), "the learner has learned from "
+    (tmp_path / "t.csv").write_text("label,p,q\na,1,0\n")
+    for examples, name, others in (
+        (np.eye(2), "matrices", (table, [{"p": 1}], xclass.Documents(["p"]))),
+        (["red", "blue"], "plain texts", (table, [{"p": "red"}], np.eye(2))),
+    ):
+        with xclass.Learner("oaa", 2, bits=12, learn_names=True) as model:
+            model.learn_many(examples, ["a", "b"])
+            model.save(tmp_path / "m")
+        with xclass.load(tmp_path / "m") as model:
+            assert model.predict_many(examples).tolist() == ["a", "b"]
+            assert model.predict({"1": 1} if name == "matrices" else {"blue": 1}) == "b"
+            for given in others:
+                with pytest.raises(xclass.UsageError, match=other + name):
+                    model.predict_many(given)
+            with pytest.raises(xclass.DataError, match=f"t.csv.*columns 'p', 'q', and the model .* from {name}"):
+                model.evaluate(tmp_path / "t.csv")
+            model.learn_many(["| p q"], ["a"])  # features of both forms: what is given then cannot be known
+            model.predict_many(table)
+
+
 def test_a_dictionary_is_a_row_of_the_learned_table():
     """Show that a row as a dictionary is read by the kinds of the columns, as the row of a DataFrame is."""
     table = pd.DataFrame({"t": ["hot leaf", "cold hops"], "n": [1, 2]})

@@ -13,7 +13,7 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..data.feature_names import encoded
 from ..data.frames import Frame
-from ..data.schema import NUMBER, Kinds, Schema
+from ..data.schema import MATRICES, NUMBER, OTHER, PLAIN, Kinds, Schema
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..system.printable import short_repr
@@ -27,7 +27,6 @@ from .labels import LabelConverter, are_names, weights_of
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
 Example: TypeAlias = str | Mapping[Any, Any]
 PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
-PLAIN, MATRICES = "plain texts", "matrices, whose columns have numbers"  # forms of examples
 KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
 AFTER_TEXT = b"\n" + bytes(parser.PADDING)
 
@@ -80,7 +79,6 @@ class Inputs:
         self.hasher = feature_names.NameHasher(self._rule)
         self.notes: list[str] = []
         self._dicts = dicts.DictConverter(self.hasher, self._constant, schema, self.notes)
-        self._learned: frozenset[str] = frozenset()  # forms of examples that were learned, of those without columns
         self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
     @cached_property
@@ -118,14 +116,14 @@ class Inputs:
             raise
 
     @property
-    def _state(self) -> tuple[int, frozenset[str], frozenset[str]]:
+    def _state(self) -> tuple[int, str, frozenset[str]]:
         """Return what `_restore` needs to forget examples that are refused."""
-        return len(self.notes), self._learned, self._noted
+        return len(self.notes), self._schema.form, self._noted
 
-    def _restore(self, notes: int, learned: frozenset[str], noted: frozenset[str]) -> None:
+    def _restore(self, notes: int, form: str, noted: frozenset[str]) -> None:
         """Forget what is known of examples that are refused, and their notes."""
         del self.notes[notes:]
-        self._learned, self._noted = learned, noted
+        self._schema.form, self._noted = form, noted
 
     def _checked_batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         """Return examples as batches, see `batches`."""
@@ -134,7 +132,10 @@ class Inputs:
             self._check_constant(given)
             weights_of(given.weight, given.n)
             batch = arrays.masked(given, feature_bits(self._config))
-            return iter([self._labelled(batch, given.label if y is None else y, sample_weight, learn)])
+            batch = self._labelled(batch, given.label if y is None else y, sample_weight, learn)
+            if learn:
+                self._schema.add_form(OTHER)
+            return iter([batch])
         given = self.opened(given)
         table = tables.table_of(given, self._rule, self.hasher, self._schema)
         if table is not None:
@@ -154,7 +155,7 @@ class Inputs:
             if frame is not None:
                 return self._pieces(self._table_of(frame), y, sample_weight, learn)
             self._require_labels(y, learn)
-            batch, kinds = self._dicts.batch(_mappings(examples), learn)
+            batch, kinds = self._named(_mappings(examples), learn)
             batch = self._labelled(batch, y, sample_weight, learn)
             self._schema.add_names(kinds)
             return iter([batch])
@@ -175,14 +176,14 @@ class Inputs:
             frame = Frame(given, self._schema)
             names = [name for name, _ in frame.columns]
             shown = f"a DataFrame with the columns {schema.listed(names)}"
-            if self._learned == {MATRICES} and names != _positions(len(names)):
+            if self._schema.form == MATRICES and names != _positions(len(names)):
                 raise _other_form(shown, MATRICES, "X.to_numpy(), if its columns have the same order")
-            if self._learned == {PLAIN}:
+            if self._schema.form == PLAIN:
                 raise _other_form(shown, PLAIN, "one of its columns")
             return frame
         if isinstance(given, (list, tuple)) and given and all(isinstance(item, Mapping) for item in given):
             return self._rows(given) or [self._dicts.as_learned(example) for example in given]
-        if (not self._schema and self._learned != {PLAIN}) or isinstance(given, (Batch, Documents, str, Frame)):
+        if (not self._schema and self._schema.form != PLAIN) or isinstance(given, (Batch, Documents, str, Frame)):
             return given
         table = tables.table_of(given, self._rule, self.hasher, self._schema)
         return given if table is None else self._by_position(table, given)
@@ -224,14 +225,26 @@ class Inputs:
         """Return what the learner has learned from, which is a table."""
         return f"a table with the columns {schema.listed(list(self._schema.columns))}"
 
+    def _named(self, examples: Sequence[Mapping[Any, Any]], learn: bool) -> tuple[Batch, Kinds]:
+        """Return dictionaries that are no rows of a table as a batch, and the kinds of new names."""
+        form, first = self._schema.form, next(filter(None, examples), {})
+        shown = f"dictionaries with the keys {schema.listed([*map(str, first)])}"
+        if form == MATRICES and first and not all(str(key).isdecimal() for key in first):
+            raise _other_form(shown, form, "a matrix, or dictionaries whose keys are the numbers of columns")
+        if form == PLAIN and first and all(isinstance(value, str) for value in first.values()):
+            raise _other_form(shown, form, "the texts alone")
+        if learn:
+            self._schema.add_form(OTHER)
+        return self._dicts.batch(examples, learn)
+
     def _plain(self, texts: Sequence[str], learn: bool) -> tables.TextTable:
         """Return what converts plain texts; raise UsageError if the learner has learned from columns alone."""
         if self._schema and any(text.strip() for text in texts):
             raise _other_form("plain text", self._columns, "a DataFrame or dictionaries with these columns")
-        if self._learned == {MATRICES}:
+        if self._schema.form == MATRICES:
             raise _other_form("plain text", MATRICES, "a matrix")
         if learn:
-            self._learned |= {PLAIN}
+            self._schema.add_form(PLAIN)
         return tables.TextTable(texts, self._rule)
 
     def _lines(self, texts: Sequence[str], y: Any, learn: bool, of_one_text: bool) -> Batch:
@@ -256,7 +269,7 @@ class Inputs:
             line = int(batch.line[np.flatnonzero(~np.isnan(batch.label))[0]])
             raise UsageError(f"batch:{line}: the text has a label before its bar, and y has labels, too; {PLAIN_TEXT}")
         if learn:
-            self._learned |= {"lines"}
+            self._schema.add_form(OTHER)
         if of_one_text:
             self._note_lines_without_bar(texts)
         if all(bars):
@@ -272,7 +285,7 @@ class Inputs:
 
     def _note_bar(self, texts: Sequence[str]) -> None:
         """Add a note if texts with a bar are given to a learner that has learned from plain texts alone."""
-        if self._learned == {PLAIN} and texts:
+        if self._schema.form == PLAIN and texts:
             self.notes.append(
                 f"batch:1: {short_repr(texts[0])} has a bar, so it is VW text, `label | features`, and the learner has "
                 "learned from plain texts; give xclass.Documents(texts) if all are plain text"
@@ -334,7 +347,7 @@ class Inputs:
         """Return a single example that is a dictionary as a batch, and the kinds of new names."""
         frame = self._rows((given,))
         if frame is None:
-            return self._dicts.batch((given,), learn)
+            return self._named((given,), learn)
         table = self._table_of(frame)
         table.check()
         self._note_additional(frame)
@@ -349,7 +362,7 @@ class Inputs:
             return self._plain((line,), learn).batch(0, 1, self._constant)
         batch = self._parsed(line, "example", learn and label is None)
         if learn:
-            self._learned |= {"lines"}
+            self._schema.add_form(OTHER)
         self._note_bar((line,))
         if label is not None and not np.isnan(batch.label).all():
             raise UsageError("the text has a label, and a label is given beside it; give one of them")
@@ -375,6 +388,8 @@ class Inputs:
         try:
             with configuration.naming_keywords():
                 for batch in source:
+                    if learn and not begun:
+                        self._schema.add_form(OTHER)
                     begun = True
                     labelled = labelled or not np.isnan(batch.label).all()
                     yield batch
@@ -397,13 +412,15 @@ class Inputs:
         label = None if y is None else self._labels.labels(y, table.n, learn)
         if isinstance(table, tables.FrameTable):
             self._note_additional(table.frame)
+            if learn:
+                self._schema.add_form(OTHER)
             if learn and not table.frame.keeps:
                 self._schema.add_names({"": dict(table.frame.columns)})
             elif learn and not self._schema:
                 self.notes += [f"the DataFrame: {note}" for note in table.frame.rounded()]
                 self._schema.adopt(table.frame.columns, None, "the DataFrame")
         elif learn and not isinstance(table, tables.TextTable):
-            self._learned |= {MATRICES}
+            self._schema.add_form(MATRICES)
         return self._converted(table, label, weight)
 
     def _note_additional(self, frame: Frame) -> None:

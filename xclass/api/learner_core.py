@@ -15,7 +15,7 @@ import numpy as np
 from ..binary import gd
 from ..data import class_names
 from ..data.batch import Batch
-from ..data.schema import Schema
+from ..data.schema import OTHER, Schema
 from ..errors import UsageError
 from ..reductions.core import base
 from ..reductions.core.base import PATH_GROUP, CrossesPath, LearnsAtEnd, Previews
@@ -91,6 +91,7 @@ class LearnerCore:
         try:
             if contents is not None:
                 self.schema.replace(contents.schema)
+                self.schema.form = self.schema.form or OTHER
                 weights_only = self._spec.wanted.weights_only
                 arrays = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
                 self.reduction.restore(arrays, contents.learner)

@@ -10,7 +10,9 @@ there.
 
 Features that are given by name, in dictionaries and in `features` of JSON lines, are no columns: names may come and go.
 For at most MOST_NAMES names, the schema keeps whether the first values that the learner saw were numbers or text, and
-later values are read as of this kind, see `converted`.
+later values are read as of this kind, see `converted`. Nor have matrices and plain texts columns with names: if a
+learner has learned from one of them alone, the schema keeps this, so that a table is refused instead of read as
+features that the learner has never seen.
 
 A model file contains the schema as JSON, in an array of bytes, because the names of many columns do not fit into the
 header. It may come from a stranger, so `from_bytes` limits its size and checks each entry.
@@ -37,11 +39,13 @@ from .feature_names import encoded
 Kinds: TypeAlias = dict[str, dict[str, str]]  # namespace -> name -> kind
 
 NUMBER, TEXT, CATEGORY = KINDS = ("number", "text", "category")
+MATRICES, PLAIN = FORMS = ("matrices, whose columns have numbers", "plain texts")  # of examples without columns
+OTHER = "examples of several forms"
 LARGEST = 1 << 24  # bytes of a schema in a model file
 MOST_NAMES = 4096  # names whose kinds are kept
 SHAPE = Record(
     {"columns": Record(others=OneOf(KINDS)), "label": OrNull(Text())},
-    {"names": Record(others=Record(others=OneOf((NUMBER, TEXT))))},
+    {"names": Record(others=Record(others=OneOf((NUMBER, TEXT)))), "form": OneOf(FORMS)},
 )
 REMEDY = "train the model again, or take another copy of the file"
 UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name, such as an index that it wrote
@@ -73,6 +77,7 @@ class Schema:
     label : name of the column of the label; None if labels were given beside the table
     names : namespace -> name -> kind, NUMBER or TEXT, of features that are given by name
     room : number of names that can still be added
+    form : MATRICES or PLAIN if the learner has learned from nothing else, empty before it has learned, or OTHER
     """
 
     def __init__(
@@ -80,11 +85,12 @@ class Schema:
         columns: Iterable[tuple[str, str]] = (),
         label: str | None = None,
         names: Kinds | None = None,
+        form: str = "",
     ) -> None:
         self.columns: dict[str, str] = dict(columns)
         self.label = label
         self.names: Kinds = {}
-        self.room = MOST_NAMES
+        self.room, self.form = MOST_NAMES, form
         self._told: set[str] = set()  # names of which a warning says that values have another kind
         self.add_names(names or {})
 
@@ -99,7 +105,7 @@ class Schema:
 
     def copy(self, fixed: bool = False) -> Schema:
         """Return a copy, which does not change when the learner goes on; no names are added to it if it is `fixed`."""
-        new = Schema(self.columns.items(), self.label, self.names)
+        new = Schema(self.columns.items(), self.label, self.names, self.form)
         new.room *= not fixed
         return new
 
@@ -110,7 +116,11 @@ class Schema:
     @property
     def is_known(self) -> bool:
         """Return whether there is something to store in a model."""
-        return bool(self.columns or self.names)
+        return bool(self.columns or self.names or self.form in FORMS)
+
+    def add_form(self, form: str) -> None:
+        """Keep that the learner has learned from examples of a form, or from models whose schemas have this form."""
+        self.form = form if self.form in ("", form) else OTHER
 
     def add_names(self, names: Kinds) -> list[str]:
         """Keep the kinds of new names while there is room; return the names that have another kind already."""
@@ -130,9 +140,15 @@ class Schema:
         Raises
         ------
         DataError
-            if a model file cannot contain the names of so many columns.
+            if a model file cannot contain the names of so many columns, or if these cannot be the features of the
+            matrices or plain texts from which the learner has learned.
         """
-        new = Schema(columns, label, self.names)
+        new = Schema(columns, label, self.names, OTHER)
+        if self.form == PLAIN or (self.form == MATRICES and not all(map(str.isdecimal, new.columns))):
+            raise DataError(
+                f"{place}: it has the {columns_named([*new.columns])}, and the model has learned from {self.form}; give "
+                + ("fastText or VW text" if self.form == PLAIN else "LIBSVM or VW text, whose features have numbers")
+            )
         data = new.to_bytes()
         if len(data) > LARGEST or data.count(b",") >= bounded_json.MOST_ITEMS:
             raise DataError(
@@ -193,7 +209,8 @@ class Schema:
     def record(self) -> dict[str, Any]:
         """Return the schema as an object of JSON."""
         names = {"names": dict(sorted(self.names.items()))} if self.names else {}  # sorted: batches mix them
-        return {"columns": self.columns, "label": self.label, **names}
+        form = {"form": self.form} if self.form in FORMS else {}
+        return {"columns": self.columns, "label": self.label, **names, **form}
 
     def to_bytes(self) -> bytes:
         """Return the schema as JSON, for a model file."""
@@ -202,7 +219,7 @@ class Schema:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Schema:
         """Return a schema from an object of JSON whose shape was checked."""
-        return cls(record["columns"].items(), record["label"], record.get("names"))
+        return cls(record["columns"].items(), record["label"], record.get("names"), record.get("form", ""))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Schema:

@@ -308,6 +308,8 @@ def _merged(
             _merge_totals(target, models, base)
             known = [model.contents.schema for model in (*models, *([base] if base is not None else []))]
             target.schema.replace(next(filter(None, known), target.schema))
+            for one in known:
+                target.schema.add_form(one.form or schema.OTHER)
             names = [name for one in known for name in target.schema.add_names(one.names)]
             if names:
                 notes.append(
