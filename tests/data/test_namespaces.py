@@ -174,6 +174,12 @@ def test_malformed_gram_is_refused(argument):
         namespaces.NamespaceTransformer(namespaces.Options(ngram=(argument,)), constant=True)
 
 
+def test_skips_of_a_namespace_without_grams_are_reported():
+    options = namespaces.Options(ngram=("a2", "z1"), skips=("a1", "z1", "1"))
+    (note,) = namespaces.NamespaceTransformer(options, constant=True).notes
+    assert note.startswith("--skips z1 has no effect: --ngram makes no grams of namespaces that begin with 'z'")
+
+
 def test_too_many_kinds_of_grams_are_refused():
     with pytest.raises(UsageError, match="more than 65536 kinds of grams"):
         namespaces.NamespaceTransformer(namespaces.Options(ngram=("12",), skips=("12",)), constant=True)

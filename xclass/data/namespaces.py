@@ -313,6 +313,14 @@ class NamespaceTransformer:
         skips, last_skips = _sizes(
             options.skips, "--skips", "how many features may be left out", 0, self.notes, self.idle
         )
+        for argument in options.skips:
+            for group in decode(argument, [])[:1]:
+                if not chr(group).isdecimal() and grams[group] < 2:
+                    self.idle.waiting.pop(f"--skips {argument} has no effect", None)
+                    self.notes.append(
+                        f"--skips {argument} has no effect: --ngram makes no grams of namespaces that begin with "
+                        f"{_shown(group)}; add --ngram {chr(group)}2, or leave the option out"
+                    )
         patterns_of_size: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): []}
         for size in set(zip(grams, skips, strict=True)) - set(patterns_of_size):
             patterns_of_size[size] = []
