@@ -116,7 +116,7 @@ def main() -> None:
         strange = [method for method in methods if method not in METHODS]
         if strange:
             raise BenchError(f"--methods: {strange[0]!r} is none of {'; '.join(METHODS)}")
-        say_what_is_missing(methods)
+        say_what_is_missing(METHODS[method][0] for method in methods)
         with work_folder(given.work) as work:
             for name in given.sets:
                 folder, classes = prepare(given.data_dir, name, work)

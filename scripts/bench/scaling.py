@@ -1,18 +1,31 @@
-"""Time per example against classes, features, the size of the table or processors, on generated streams.
+"""Work per example against classes, features, the size of the table or processors, on generated streams.
 
-    python -m scripts.bench.scaling --reductions log_multi,ect,random_tree --classes 1000,10000,100000,1000000 \
-        --examples 1000000 --args='-b 24'
+    python -m scripts.bench.scaling --stream power_law --features 37 --classes 1000,10000,100000,1000000 --lines \\
+        --reductions oaa,recall_tree,log_multi,cpt,multiclass,softmax_tree,ect,random_tree --args='-b 24' --most 60 \\
+        --peers 'VW --log_multi {K} -b 24;napkinXC HSM tree_type=completeKaryRandom optimizer=adagrad eta=1.0 epochs=1'
     python -m scripts.bench.scaling --reductions cpt,recall_tree --classes 10000 --features 5,20,80
     python -m scripts.bench.scaling --reductions cpt,recall_tree --classes 10000 --bits 18,22,26
     python -m scripts.bench.scaling --reductions oaa,cpt,reading --classes 1000 --processors 1,2
 
-One of the four takes several values. A stream has `--examples` lines for every K: a class, each as likely as any other,
-and `--features` words that tell it, all from one fixed vocabulary, one in ten of them of another class. Learning
-and testing are whole processes; a run over the first few lines, which compiles what is not compiled, is taken off both.
-Microseconds per example: processor time of all threads, and wall time. Depth is what the summary says of the leaves.
-`growth` is processor time at the largest value over that at the smallest, beside the same of the depth; for processors
-it is wall time. `reading` is not a reduction: the lines are parsed and left. Prints a Markdown table; `--plot FILE`
-draws it (matplotlib, the extra `plot`).
+One of the four takes several values. A stream has `--examples` lines to learn and as many to test for every K: a class
+and `--features` words. With `--stream even`, the classes are equally likely, the words are from one fixed vocabulary,
+and nine in ten tell the class. With `power_law`, class i has a frequency of i^-.8, a third of the words are from its
+class, which shares them with other classes, and the others tell nothing. `reading` is not a reduction: the lines are
+parsed and left. `--peers` are command lines of other tools, separated by semicolons; `{K}` is the number of classes.
+A tool whose package is not installed is left out, and said to be.
+
+Learning and testing are whole processes; a run over the first few lines, which compiles what is not compiled, is taken
+off both. The rows of the table, each with a figure for learning and one for testing, except for the last two:
+* CPU us: microseconds per example, processor time of all threads; wall us: wall time, where processors vary;
+* nodes opened: mean number of nodes whose regressors a search evaluates, in each tree, as the summary says. Without a
+  search, an example visits a node for each level of its leaf;
+* lines of weights (`--lines`): mean number of different cache lines of 64 bytes of weight tables that an example reads
+  or writes, counted in the kernels as plain Python (`scripts/lib/memory_accesses.py`) while the model of the whole
+  stream predicts, and then learns, the same 30 examples. Neither load nor processor changes them;
+* depth: mean and largest depth of the leaves;
+* test error.
+`growth` is the figure at the largest value over that at the smallest. Prints a Markdown table; `--plot FILE` draws it
+(matplotlib, the extra `plot`).
 """
 
 from __future__ import annotations
@@ -20,52 +33,100 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
-import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
-from scripts.lib.command_line import names, numbers, run
-from scripts.lib.plots import plotting
+from scripts.lib import peers
+from scripts.lib.command_line import names, numbers, run, workspace
+from scripts.lib.memory_accesses import count_further
+from scripts.lib.plots import plotting, save
 from scripts.lib.processes import BenchError
-from scripts.lib.streams import Point, time_point, write_stream
+from scripts.lib.results import table
+from scripts.lib.streams import READING, Point, folder_of, time_point
+
+Points = dict[float, Point]  # by the value that varies
+FORMATS = {
+    "CPU us": ".1f", "wall us": ".1f", "nodes opened": ".1f", "lines of weights": ",.0f", "depth": ".4g",
+    "test error": ".3f",
+}  # fmt: skip
 
 
-def row(name: str, points: dict[int, Point], wall: bool) -> str:
-    """A line of the table."""
-    cells = []
-    for point in points.values():
-        depth = f", {point.depth[0]:.1f} / {point.depth[1]}" if point.depth else ""
-        cells.append(f"{point.train:.1f} / {point.train_wall:.1f}, {point.test:.1f} / {point.test_wall:.1f}{depth}")
-    first, last = points[min(points)], points[max(points)]
-    ratios = [(last.train_wall, first.train_wall), (last.test_wall, first.test_wall)]
-    if not wall:
-        ratios = [(last.train, first.train), (last.test, first.test)]
-    growth = ", ".join(f"{a / b:.2f}" if b > 0 else "" for a, b in ratios)
-    if first.depth and last.depth:
-        growth += f", {last.depth[0] / first.depth[0]:.2f}"
-    return f"| {name} | " + " | ".join([*cells, growth]) + " |"
+def figures(point: Point, wall: bool) -> dict[str, tuple[float, ...]]:
+    """Return the figures of a point by the names of their rows, those that are known."""
+    found = {
+        "CPU us": (point.train, point.test),
+        "wall us": (point.train_wall, point.test_wall) if wall else None,
+        "nodes opened": point.nodes,
+        "lines of weights": point.lines,
+        "depth": point.depth,
+        "test error": (point.error,) if point.error == point.error else None,
+    }
+    return {kind: values for kind, values in found.items() if values}
 
 
-def draw(points: dict[str, dict[int, Point]], variable: str, wall: bool, file: Path) -> None:
-    """Learning on the left, testing on the right, a line for each reduction."""
-    pyplot = plotting()
-    figure, areas = pyplot.subplots(1, 2, figsize=(10, 4))
-    for area, title, phase in zip(areas, ("learning", "testing"), ("train", "test"), strict=True):
-        for name, of_method in points.items():
-            values = [getattr(point, phase + ("_wall" if wall else "")) for point in of_method.values()]
-            (area.semilogy if variable == "bits" else area.loglog)(list(of_method), values, "o-", label=name)
-            area.set_xticks(list(of_method), [f"{value:,}" for value in of_method])
-        area.xaxis.minorticks_off()
-        area.set_title(title)
-        area.set_xlabel(variable)
-        area.set_ylabel("microseconds an example" + ("" if wall else " (processor time)"))
-        area.legend()
-    figure.tight_layout()
-    figure.savefig(file, dpi=80)
+def rows(name: str, points: Points, values: list[float], wall: bool) -> Iterator[list[str]]:
+    """Yield the rows of a method in the table."""
+    of_value = {value: figures(point, wall) for value, point in points.items()}
+    first, last = of_value[min(points)], of_value[max(points)]
+    for kind in first:
+        shown = [of_value.get(value, {}).get(kind, ()) for value in values]
+        ratios = [f"{b / a:.2f}" if a > 0 else "" for a, b in zip(first[kind], last.get(kind, ()), strict=False)]
+        cells = [" / ".join(f"{number:{FORMATS[kind]}}" for number in cell) for cell in shown]
+        yield [name if kind == "CPU us" else "", kind, *cells, " / ".join(ratios) if kind != "test error" else ""]
+
+
+def draw(points: dict[str, Points], variable: str, wall: bool, file: Path) -> None:
+    """Draw learning on the left, testing on the right, a line for each method; times above, counts below."""
+    drawn = {name: {value: figures(point, wall) for value, point in found.items()} for name, found in points.items()}
+    for found in drawn.values():  # a path has a node for each level
+        for one in found.values():
+            if "depth" in one:
+                one.setdefault("nodes opened", (one["depth"][0],) * 2)
+    kinds = ["wall us" if wall else "CPU us"]
+    if any(point.lines for of_method in points.values() for point in of_method.values()):
+        kinds += ["lines of weights", "nodes opened"]
+    figure, areas = plotting().subplots(len(kinds), 2, figsize=(11, 4 * len(kinds)), squeeze=False)
+    for kind, row in zip(kinds, areas, strict=True):
+        for at, (area, title) in enumerate(zip(row, ("learning", "testing"), strict=True)):
+            for name, found in drawn.items():
+                of_method = {value: one[kind][at] for value, one in found.items() if kind in one}
+                style = "s--" if name.split()[0] in peers.PACKAGES else "o-"
+                (area.semilogy if variable == "bits" else area.loglog)(
+                    list(of_method), list(of_method.values()), style, label=name, markersize=4
+                )
+            ticks = sorted({value for found in drawn.values() for value in found})
+            area.set_xticks(ticks, [f"{value:,}" for value in ticks])
+            area.xaxis.minorticks_off()
+            area.set(title=title, xlabel=variable, ylabel=f"{kind}, an example")
+    areas[0, 1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    save(figure, file)
+
+
+def measured(folder: Path, examples: int, tool: str, words: list[str], lines: bool) -> dict:
+    """Return the fields of a point."""
+    point = time_point(folder, examples, words, tool)
+    if lines and tool == peers.XCLASS and words[0] != READING:
+        counts = count_further(folder / "m.model", folder / "test.vw", 0)
+        point.lines = counts["weights"], counts["predict_weights"]
+    return asdict(point)
+
+
+def methods(given: argparse.Namespace) -> dict[str, tuple[str, str]]:
+    """Return the tool and the words of each method by its name."""
+    found = {name: (peers.XCLASS, f"--{name} {{K}} {given.args}") for name in given.reductions}
+    for text in given.peers:
+        tool, _, words = text.partition(" ")
+        if tool not in (peers.VW, peers.NAPKIN):
+            raise BenchError(f"--peers: {text!r} begins neither with {peers.VW} nor with {peers.NAPKIN}")
+        found[f"{tool} {words.partition(' ')[0]}"] = tool, words
+    peers.say_what_is_missing(tool for tool, _ in found.values())
+    return {name: method for name, method in found.items() if not peers.missing(method[0])}
 
 
 def main() -> None:
-    """Measure every reduction on every value and print the table."""
+    """Measure every method on every value and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--reductions", required=True, type=names, metavar="NAME,...")
     options.add_argument("--classes", required=True, type=numbers)
@@ -73,7 +134,14 @@ def main() -> None:
     options.add_argument("--bits", type=numbers, default=[])
     options.add_argument("--processors", type=numbers, default=[])
     options.add_argument("--examples", type=int, default=1_000_000)
+    options.add_argument("--stream", choices=["even", "power_law"], default="even")
     options.add_argument("--args", default="", help="options of every run of xclass")
+    options.add_argument("--peers", default=[], type=lambda text: text.split(";"), metavar="COMMAND;...")
+    options.add_argument("--lines", action="store_true", help="count cache lines of weights")
+    options.add_argument("--most", type=float, default=float("inf"), metavar="SECONDS",
+                         help="a method that takes more CPU time is not measured at larger values")  # fmt: skip
+    options.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
+    options.add_argument("--work", type=Path, help="folder for the streams; a temporary one by default")
     options.add_argument("--plot", type=Path, metavar="FILE")
     given = options.parse_args()
     if given.examples < 2 or min(given.features) < 1 or min(given.classes) < 1:
@@ -83,33 +151,31 @@ def main() -> None:
     if len(several) > 1:
         raise BenchError(f"{' and '.join(several)} have several values: vary one at a time")
     variable = several[0] if several else "K"
-    if max(given.processors, default=1) > len(os.sched_getaffinity(0)):
-        raise BenchError(f"there are {len(os.sched_getaffinity(0))} processors, not {max(given.processors)}")
     everywhere = os.sched_getaffinity(0)
-    points: dict[str, dict[int, Point]] = {name: {} for name in given.reductions}
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        made = None
+    if max(given.processors, default=1) > len(everywhere):
+        raise BenchError(f"there are {len(everywhere)} processors, not {max(given.processors)}")
+    of_name = methods(given)
+    points: dict[str, Points] = {name: {} for name in of_name}
+    with workspace(given) as (work, store):
         for value in lists[variable]:
             at = {name: value if name == variable else (values or [None])[0] for name, values in lists.items()}
-            if made != (made := (at["K"], at["features"])):
-                for seed, part in enumerate(("train", "test")):
-                    write_stream(folder / part, seed, at["K"], given.examples, at["features"])
+            folder = folder_of(work, given.stream, at["K"], given.examples, at["features"])
             os.sched_setaffinity(0, sorted(everywhere)[: at["processors"]])
-            for name, of_method in points.items():
-                words = [f"--{name}", str(at["K"]), *shlex.split(given.args)]
-                words += ["-b", str(at["bits"])] if at["bits"] else []
-                of_method[value] = time_point(folder, given.examples, words)
-                print(f"{name} {variable} {value}: {of_method[value]}", file=sys.stderr, flush=True)
+            for name, (tool, text) in of_name.items():
+                words = shlex.split(text.replace("{K}", str(at["K"])))
+                words += ["-b", str(at["bits"])] if at["bits"] and tool != peers.NAPKIN else []
+                before = [1e-6 * given.examples * (point.train + point.test) for point in points[name].values()]
+                if max(before, default=0) > given.most:
+                    continue
+                key = {**at, "stream": given.stream, "examples": given.examples, "tool": tool, "words": words}
+                job = partial(measured, folder, given.examples, tool, words, given.lines)
+                points[name][value] = Point(**store.get({**key, "lines": given.lines}, job))
             os.sched_setaffinity(0, everywhere)
-    print("Learning CPU / wall, testing CPU / wall in microseconds per example, depth mean / largest.\n")
-    growth = "growth: learning, testing, depth"
-    print("| | " + " | ".join(f"{variable} = {value:,}" for value in lists[variable]) + f" | {growth} |")
-    print("| --- |" + " --: |" * (len(lists[variable]) + 1))
-    for name, of_method in points.items():
-        print(row(name, of_method, variable == "processors"))
+    wall, heads = variable == "processors", [f"{variable} = {value:,}" for value in lists[variable]]
+    found = [row for name, of_method in points.items() for row in rows(name, of_method, lists[variable], wall)]
+    print(table(["", "learning / testing", *heads, "growth"], found))
     if given.plot:
-        draw(points, variable, variable == "processors", given.plot)
+        draw(points, variable, wall, given.plot)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> li
     """Time xclass beside the batch learners; return the lines of the report."""
     lines = ["| set | K | method | test error | train s | CPU s | peak MB | test us an example | runs |"]
     lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
-    peers.say_what_is_missing(_methods(options))
+    peers.say_what_is_missing(peers.METHODS[method][0] for method in _methods(options))
     results = {}
     for name in sets:
         results[name] = _rivals(options, work, name)

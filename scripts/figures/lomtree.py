@@ -28,7 +28,7 @@ from scripts.lib.data_sets import BITS, options_of, prepare
 from scripts.lib.plots import name_axes, plotting, save
 from scripts.lib.processes import BenchError
 from scripts.lib.results import table
-from scripts.lib.streams import time_point, write_stream
+from scripts.lib.streams import folder_of, time_point
 from scripts.lib.training import cost, error_of, head, learn, lines_of
 
 FIRST = "LOMTree"  # sets the time
@@ -104,9 +104,7 @@ def equal_time(given: argparse.Namespace, pyplot) -> None:
 
 def measured(folder: Path, k: int, examples: int, words: list[str]) -> dict:
     """Microseconds of an example."""
-    for seed, part in enumerate(("train", "test")):
-        write_stream(folder / part, seed, k, examples, 10)
-    point = time_point(folder, examples, words)
+    point = time_point(folder_of(folder, "even", k, examples, 10), examples, words)
     if min(point.train, point.test) <= 0:
         raise BenchError(f"{examples} examples are too few to be timed: {shlex.join(words)}")
     return {"examples": examples, "train": point.train, "test": point.test}

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import warnings
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -134,11 +135,12 @@ def _counted(array: np.ndarray, arrays: Arrays, weights: bool, slot: int) -> Cou
     return counted
 
 
-def of_example(model, line: str, recent: deque[set[int]]) -> dict[str, int]:
-    """Learn an example and count what is visited.
+def of_example(model, act: Callable[[list[str]], Any], line: str, recent: deque[set[int]]) -> dict[str, int]:
+    """Learn an example, or predict its class, and count what is visited.
 
     Parameters
     ----------
+    act : `learn_many` or `predict_many` of the model
     recent : the lines that each of the examples before visited; those of this example are added
 
     Returns
@@ -149,7 +151,7 @@ def of_example(model, line: str, recent: deque[set[int]]) -> dict[str, int]:
     arrays = watch(model, everything=True)
     features: list[int] = []
     model.reduction.stages.insert(0, lambda task: features.append(int(task.batch.start[-1])))
-    model.learn_many([line])
+    act([line])
     del model.reduction.stages[0]
     lines: dict[bool, set[int]] = {True: set(), False: set()}
     for array in arrays:
@@ -172,10 +174,18 @@ def of_example(model, line: str, recent: deque[set[int]]) -> dict[str, int]:
 
 
 def count_lines(folder: Path, words: list[str], examples: int) -> dict[str, float]:
-    """Train on the first examples of train.vw, learn further ones, and return the averages of `of_example`."""
+    """Train on the first examples of train.vw, and return the averages of further ones, see `count_further`."""
     learn(folder, words, head(folder, examples))
+    return count_further(folder / "f.model", folder / "train.vw", examples)
+
+
+def count_further(model: Path, data: Path, begin: int) -> dict[str, float]:
+    """Predict and then learn the lines of a file from line `begin` on; return the averages of `of_example`.
+
+    Those of predicting have names that begin with `predict_`.
+    """
     command = [sys.executable, "-c", f"from {__name__} import main; main()"]
-    command += [str(folder / "f.model"), str(folder / "train.vw"), str(examples)]
+    command += [str(model), str(data), str(begin)]
     plain = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     result = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True)
     if result.returncode:
@@ -184,7 +194,7 @@ def count_lines(folder: Path, words: list[str], examples: int) -> dict[str, floa
 
 
 def main() -> None:
-    """Print as JSON what `count_lines` returns, in a process of its own in which nothing is compiled."""
+    """Print as JSON what `count_further` returns, in a process of its own in which nothing is compiled."""
     import xclass
 
     warnings.simplefilter("ignore")  # plain Python warns of every hash that overflows
@@ -193,7 +203,10 @@ def main() -> None:
         examples = list(islice(file, int(begin), int(begin) + NEEDED))
     if len(examples) < NEEDED:
         sys.exit(f"{data} has fewer than {NEEDED} lines after line {begin}")
-    recent: deque[set[int]] = deque(maxlen=RECENT)
+    averages = {}
     with xclass.load(model_file) as model:
-        found = [of_example(model, line.rstrip("\n"), recent) for line in examples][RECENT:]
-    print(json.dumps({key: fmean(one[key] for one in found) for key in found[0]}))
+        for prefix, act in (("predict_", model.predict_many), ("", model.learn_many)):
+            recent: deque[set[int]] = deque(maxlen=RECENT)
+            found = [of_example(model, act, line.rstrip("\n"), recent) for line in examples][RECENT:]
+            averages |= {prefix + key: fmean(one[key] for one in found) for key in found[0]}
+    print(json.dumps(averages))

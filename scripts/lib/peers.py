@@ -6,16 +6,17 @@ import importlib.util
 import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from scripts.lib.data_sets import BITS, EXTRA
-from scripts.lib.processes import TOOLS, machine, measure
+from scripts.lib.processes import TOOLS, Run, machine, measure
 from scripts.lib.results import test_error
 
 XCLASS, VW, NAPKIN, FASTTEXT = "xclass", "VW", "napkinXC", "fastText"
 PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext"}
 CHILDREN = {NAPKIN: "napkin", FASTTEXT: "fasttext"}  # first argument of peer_process.py
+ENDINGS = {NAPKIN: "svm", FASTTEXT: "words"}  # of the files that these read
 METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K number of classes, {B} bits
     "xclass": (XCLASS, "--multiclass K"),
     "xclass, 3 passes": (XCLASS, "--multiclass K --passes 3 --holdout_off"),
@@ -90,34 +91,56 @@ def words_of(method: str, name: str, classes: int) -> list[str]:
     return shlex.split(text.replace("{B}", str(bits)))
 
 
+def convert(tool: str, folder: Path, parts: Iterable[str]) -> None:
+    """Convert parts of a folder, unless they are there, for a tool that does not read VW text.
+
+    Features that are not in the first part are left out.
+    """
+    vocabulary: dict[str, int] = {}
+    for part in parts if tool in CHILDREN else ():
+        source, target = folder / f"{part}.vw", folder / f"{part}.{ENDINGS[tool]}"
+        if target.exists() and not vocabulary:
+            return
+        if tool == NAPKIN:
+            to_libsvm(source, target, vocabulary, not vocabulary)
+        else:
+            to_fasttext(source, target)
+
+
+def command(tool: str, task: str, part: str, words: list[str]) -> list[str]:
+    """Return the command by which a tool trains ("train") with options or tests ("test") on a part of a folder."""
+    if tool in CHILDREN:
+        child = [sys.executable, str(Path(__file__).with_name("peer_process.py")), CHILDREN[tool]]
+        return [*child, task, f"{part}.{ENDINGS[tool]}", f"{ENDINGS[tool]}.model", *words]
+    options = [*words, "-f", "m.model"] if task == "train" else ["-t", "-i", "m.model", "-p", "p"]
+    return [*TOOLS["xclass" if tool == XCLASS else "vw"], "-d", f"{part}.vw", *options]
+
+
+def error_of(tool: str, folder: Path, test: Run) -> float:
+    """Return the error of a test on test.vw."""
+    return last_record(test)["error"] if tool in CHILDREN else test_error(folder / "test.vw", folder / "p")
+
+
+def last_record(test: Run) -> dict[str, float]:
+    """Return the seconds and the error that peer_process.py writes after a test."""
+    return json.loads(test.stderr.strip().splitlines()[-1])
+
+
 def run(method: str, name: str, folder: Path, classes: int) -> dict:
     """Train and test by a method; return its times in seconds, test error and peak memory in bytes as a record."""
     tool = METHODS[method][0]
     words = words_of(method, name, classes)
     n = (folder / "test.vw").read_bytes().count(b"\n")
-    if tool in (NAPKIN, FASTTEXT):
-        if tool == FASTTEXT and not (folder / "train.words").exists():
-            for part in ("train", "test"):
-                to_fasttext(folder / f"{part}.vw", folder / f"{part}.words")
-        if tool == NAPKIN and not (folder / "train.svm").exists():
-            vocabulary: dict[str, int] = {}
-            to_libsvm(folder / "train.vw", folder / "train.svm", vocabulary, True)
-            to_libsvm(folder / "test.vw", folder / "test.svm", vocabulary, False)
-        child = [sys.executable, str(Path(__file__).with_name("peer_process.py")), CHILDREN[tool]]
-        ending = "svm" if tool == NAPKIN else "words"
-        train = measure([*child, "train", f"train.{ending}", f"{ending}.model", *words], folder)
-        test = measure([*child, "test", f"test.{ending}", f"{ending}.model", *words], folder)
-        report = json.loads(test.stderr.strip().splitlines()[-1])
-        error, seconds = report["error"], report["seconds"]
-    else:
-        command = TOOLS["xclass" if tool == XCLASS else "vw"]
+    if tool not in CHILDREN:
         words += shlex.split(EXTRA.get(name, ""))
-        if tool == XCLASS:
-            measure([*command, "-d", "few.vw", *words, "-f", "few.model", "--quiet"], folder)  # compiles
-            measure([*command, "-d", "few.vw", "-t", "-i", "few.model", "-p", "p", "--quiet"], folder)
-        train = measure([*command, "-d", "train.vw", *words, "-f", "m.model"], folder)
-        test = measure([*command, "-d", "test.vw", "-t", "-i", "m.model", "-p", "p"], folder)
-        error, seconds = test_error(folder / "test.vw", folder / "p"), test.wall
+    if tool == XCLASS:
+        for task in ("train", "test"):  # compiles
+            measure(command(tool, task, "few", words), folder)
+    convert(tool, folder, ("train", "test"))
+    train = measure(command(tool, "train", "train", words), folder)
+    test = measure(command(tool, "test", "test", words), folder)
+    error = error_of(tool, folder, test)
+    seconds = last_record(test)["seconds"] if tool in CHILDREN else test.wall
     return {
         "set": name, "classes": classes, "method": method, "command": f"{tool} {' '.join(words)}",
         "train": train.wall, "train_cpu": train.cpu, "test": seconds, "test_us": seconds / n * 1e6, "error": error,
@@ -130,10 +153,10 @@ def missing(tool: str) -> bool:
     return tool != XCLASS and importlib.util.find_spec(PACKAGES[tool]) is None
 
 
-def say_what_is_missing(methods: list[str]) -> None:
-    """Print the tools that methods need but that are not installed."""
-    for tool in PACKAGES:
-        if missing(tool) and any(METHODS[method][0] == tool for method in methods):
+def say_what_is_missing(tools: Iterable[str]) -> None:
+    """Print those of the tools that are not installed."""
+    for tool in dict.fromkeys(tools):
+        if missing(tool):
             print(f"peers: {tool} is not installed and left out", file=sys.stderr)
 
 

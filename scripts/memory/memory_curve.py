@@ -26,7 +26,7 @@ from scripts.lib.data_sets import WARM_UP_LINES, options_of, prepare
 from scripts.lib.plots import PIXELS, log_axis, plotting
 from scripts.lib.processes import TOOLS, BenchError, measure
 from scripts.lib.results import ResultStore, table, test_error
-from scripts.lib.streams import write_stream
+from scripts.lib.streams import folder_of
 from scripts.lib.training import head, lines_of
 
 VW_WEIGHT = 16  # bytes of a weight of VW with its adaptive and normalised update
@@ -69,23 +69,13 @@ def measured(folder: Path, method: str, classes: int, words: str, bits: int) -> 
     }
 
 
-def stream(work: Path, classes: int, examples: int, features: int) -> Path:
-    """Write the streams of training and testing with a number of classes; return their folder."""
-    folder = work / f"stream_{classes}_{examples}_{features}"
-    folder.mkdir(exist_ok=True)
-    if not (folder / "test.vw").exists():
-        for seed, part in enumerate(("train.vw", "test.vw")):
-            write_stream(folder / part, seed, classes, examples, features)
-    return folder
-
-
 def measure_all(given: argparse.Namespace, work: Path, store: ResultStore) -> Results:
     """Measure all methods on all sets with every number of bits, or on streams with every number of classes."""
     results: Results = {}
     for data in given.classes or given.sets:
         if given.classes:
             title, words, where = "streams", "", {"examples": given.examples, "features": given.features}
-            folder, classes = stream(work, data, **where), data
+            folder, classes = folder_of(work, "even", data, **where), data
         else:
             title, words, where = data, options_of(data), {"set": data}
             folder, classes = prepare(given.data_dir, data, work)

@@ -149,10 +149,10 @@ def test_ratio_of_times_is_that_of_what_was_timed(monkeypatch, tmp_path, capsys)
     seen = []
 
     def time_point(folder, examples, words):  # the clock is left out: short runs are as long as chance will have it
-        seen.append((words, examples, len((folder / "test").read_text().splitlines())))
+        seen.append((words, examples, len((folder / "test.vw").read_text().splitlines())))
         k = int(words[1])
         each = 2.0 if words[0] == "--log_multi" else k / 16
-        return Point(2 * each, 0.0, each if k < 2000 else 0.0, 0.0, None)
+        return Point(2 * each, 0.0, each if k < 2000 else 0.0, 0.0)
 
     monkeypatch.setattr(lomtree, "time_point", time_point)
     monkeypatch.setattr(lomtree, "WORK", 11 * 1024 * 2500)
