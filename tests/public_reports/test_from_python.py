@@ -279,6 +279,17 @@ def test_a_model_file_keeps_the_form_of_the_examples(tmp_path):
                 model.evaluate(tmp_path / "t.csv")
             model.learn_many(["| p q"], ["a"])  # features of both forms: what is given then cannot be known
             model.predict_many(table)
+    with xclass.Learner("oaa", 2, bits=12, learn_names=True) as model:
+        for nothing in (np.zeros((0, 2)), xclass.Documents([]), ["", ""], [], table[:0], [{}]):
+            model.learn_many(nothing, ["a", "b"][: len(nothing)])  # without features, so the learner has no form yet
+        assert (model.schema.form, model.schema.columns) == ("", {})
+        model.learn_many(np.eye(2), ["a", "b"])
+        (tmp_path / "n.csv").write_text("a,1,\nb,0,1\n")
+        assert model.evaluate(tmp_path / "n.csv", header=["label", "0", "1"])["average_loss"] == 0
+        with pytest.raises(xclass.DataError, match="columns '0', '1', and the model"):
+            model.evaluate(tmp_path / "t.csv", header=["label", "0", "1"])
+        assert model.predict_many([{"": {"1": 1}}, {" ": {"0": 1}}]).tolist() == ["b", "a"]
+        assert len(model.predict_many(["", ""])) == 2
 
 
 def test_a_dictionary_is_a_row_of_the_learned_table():

@@ -176,7 +176,8 @@ class Inputs:
             frame = Frame(given, self._schema)
             names = [name for name, _ in frame.columns]
             shown = f"a DataFrame with the columns {schema.listed(names)}"
-            if self._schema.form == MATRICES and names != _positions(len(names)):
+            numbers = not names or NUMBER in dict(frame.columns).values()
+            if self._schema.form == MATRICES and not (numbers and names == _positions(len(names))):
                 raise _other_form(shown, MATRICES, "X.to_numpy(), if its columns have the same order")
             if self._schema.form == PLAIN:
                 raise _other_form(shown, PLAIN, "one of its columns")
@@ -229,22 +230,23 @@ class Inputs:
         """Return dictionaries that are no rows of a table as a batch, and the kinds of new names."""
         form, first = self._schema.form, next(filter(None, examples), {})
         shown = f"dictionaries with the keys {schema.listed([*map(str, first)])}"
-        if form == MATRICES and first and not all(str(key).isdecimal() for key in first):
+        if form == MATRICES and any(str(key).strip(" 0123456789") for key in first):
             raise _other_form(shown, form, "a matrix, or dictionaries whose keys are the numbers of columns")
         if form == PLAIN and first and all(isinstance(value, str) for value in first.values()):
             raise _other_form(shown, form, "the texts alone")
-        if learn:
+        if learn and first:
             self._schema.add_form(OTHER)
         return self._dicts.batch(examples, learn)
 
     def _plain(self, texts: Sequence[str], learn: bool) -> tables.TextTable:
         """Return what converts plain texts; raise UsageError if the learner has learned from columns alone."""
-        if self._schema and any(text.strip() for text in texts):
-            raise _other_form("plain text", self._columns, "a DataFrame or dictionaries with these columns")
-        if self._schema.form == MATRICES:
-            raise _other_form("plain text", MATRICES, "a matrix")
-        if learn:
-            self._schema.add_form(PLAIN)
+        if any(text.strip() for text in texts):  # others are examples without features, which have no form
+            if self._schema:
+                raise _other_form("plain text", self._columns, "a DataFrame or dictionaries with these columns")
+            if self._schema.form == MATRICES:
+                raise _other_form("plain text", MATRICES, "a matrix")
+            if learn:
+                self._schema.add_form(PLAIN)
         return tables.TextTable(texts, self._rule)
 
     def _lines(self, texts: Sequence[str], y: Any, learn: bool, of_one_text: bool) -> Batch:
@@ -268,7 +270,7 @@ class Inputs:
         if y is not None and not np.isnan(batch.label).all():
             line = int(batch.line[np.flatnonzero(~np.isnan(batch.label))[0]])
             raise UsageError(f"batch:{line}: the text has a label before its bar, and y has labels, too; {PLAIN_TEXT}")
-        if learn:
+        if learn and texts:
             self._schema.add_form(OTHER)
         if of_one_text:
             self._note_lines_without_bar(texts)
@@ -410,6 +412,7 @@ class Inputs:
         table.check()
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
         label = None if y is None else self._labels.labels(y, table.n, learn)
+        learn = learn and table.n > 0
         if isinstance(table, tables.FrameTable):
             self._note_additional(table.frame)
             if learn:

@@ -144,10 +144,12 @@ class Schema:
             matrices or plain texts from which the learner has learned.
         """
         new = Schema(columns, label, self.names, OTHER)
-        if self.form == PLAIN or (self.form == MATRICES and not all(map(str.isdecimal, new.columns))):
+        numbers = all(map(str.isdecimal, new.columns)) and NUMBER in new.columns.values()
+        if self.form == PLAIN or (self.form == MATRICES and not numbers):
+            cure = "fastText or VW text" if self.form == PLAIN else "LIBSVM or VW text, whose features have numbers"
             raise DataError(
-                f"{place}: it has the {columns_named([*new.columns])}, and the model has learned from {self.form}; give "
-                + ("fastText or VW text" if self.form == PLAIN else "LIBSVM or VW text, whose features have numbers")
+                f"{place}: it has the {columns_named([*new.columns])}, and the model has learned from {self.form}; "
+                f"give {cure}"
             )
         data = new.to_bytes()
         if len(data) > LARGEST or data.count(b",") >= bounded_json.MOST_ITEMS:

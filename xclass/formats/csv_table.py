@@ -186,7 +186,7 @@ class CsvTable(OtherFormat):
         return [columns.text_of(cell.strip()) for cell in row]
 
     def _check_header(self, header: list[str], file: str) -> list[str]:
-        """Return the columns with a name; raise DataError if a name is a number, or given twice."""
+        """Return the columns with a name; raise DataError if a name of a file is a number, or one is given twice."""
         known: dict[str, None] = {}
         unnamed = []
         for column, name in enumerate(header, 1):
@@ -194,7 +194,7 @@ class CsvTable(OtherFormat):
             if not name or UNNAMED.fullmatch(name):
                 unnamed.append(column)
                 continue
-            if NUMERAL.fullmatch(name) and name not in self.schema.columns:
+            if NUMERAL.fullmatch(name) and name not in self.schema.columns and not self.columns.header:
                 raise DataError(
                     f"{where} is the number {short_repr(name)}; the first line of a CSV file names the columns: if the "
                     "file has no header, name its columns, as in --header label,text"
