@@ -137,6 +137,33 @@ def test_bz2_and_xz_are_read_like_the_plain_file(tmp_path):
     assert models[0] == models[1] == models[2]
 
 
+def test_a_file_that_needs_more_memory_to_be_decompressed_is_named(tmp_path, monkeypatch):
+    """Show the error for an .xz file whose dictionary does not fit into memory, which Python reports without a text."""
+    (tmp_path / "a.xz").write_bytes(lzma.compress(VW))
+
+    def decompress(*_: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(lzma.LZMAFile, "read1", decompress)
+    monkeypatch.setattr(lzma.LZMAFile, "readinto", decompress, raising=False)
+    monkeypatch.setattr(lzma.LZMAFile, "readinto1", decompress, raising=False)
+    done = xclass("a.xz", "--oaa", 3, "--quiet", cwd=tmp_path)
+    assert done.status == 1
+    assert "a.xz: the memory does not suffice to decompress the file; give more" in done.err
+
+
+@pytest.mark.parametrize("name", ["a.vw", "a.jsonl", "a.svm"])
+def test_an_empty_first_file_decides_nothing(tmp_path, name):
+    """Show that labels are detected, and that keys are columns, by the first file that is not empty."""
+    rows = {"a.jsonl": '{"label": %d, "n": %d, "t": "x"}\n', "a.svm": "%d 1:%d\n", "a.vw": "%d | n:%d t\n"}[name]
+    (tmp_path / name).write_text("".join(rows % (i, i) for i in (1, 2, 3)))
+    (tmp_path / f"empty-{name}").write_text("")
+    one, two = (xclass(*files, cwd=tmp_path).err for files in (["-d", name], ["-d", f"empty-{name}", "-d", name]))
+    for words in ("labels are whole numbers", "number of examples = 3", "total feature number = "):
+        shown = [next(line for line in err.splitlines() if words in line) for err in (one, two)]
+        assert shown[0] == shown[1]
+
+
 def test_text_without_bars_is_told_to_have_no_features(tmp_path):
     """A file in which no line has a bar had no message."""
     (tmp_path / "a.txt").write_text("1 2\n2 2\n")

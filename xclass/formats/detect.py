@@ -220,7 +220,7 @@ class FormatLabels:
     def __init__(self, labels: LabelDetector, options: reader.Options, numbered: bool) -> None:
         self._labels, self._numbered = labels, numbered
         self._choose = chooser(options)
-        self._file = options.data[0] if options.data else "stdin"
+        self._file = reader.first_of(options.data) if options.data else "stdin"
         self._format: TextFormat | None = None
         self._begun = False  # whether the header is read
         self._pending = bytearray()  # lines that are not passed on yet

@@ -231,6 +231,9 @@ class JsonLines(OtherFormat):
             kind, jq = "JSON with objects of several lines", "jq -c ."
         if kind:
             raise DataError(f"{file}:1:1: this is {kind}; write one object on each line, such as by `{jq} FILE`")
+        if ended and not first:
+            self._examined = 0  # there is no line, so the next file decides what keys are
+            return 0, 0
         if self._begun:
             return 0, 0
         lines = self._objects(text, ended)
@@ -391,7 +394,6 @@ class JsonScanner(records.RecordScanner):
     def __init__(self, of: parser.Parser, lines: JsonLines) -> None:
         super().__init__(of.rules)
         self._lines = lines
-        self._known = {*(lines.schema.columns if lines.flat else KEYS[1:]), lines.label}
         self._notes = of.notes
         self._warned = False  # whether a key that is ignored was named
         self._parser = of
@@ -400,6 +402,7 @@ class JsonScanner(records.RecordScanner):
         """Parse the complete lines of `text[:end]`."""
         whole = text[:end].tobytes()
         lines = whole.split(b"\n")[:-1]
+        self._known = {*(self._lines.schema.columns if self._lines.flat else KEYS[1:]), self._lines.label}
         self._keys: list[int] = []  # number of keys in the line of each example, -1 if it cannot be read
         examples = records.Examples()
         self._content = bytearray()

@@ -79,7 +79,8 @@ SENTENCES = {
     PAIR_VALUE: "'{seen}' is not a finite number; a feature is number:value",
     BEYOND_FEATURES: "feature '{seen}' is not below the number of features in the header",
     CELL: "'{seen}' is text that is not a finite number, and the column '{column}' has the kind number; leave the cell "
-    "empty where the value is not known, or train the model with --column_kind {column}:text",
+    "empty where the value is not known, write True and False as 1 and 0, or train the model with --column_kind "
+    "{column}:text",
     ENTRY: "'{seen}' is not allowed here; give {column}",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)

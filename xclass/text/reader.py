@@ -18,7 +18,7 @@ import queue
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from io import FileIO
@@ -114,6 +114,11 @@ class Options:
         return {name: value for name, value in asdict(self).items() if name != "data"}
 
 
+def first_of(paths: Sequence[str]) -> str:
+    """Return the first file that is not empty, which decides what labels are; the first file if all are empty."""
+    return next((path for path in paths if not os.path.isfile(path) or os.path.getsize(path)), paths[0])
+
+
 def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: bytearray) -> None:
     """Peek at the first lines of the data until the type of the labels is known.
 
@@ -121,17 +126,18 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: byt
 
     Parameters
     ----------
-    paths : data files, of which the first is read; None or empty for standard input
+    paths : data files, see `first_of`; None or empty for standard input
     labels : receives the lines until its `classes` is known
     peeked : written: the bytes taken from standard input, which the reader has to start with
     """
     line: list[bytes] = []  # pieces of an incomplete line, joined only once, because it may be gigabytes long
     with contextlib.ExitStack() as closing, streams.errors_ignored():
         if paths:
-            if not urls.is_url(paths[0]) and not stat.S_ISREG(os.stat(paths[0]).st_mode):
+            path = first_of(paths)
+            if not urls.is_url(path) and not stat.S_ISREG(os.stat(path).st_mode):
                 return  # a named pipe can be read only once
-            file = closing.enter_context(urls.opened(paths[0]))
-            stream = streams.decompressed(paths[0], file, closing)
+            file = closing.enter_context(urls.opened(path))
+            stream = streams.decompressed(path, file, closing)
         else:
             stream = streams.standard_input()
         buffer = bytearray(FIRST_BLOCK)
@@ -466,20 +472,13 @@ class Reader:
         while filled < end:
             try:
                 size = read_into(buffer[filled:end])
-            except EOFError:
-                return (
-                    filled,
-                    True,
-                    DataError(
-                        f"{self.name}: the compressed data end too early, so the file is truncated; get a complete copy"
-                    ),
-                )
             except streams.read_errors() as error:
-                return (
-                    filled,
-                    True,
-                    DataError(f"{self.name}: the file cannot be read ({error}); check it, or get another copy"),
-                )
+                kind = f"the file cannot be read ({error}); check it, or get another copy"
+                if isinstance(error, EOFError):
+                    kind = "the compressed data end too early, so the file is truncated; get a complete copy"
+                elif isinstance(error, MemoryError):  # an .xz file says how much is needed
+                    kind = "the memory does not suffice to decompress the file; give more, or compress it with less"
+                return filled, True, DataError(f"{self.name}: {kind}")
             if not size:
                 return filled, True, None
             filled += size

@@ -89,7 +89,7 @@ def read_errors() -> tuple[type[Exception], ...]:
     loaded: list[type[Exception]] = [
         getattr(sys.modules[module], name) for module, name in others if module in sys.modules
     ]
-    return (OSError, ValueError, zlib.error, *loaded)
+    return (OSError, EOFError, MemoryError, ValueError, zlib.error, *loaded)
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def errors_ignored() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, (DataError, EOFError, *read_errors())):
+        if not isinstance(error, (DataError, *read_errors())):
             raise
 
 
