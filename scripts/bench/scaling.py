@@ -109,7 +109,8 @@ def measured(folder: Path, examples: int, tool: str, words: list[str], lines: bo
     point = time_point(folder, examples, words, tool)
     if lines and tool == peers.XCLASS and words[0] != READING:
         counts = count_further(folder / "m.model", folder / "test.vw", 0)
-        point.lines = counts["weights"], counts["predict_weights"]
+        if counts["weights"]:
+            point.lines = counts["weights"], counts["predict_weights"]
     return asdict(point)
 
 
@@ -139,7 +140,7 @@ def main() -> None:
     options.add_argument("--peers", default=[], type=lambda text: text.split(";"), metavar="COMMAND;...")
     options.add_argument("--lines", action="store_true", help="count cache lines of weights")
     options.add_argument("--most", type=float, default=float("inf"), metavar="SECONDS",
-                         help="a method that takes more CPU time is not measured at larger values")  # fmt: skip
+                         help="a method that learns or tests for more of CPU time is not measured at larger values")  # fmt: skip
     options.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
     options.add_argument("--work", type=Path, help="folder for the streams; a temporary one by default")
     options.add_argument("--plot", type=Path, metavar="FILE")
@@ -164,7 +165,7 @@ def main() -> None:
             for name, (tool, text) in of_name.items():
                 words = shlex.split(text.replace("{K}", str(at["K"])))
                 words += ["-b", str(at["bits"])] if at["bits"] and tool != peers.NAPKIN else []
-                before = [1e-6 * given.examples * (point.train + point.test) for point in points[name].values()]
+                before = [1e-6 * given.examples * max(point.train, point.test) for point in points[name].values()]
                 if max(before, default=0) > given.most:
                     continue
                 key = {**at, "stream": given.stream, "examples": given.examples, "tool": tool, "words": words}
