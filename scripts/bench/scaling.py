@@ -140,7 +140,7 @@ def main() -> None:
     options.add_argument("--peers", default=[], type=lambda text: text.split(";"), metavar="COMMAND;...")
     options.add_argument("--lines", action="store_true", help="count cache lines of weights")
     options.add_argument("--most", type=float, default=float("inf"), metavar="SECONDS",
-                         help="a method that learns or tests for more of CPU time is not measured at larger values")  # fmt: skip
+                         help="a method that takes more CPU time is not measured at larger values")  # fmt: skip
     options.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
     options.add_argument("--work", type=Path, help="folder for the streams; a temporary one by default")
     options.add_argument("--plot", type=Path, metavar="FILE")
