@@ -217,11 +217,12 @@ def resolve_defaults(
     reduction: bool,
     slot_bytes: int = SLOT_BYTES,
     class_slots_log2: int = CLASS_SLOTS_LOG2,
+    most_bits: int = MAX_BITS,
 ) -> dict[str, object]:
     """Return values for options that were not given: loss, label range, rate, clock and table size.
 
-    The table gets 2**places slots per class, between 2**LEAST_BITS and 2**MOST_BITS in all, but at most a quarter of
-    the free memory.
+    The table gets 2**class_slots_log2 slots per class, between 2**MIN_BITS and 2**most_bits in all, but at most a
+    quarter of the free memory.
 
     Parameters
     ----------
@@ -230,6 +231,7 @@ def resolve_defaults(
     reduction : whether a reduction uses the learner, with labels -1 and 1
     slot_bytes : size of a slot
     class_slots_log2 : log2 of the slots per class
+    most_bits : log2 of the most slots
     """
     defaults: dict[str, object] = {}
     if options.loss_function is None:
@@ -242,7 +244,7 @@ def resolve_defaults(
     if options.initial_t is None:
         defaults["initial_t"] = 1.0 if any_rule_given and not (options.adaptive or options.normalized) else 0.0
     if options.bits is None:
-        bits = min(MAX_BITS, max(MIN_BITS, max(0, classes - 1).bit_length() + class_slots_log2))
+        bits = min(most_bits, max(MIN_BITS, max(0, classes - 1).bit_length() + class_slots_log2))
         free = memory.available()
         while free is not None and bits > 10 and (slot_bytes << bits) > free // 4:
             bits -= 1

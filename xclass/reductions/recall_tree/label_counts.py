@@ -31,6 +31,7 @@ from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
+from ...system import sparse_memory
 
 FIRST_CELLS = 1 << 14
 FIFTEEN = np.float32(15)
@@ -266,7 +267,7 @@ def bytes_of_node(candidates: int) -> int:
 
 
 def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
-    """Return empty counts; the operating system allocates pages only for nodes that are reached.
+    """Return empty counts; the operating system allocates pages only for nodes that are reached, which are few.
 
     Parameters
     ----------
@@ -277,8 +278,8 @@ def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
     keys, cell_counts = _new_cells(cells)
     return Counts(
         node=np.zeros((nodes, 4)),
-        top_label=np.zeros((nodes, candidates), np.int32),
-        top_count=np.zeros((nodes, candidates)),
+        top_label=sparse_memory.zeros(nodes * candidates).view(np.int32).reshape(nodes, candidates),
+        top_count=sparse_memory.zeros(2 * nodes * candidates).view(np.float64).reshape(nodes, candidates),
         top_size=np.zeros(nodes, np.int32),
         recall=np.zeros((nodes, 2)),
         cell_key=keys,

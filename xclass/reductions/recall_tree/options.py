@@ -20,6 +20,7 @@ from . import routing
 from .scoring import SHARDS
 
 MOST_CANDIDATES = 1 << 20
+MOST_BITS = 24  # log2 of the largest table if -b is not given; larger ones have no lower errors (docs/defaults.md)
 
 
 def _candidates(facts: Facts) -> Search:
@@ -95,7 +96,8 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     if o.max_depth is None:
         defaults["max_depth"] = levels
     depth = defaults.get("max_depth", o.max_depth)
-    return {**defaults, **gd.resolve_defaults(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
+    subs = (1 << depth) - 1 + classes
+    return {**defaults, **gd.resolve_defaults(spec.binary, subs, reduction=True, most_bits=MOST_BITS)}
 
 
 def check(spec: LearnerSpec) -> None:
