@@ -32,8 +32,8 @@ FIRST = 1000  # examples before which nothing is shown
 
 
 def words(name: str, classes: int, more: str) -> list[str]:
-    """The options of a run."""
-    return shlex.split(f"--recall_tree {classes} -b {BITS.get(name, 24)} {options_of(name)} {more}")
+    """The options of a run, with the paper's rule for the end of descent."""
+    return shlex.split(f"--recall_tree {classes} --recall_stop bound -b {BITS.get(name, 24)} {options_of(name)} {more}")
 
 
 def measured(store: ResultStore, folder: Path, name: str, options: list[str]) -> dict:

@@ -238,6 +238,7 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("recall_tree", put("nodes.state", (0, 1), 1e9), "nodes.state"),
     ("recall_tree", put("nodes.top_count", (0, 0), -1.0), "nodes.top_count"),
     ("recall_tree", put("nodes.recall", (0, 0), np.nan), "nodes.recall"),
+    ("recall_tree", put("nodes.gain", 0, np.nan), "nodes.gain"),
     ("recall_tree", put("cells.count", (0, 0), 1e9), "cells.count"),
     ("recall_tree", last_node_lost, "cells.count"),
     ("recall_tree", with_fact("outside", "x"), "'outside'"),

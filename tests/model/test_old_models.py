@@ -17,7 +17,7 @@ K = 6
 LINES = {
     "scalar_crossed": "-q :: --l1 1e-5",
     "oaa_logistic": f"--oaa {K} --loss_function logistic",
-    "recall_tree": f"--recall_tree {K}",
+    "recall_tree": f"--recall_tree {K} --recall_stop bound",
     "cpt": f"--cpt {K} --layout odd",
     "vw_exact": f"--oaa {K} --vw_exact",
 }

@@ -34,6 +34,7 @@ class Node:
     n: float = 0.0
     entropy: float = 0.0  # of the labels counted here, in nats
     bound: np.float32 = ZERO  # lower bound on recall
+    gain: float = 0.0  # decayed number of labels that are candidates here alone, less those at the parent alone
     labels: list[list] = field(default_factory=list)  # [label, count], roughly by falling count
 
 
@@ -71,6 +72,8 @@ class RecallTree:
     router_weight : weight of an example for a router. "example": its own weight (VW). "mean_entropy":
         |H_left - H_right| of Algorithm 3, in bits. "entropy": that times the total weight counted at both children,
         this example included
+    recall_stop : "bound": descent ends where the bound of the child is not higher (the paper, VW). "gain": not if the
+        child, for the recent examples that were sent to it, had clearly more labels among its candidates
     square_sum : only for `--sgd --invariant`, whose exact step needs the sum of the squared values of the features.
         "vw": computed once per example, so nearly always for a router, without path features. "plain": computed for
         each update
@@ -102,6 +105,7 @@ class RecallTree:
         path_features: bool = True,
         randomized_routing: bool = False,
         router_weight: str = "example",
+        recall_stop: str = "bound",
         square_sum: str = "vw",
         skip_zero_weight: bool = False,
         seed: int = 0,
@@ -121,6 +125,7 @@ class RecallTree:
         self.bern_hyper = F(bern_hyper)
         self.node_only, self.path_features = node_only, path_features
         self.rand = Rand(seed) if randomized_routing else None
+        self.recall_stop, self.way = recall_stop, []
         self.router_weight, self.skip_zero_weight = router_weight, skip_zero_weight
         self.square_sum, self.memo = square_sum, None
         self.nodes = grow(self.max_depth)
@@ -150,10 +155,11 @@ class RecallTree:
     # Algorithm 1
 
     def predict(self, features: list[tuple]) -> int:
-        at = 0
+        at, self.way = 0, []
         while self.nodes[at].router is not None:
             score = self.router_learner.score(features, self.nodes[at].router)
             child = self.nodes[at].left if score < 0 else self.nodes[at].right
+            self.way.append((at, child))
             if self._stops(at, child):
                 break
             at = child
@@ -185,6 +191,8 @@ class RecallTree:
         return [*features, *((self.path_index(a), F(1), False) for a in path)]
 
     def _stops(self, parent: int, child: int) -> bool:
+        if self.recall_stop == "gain" and self.nodes[child].gain > 10:
+            return False
         return bool(self.bern_hyper > 0 and self.nodes[parent].bound >= self.nodes[child].bound)
 
     # Algorithm 2
@@ -193,6 +201,9 @@ class RecallTree:
         if self.skip_zero_weight and weight == 0:
             return
         weight = float(F(weight))
+        for above, child in self.way:
+            difference = (y in self.candidates_at(child)) - (y in self.candidates_at(above))
+            self.nodes[child].gain = 0.998 * self.nodes[child].gain + difference
         self.route = []
         self.memo = [] if self.square_sum == "vw" else None
         at = 0

@@ -55,6 +55,7 @@ PRESETS: Presets = {
         "label_range": "seen",
         "loss_function": "squared",
         "router_weight": "example",
+        "recall_stop": "bound",
         "ect_play": "vw",
         "lom_rules": "vw",
         "on_bad_line": "vw",

@@ -75,6 +75,7 @@ def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
         path_features=not o.no_path_features,
         randomized_routing=o.randomized_routing,
         router_weight=o.router_weight,
+        recall_stop=o.recall_stop,
         square_sum="plain",
         skip_zero_weight=True,
         seed=config.run.random_seed,
@@ -138,6 +139,7 @@ def compare_nodes(tree, plain) -> None:
         assert c.node[a, label_counts.WEIGHT] == node.n
         assert c.node[a, label_counts.ENTROPY] == pytest.approx(node.entropy, abs=1e-12)
         assert c.node[a, label_counts.BOUND] == pytest.approx(float(node.bound), rel=1e-6)
+        assert c.gain[a] == (node.gain if tree.settings.gain else 0)
         size = c.top_size[a]
         candidates = [[int(y) + 1, n] for y, n in zip(c.top_label[a, :size], c.top_count[a, :size], strict=True)]
         assert candidates == node.labels[: tree.candidates]
@@ -176,6 +178,8 @@ WAYS = [
     ("--max_candidates", 1),
     ("--max_candidates", 4, "--bern_hyper", 0),
     ("--max_candidates", 4, "--bern_hyper", 0.1),
+    ("--max_candidates", 4, "--bern_hyper", 100),  # the bound alone would keep all at the root
+    ("--max_candidates", 4, "--recall_stop", "bound"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--node_only"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--no_path_features"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--randomized_routing", "--random_seed", 5),
@@ -363,6 +367,13 @@ def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
         family = [tree.router[b] // 4 for b in children] + ([tree.router[tree.parent[a]] // 4] if a else [])
         alone = a == 0 and depth % 2 == 1
         assert alone or not family or tree.router[a] // 4 in family
+
+
+def test_defaults_for_many_classes():
+    """The table has at most 2**24 slots, and the paper's depth, candidates and rule remain available."""
+    config = configure("--recall_tree", 105033, "--recall_stop", "bound")
+    o = config.recall_tree
+    assert (config.learner.bits, o.max_depth, o.max_candidates, o.recall_stop) == (24, 17, 68, "bound")
 
 
 def test_path_features_need_a_path():

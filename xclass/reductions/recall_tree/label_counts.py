@@ -15,6 +15,12 @@ With r the share of the node's weight n that belongs to its candidates, the reca
     bound = max(0, r - sqrt(lambda r (1 - r) / n) - lambda * DIAMETER / n)        DIAMETER = 15 / sqrt(18)
 
 DIAMETER is VW's constant; the last term of the paper is lambda / n.
+
+The gain of a node compares it with its parent by progressive validation: it is the decayed number of the examples
+routed to the node whose labels were candidates of the node alone, minus that of those whose labels were candidates of
+the parent alone. The bounds do not make this comparison, since that of the parent is about all of its examples: where
+one child gets the frequent labels, the other has a lower bound than the parent, although it recalls more labels of its
+own examples than the parent does.
 """
 
 from __future__ import annotations
@@ -42,6 +48,8 @@ MOST_WEIGHT = 1e60  # upper limit of a node's weight: 2**53 examples of the larg
 MOST_ENTROPY = 1e6  # upper limit of |entropy| in nats, rounding errors included
 ROUNDING = 1e-6  # relative error allowed between sums of the same numbers in different orders
 RECALL_DECAY = 0.99  # factor by which each prediction at a node decays the recall counted there before
+GAIN_DECAY = 0.998  # the same for the gain
+LEAST_GAIN = 10.0  # gain above which descent goes on below the bound: 2 % of the last 1 / (1 - GAIN_DECAY) examples
 
 
 class Counts(NamedTuple):
@@ -59,6 +67,7 @@ class Counts(NamedTuple):
     top_count: Float64s  # float64[m, F], count of each candidate
     top_size: Int32s  # int32[m], number of candidates
     recall: Float64s  # float64[m, 2]: decayed weight of the examples predicted here, and of those with recalled labels
+    gain: Float64s  # float64[m], gain over the parent
     cell_key: UInt64s  # uint64[cells, 3], keys in column 0; key 0 marks an empty cell
     cell_count: Float64s  # float64[cells, 3], counts in columns 1 (left child) and 2 (right child)
     used: Int64s  # int64[1], number of cells in use
@@ -252,6 +261,27 @@ def count_recall(counts: Counts, a: int, recalled: bool, weight: np.float32) -> 
 
 
 @jit
+def _is_candidate(counts: Counts, a: int, label: Int) -> bool:
+    """Return whether a label is a candidate of node `a`."""
+    for j in range(counts.top_size[a]):
+        if counts.top_label[a, j] == label:
+            return True
+    return False
+
+
+@jit
+def count_gain(counts: Counts, a: int, child: int, label: Int) -> None:
+    """Update the gain of a child of node `a` with an example routed to the child, before its label is counted.
+
+    Parameters
+    ----------
+    counts : `gain[child]` is written
+    """
+    counts.gain[child] *= GAIN_DECAY
+    counts.gain[child] += int(_is_candidate(counts, child, label)) - int(_is_candidate(counts, a, label))
+
+
+@jit
 def has_capacity(tree_depth: int, counts: Counts) -> bool:
     """Return whether the cells of one more example fit into the table with at most 5/8 of the cells used."""
     fits: bool = (counts.used[0] + tree_depth + 2) * 8 <= counts.cell_key.shape[0] * 5
@@ -263,7 +293,7 @@ def has_capacity(tree_depth: int, counts: Counts) -> bool:
 
 def bytes_of_node(candidates: int) -> int:
     """Return the size of one node in `Counts`, in bytes."""
-    return 52 + 12 * candidates
+    return 60 + 12 * candidates
 
 
 def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
@@ -282,6 +312,7 @@ def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
         top_count=sparse_memory.zeros(2 * nodes * candidates).view(np.float64).reshape(nodes, candidates),
         top_size=np.zeros(nodes, np.int32),
         recall=np.zeros((nodes, 2)),
+        gain=np.zeros(nodes),
         cell_key=keys,
         cell_count=cell_counts,
         used=np.zeros(1, np.int64),
@@ -329,7 +360,7 @@ def arrays(c: Counts, predict_only: bool = False) -> dict[str, Stored]:
 
     Predictions do not need the cells, see NO_CELLS.
     """
-    seen = np.flatnonzero(c.node[:, WEIGHT] > 0)
+    seen = np.flatnonzero((c.node[:, WEIGHT] > 0) | (c.gain != 0))
     nodes: dict[str, Stored] = {
         "nodes.id": seen.astype(np.int32),
         "nodes.state": c.node[seen],
@@ -337,6 +368,7 @@ def arrays(c: Counts, predict_only: bool = False) -> dict[str, Stored]:
         "nodes.top_count": c.top_count[seen],
         "nodes.top_size": c.top_size[seen],
         "nodes.recall": c.recall[seen],
+        "nodes.gain": c.gain[seen],
     }
     if predict_only:
         return nodes
@@ -380,6 +412,9 @@ def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int
         ("nodes.recall", c.recall),
     ):
         target[seen] = stored_arrays.take(name, stored, target.dtype, (len(seen), *target.shape[1:]))
+    if "nodes.gain" in stored:  # models from before --recall_stop have none
+        c.gain[seen] = stored_arrays.take("nodes.gain", stored, np.float64, (len(seen),))
+        stored_arrays.check_range("nodes.gain", c.gain, -MOST_WEIGHT, MOST_WEIGHT)
     stored_arrays.check_range("nodes.top_label", stored["nodes.top_label"], 0, classes - 1)
     stored_arrays.check_range("nodes.top_size", stored["nodes.top_size"], 0, c.top_label.shape[1])
     keys = stored_arrays.take("cells.key", stored, np.uint64, None)

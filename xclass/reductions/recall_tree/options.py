@@ -68,6 +68,13 @@ class Options:
         stored=True,
         search=between(0.01, 10.0, "log", first=(0.1,)),
     )
+    recall_stop: str = option(
+        "where descent ends: with `bound`, where the recall bound of the child is not higher than that of the node "
+        "(paper, VW); with `gain`, only if it also did not have at least 2 % more of the labels of recent examples",
+        choices=("gain", "bound"),
+        default="gain",
+        stored=True,
+    )
     node_only: bool = option("use the node reached as the only path feature", kind=bool, stored=True, search=flag())
     no_path_features: bool = option("score without path features", kind=bool, stored=True, search=flag())
     randomized_routing: bool = option(

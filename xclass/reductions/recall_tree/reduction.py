@@ -9,12 +9,14 @@ Names     F most candidates of a node [max_candidates] | lambda multiplier of th
           a node id.
 Differs   from the paper: entropies are updated incrementally in nats, as in VW; if learning stops at a node because of
           the recall bound, the child to which it would have continued counts the example too (Algorithm 2 updates c
-          before it breaks).
+          before it breaks); with `--recall_stop gain`, descent goes on below the bound if progressive validation shows
+          that the child recalls more labels than the node.
           From VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list, with the same
           order of candidates; `--router_weight entropy` gives routers the importance of Algorithm 3, which VW
           computes and then ignores; examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is
           stored in the model. Under the default layout, routers and scorers have separate weight tables, and path
-          features are hashed like all other features. With `--layout vw --router_weight example` predictions are VW's.
+          features are hashed like all other features. With `--layout vw --router_weight example --recall_stop
+          bound` predictions are VW's.
 Idea      O(depth) routers send an example to a node, where only the scorers of the F most frequent labels of the node
           are evaluated; routing stops early where the recall bound would not improve.
 
@@ -85,6 +87,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         self.sequential = spec.binary.layout == "vw"
         self.settings = Settings(
             bern=np.float32(o.bern_hyper),
+            gain=o.recall_stop == "gain",
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
             randomized=o.randomized_routing,
             path=not o.no_path_features,

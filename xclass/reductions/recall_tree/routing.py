@@ -47,6 +47,7 @@ class Settings(NamedTuple):
     """Hold the options that the kernels read."""
 
     bern: np.float32  # lambda, --bern_hyper
+    gain: bool  # --recall_stop gain
     router_weight: int  # index into ROUTER_WEIGHTS
     randomized: bool  # --randomized_routing
     path: bool  # whether path features are used
@@ -91,30 +92,40 @@ class Features(NamedTuple):
 
 @jit
 def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
-    """Return whether routing stops at `parent` because its recall bound is at least that of the child."""
+    """Return whether routing stops at `parent` because its recall bound is at least that of the child.
+
+    With `settings.gain`, it does not stop if the child recalled clearly more labels of the examples routed to it.
+    """
+    if settings.gain and counts.gain[child] > label_counts.LEAST_GAIN:
+        return False
     return bool(settings.bern > ZERO and counts.node[parent, BOUND] >= counts.node[child, BOUND])
 
 
 @jit
 def descend(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, place: UInt64s, x: Float32s, count: int,
-    initial: np.float32,
+    initial: np.float32, label: int,
 ) -> int:  # fmt: skip
     """Return the node where the prediction of an example ends (Algorithm 1 without the scorers).
 
     Parameters
     ----------
-    tree, counts, table : read only
+    tree, table : read only
+    counts : the gains of the nodes on the way are written if the example has a label
     place : uint64[s], read only
     x : float32[s], read only
     count : number of features
     initial : initial score of the example
+    label : 0-based label, -1 where nothing is learned
     """
     a = 0
     while tree.router[a] >= 0:
         s = gd.score(table, place, x, count, np.uint64(tree.router[a]), initial)
         child = tree.left[a] + (0 if s < ZERO else 1)
-        if stops(counts, settings, a, child):
+        stop = stops(counts, settings, a, child)
+        if settings.gain and label >= 0:
+            label_counts.count_gain(counts, a, child, label)
+        if stop:
             break
         a = child
     return a
@@ -240,7 +251,7 @@ def route(
             return i
         table.guard.now[0] = i
         count = load(batch, i, table.width, place, x)
-        a = descend(tree, counts, settings, table, place, x, count, batch.initial[i])
+        a = descend(tree, counts, settings, table, place, x, count, batch.initial[i], label)
         at = plan.first[i]
         size = counts.top_size[a]
         known = False

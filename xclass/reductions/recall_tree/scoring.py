@@ -409,7 +409,7 @@ def learn_sequentially(
             return i
         table.guard.now[0] = i
         count = routing.load(batch, i, table.width, place, x)
-        a = routing.descend(tree, counts, settings, table, place, x, count, batch.initial[i])
+        a = routing.descend(tree, counts, settings, table, place, x, count, batch.initial[i], label)
         crossed = 0 if rule.checked else _crossed(batch, i)
         full = path(tree, settings, pairs, a, unscaled, batch, i, place, x, count)
         steps = _path_size(tree, settings, a)
