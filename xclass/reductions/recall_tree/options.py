@@ -20,7 +20,7 @@ from . import routing
 from .scoring import SHARDS
 
 MOST_CANDIDATES = 1 << 20
-MOST_BITS = 24  # log2 of the largest table if -b is not given; larger ones have no lower errors (docs/defaults.md)
+MOST_BITS = 24  # log2 of the largest table if -b is not given; larger ones do not help on the whole (docs/defaults.md)
 
 
 def _candidates(facts: Facts) -> Search:
