@@ -105,13 +105,12 @@ class LearnerUse(NamedTuple):
 
     Attributes
     ----------
-    scores, exact_prediction, weights_only, example_probabilities : see `Wanted`
+    scores, weights_only, example_probabilities : see `Wanted`
     inspected : whether weight tables are shown as text
     passes, loaded, testing, part, averaged : see `LearnerSpec`
     """
 
     scores: bool = False
-    exact_prediction: bool = True
     weights_only: bool = False
     inspected: bool = False
     example_probabilities: bool = False
@@ -156,7 +155,7 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         options=getattr(config, name),
         binary=config.learner,
         wanted=Wanted(
-            config.listing_options, use.scores, use.exact_prediction, use.weights_only, use.example_probabilities
+            config.listing_options, use.scores, use.weights_only, use.example_probabilities
         ),
         given=config.given & _options_of_learners(config),
         seed=config.run.random_seed,

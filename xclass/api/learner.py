@@ -449,7 +449,7 @@ class Learner(BatchLearner):
         probabilities : ndarray of shape (n, m), dtype float64
             Probability of each class for each example. Rows sum to 1 unless some probability belongs to classes that
             the learner has not seen, or does not list. The predicted class is the most probable one, unless options
-            limit the search for it (`cpt_search`, `max_expand`, `trees` without `rerank`).
+            limit the search for it (`trees` without `rerank`).
 
         Raises
         ------

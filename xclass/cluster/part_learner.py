@@ -157,7 +157,7 @@ class PartLearner:
 
     def _use(self, loaded: bool) -> LearnerUse:
         """Return how a learner is used."""
-        return LearnerUse(exact_prediction=False, passes=self._config.passes.passes, loaded=loaded, averaged=True)
+        return LearnerUse(passes=self._config.passes.passes, loaded=loaded, averaged=True)
 
     def _learner(self, base: Contents | None, work: Work) -> Learner:
         """Return the learner of a round, which uses one processor."""

@@ -13,7 +13,6 @@ def of_run(config: Config) -> LearnerUse:
     inspected = bool(readable.readable_model or readable.invert_hash or readable.audit)
     return LearnerUse(
         scores=run.raw_predictions is not None,
-        exact_prediction=run.predictions is not None or "progress" in config.given,
         example_probabilities=config.results.needs_probabilities and config.reduction.probabilities,
         weights_only=bool(run.testonly and run.final_regressor is None and not inspected),
         inspected=inspected,

@@ -133,7 +133,7 @@ class Space:
 
     def use(self, setting: Setting) -> LearnerUse:
         """Return how the learner of a setting is used."""
-        return LearnerUse(exact_prediction=False, passes=self.passes(setting))
+        return LearnerUse(passes=self.passes(setting))
 
     def config(self, setting: Setting) -> Config:
         """Return the options of the learner of a setting; raise UsageError if they contradict each other."""

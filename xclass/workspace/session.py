@@ -67,7 +67,7 @@ class Session(Run):
 
     def _use(self) -> LearnerUse:
         """Return how the learner is used: every prediction is shown to the program."""
-        return learner_use.of_run(self.config)._replace(exact_prediction=True)
+        return learner_use.of_run(self.config)
 
     def _learn_data(self) -> None:
         """Execute the passes over the data; after an error or a signal, end the run and raise it."""

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...api import configuration
-from ...api.configuration import LearnerUse
 from ...array_types import UInt8s
 from ...options.declare import options_of
 from ...reductions.core.probabilities import Options as ListingOptions
@@ -31,10 +30,6 @@ class ArrayPredictor(Predictor):
     """Be the worker that predicts parts into arrays."""
 
     hides_scipy = False  # the program may use it
-
-    def _use(self) -> LearnerUse:
-        """Return how the learner is used."""
-        return super()._use()._replace(exact_prediction=True)
 
     def predict(self, model: UInt8s, part: Part, k: int | None) -> Arrays:
         """Predict a part.

@@ -17,14 +17,12 @@ class Wanted:
     ----------
     listing_options : options about probabilities, which say what is listed and what is summed up for the summary
     scores : whether the scores of classes, candidates or routers are listed
-    exact_prediction : whether single predictions are shown; if not, a learner may skip work that only they need
     weights_only : whether the learner only predicts and its tables are never inspected
     example_probabilities : whether the probabilities of the label and of the answer are used for each example
     """
 
     listing_options: probabilities.Options = field(default_factory=probabilities.Options)
     scores: bool = False
-    exact_prediction: bool = True
     weights_only: bool = False
     example_probabilities: bool = False
 

@@ -22,8 +22,7 @@ from ...binary import adagrad, tagged_words
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import bare, jit
-from . import label_tree, node_scores, tree_search
-from .searching import beam_search
+from . import beam_search, label_tree, node_scores, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))
@@ -35,11 +34,8 @@ class Settings(NamedTuple):
     alpha: float  # --cpt_alpha, see `objective`; 0 inserts new labels at random
     noise: np.float32  # standard deviation of the noise added to the objective
     unit: bool  # whether examples are scaled to length 1
-    greedy: bool  # whether a search follows the more probable child only
-    budget: int  # most nodes that a search opens
-    learn_budget: int  # the same in an example that is learned
-    beam: int  # blocks that a beam search keeps in examples that are learned; 0 for a search that is best first
-    guided: bool  # whether searches in examples that are learned prefer nodes with fewer leaves
+    beam: int  # blocks that a search keeps on each level of blocks
+    exact: bool  # whether a search opens all nodes that may lead to the most probable labels
     search: bool  # whether to search for the most probable labels
     cut: float  # least probability of a listed label as a share of the best one's; 0 lists all
 
@@ -69,7 +65,7 @@ class Predictions(NamedTuple):
     top: Int64s  # int64[n, k], most probable labels, then 0
     top_p: Float64s  # float64[n, k], their probabilities
     opened: Int64s  # int64[n], nodes opened by the search
-    gap: Float64s  # float64[n], bound on the probability of an unlisted label if the search ended early, else 0
+    gap: Float64s  # float64[n], bound on the probability of an unlisted label, 0 if none that belongs there is missed
 
 
 # -- kernels
@@ -208,7 +204,7 @@ def _fits(tree, scratch):
 
 
 @bare
-def learn_batch(tree, weights, settings, random, batch, label, learns, whole_search, begin, end, scratch, output):
+def learn_batch(tree, weights, settings, random, batch, label, learns, begin, end, scratch, output):
     """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
 
     A return value below `end` means that the tree, the weights or the scratch lack capacity; enlarge them and call
@@ -221,7 +217,6 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
     batch : read only
     label : int64[n], 0 for examples without a label
     learns : bool[n], whether to learn from the example
-    whole_search : bool[n]; if False the search may end as soon as another label is known to be better
     output : Predictions, rows begin..end-1 are written
     """
     for i in range(begin, end):
@@ -231,33 +226,18 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
             return i
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
         node_scores.forget(scratch.memo)
-        floor = 0.0
         if leaf >= 0:
             output.known[i] = True
-            floor = _follow(tree, weights, scratch, leaf, count, learns[i])
-            output.p[i] = floor
+            output.p[i] = _follow(tree, weights, scratch, leaf, count, learns[i])
             output.regressors[i], output.loss[i] = _path_loss(tree, scratch, leaf)
-        budget = settings.learn_budget if learns[i] else settings.budget
         if settings.search and tree.size[NODES] > 0:
-            known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)
-            if output.top.shape[1] == 1 or settings.greedy:
-                complete = whole_search[i] or leaf < 0
-                opened, gap = tree_search.find_best(
-                    tree, weights, settings, budget, scratch, count, known,
-                    0.0 if complete or settings.greedy else floor, np.int64(0) if complete else y, output.top[i],
-                    output.top_p[i],
-                )  # fmt: skip
-            elif learns[i] and settings.beam > 0:
-                opened, gap = beam_search.find_top_k(
-                    tree, weights, settings, budget, scratch, count, output.top[i], output.top_p[i]
-                )  # fmt: skip
+            top, top_p = output.top[i], output.top_p[i]
+            if settings.exact:
+                output.opened[i] = tree_search.find_top_k(tree, weights, settings, scratch, count, top, top_p)
             else:
-                opened, gap = tree_search.find_top_k(
-                    tree, weights, settings, budget, learns[i] and settings.guided, scratch, count, known,
-                    output.top[i], output.top_p[i],
-                )  # fmt: skip
-            output.opened[i] = opened
-            output.gap[i] = gap
+                output.opened[i], output.gap[i] = beam_search.find_top_k(
+                    tree, weights, settings, scratch, count, top, top_p
+                )
         if learns[i]:
             if leaf >= 0:
                 _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])

@@ -21,8 +21,7 @@ CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table 
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
 MOST_BEAM = 256
-LEARN_BEAM = 8  # blocks per level of blocks in which several trees look for negative classes
-LEARN_EXPAND, LEARN_EXPAND_ALONE = 96, 200  # nodes that suffice to find good negative classes; those of a single tree
+BEAM = 8  # blocks per level of blocks
 START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
@@ -105,17 +104,20 @@ class Options:
         "is `auto`, but features of examples whose values are all 1 are weighted by the root of their inverse document "
         "frequency in every second tree and in the scorers. With --rerank, `auto` means `idf`",
     )
-    cpt_search: str = option(
-        "how the most probable class is found: `exact`, or `greedy`, which follows the more probable child",
-        choices=("exact", "greedy"),
-        default="exact",
-    )
-    max_expand: int = option(
-        "number of nodes that a search may expand before it returns the best class found",
+    beam: int = option(
+        "number of blocks of three levels of nodes (of one level, with --cpt_arity) that the search for the most probable "
+        "classes keeps at each depth of a tree, in learning and in predicting",
         kind=int,
-        default=100_000,
+        default=BEAM,
         minimum=1,
+        maximum=MOST_BEAM,
         metavar="N",
+        stored=True,
+    )
+    exact: bool = option(
+        "search each tree until every class that was not found is known to be less probable; this takes more than "
+        "logarithmic time where the trees are not sure",
+        kind=bool,
     )
     cpt_report: str = option(
         "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those "
@@ -218,25 +220,6 @@ class Options:
         metavar="N",
         stored=True,
     )
-    learn_expand: int = option(
-        "with --rerank, number of nodes that the search for candidates may expand in an example that is learned; then "
-        "the best classes found are the candidates",
-        kind=int,
-        minimum=1,
-        default_text=f"no limit with --learn_beam; else {LEARN_EXPAND}, {LEARN_EXPAND_ALONE} with one tree",
-        metavar="N",
-        stored=True,
-    )
-    learn_beam: int = option(
-        "with --rerank, the search for candidates in an example that is learned goes down the tree by blocks of three "
-        "levels and keeps the N most probable blocks of each depth; 0 searches for the most probable classes",
-        kind=int,
-        minimum=0,
-        maximum=MOST_BEAM,
-        default_text=f"{LEARN_BEAM} with several trees, if --learn_expand is not given; else 0",
-        metavar="N",
-        stored=True,
-    )
     table_split: str = option(
         "with --rerank, how trees and scorers share the weights: `trees` gives the trees 2 * 2**b slots and the "
         "scorers 2**b / 4; `halves` gives 2**b to the trees and to the scorers",
@@ -279,13 +262,6 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
         if o.max_doublings is None:
             split = cast("str | None", resolved.get("table_split", o.table_split))
             resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
-    if o.rerank and not spec.loaded:
-        layout = resolved.get("layout", spec.binary.layout)
-        if o.learn_beam is None:
-            chosen = o.trees > 1 and o.learn_expand is None and o.cpt_arity == 2 and layout == "tagged"
-            resolved["learn_beam"] = LEARN_BEAM if chosen else 0
-        if o.learn_expand is None and not resolved.get("learn_beam", o.learn_beam):
-            resolved["learn_expand"] = LEARN_EXPAND if o.trees > 1 else LEARN_EXPAND_ALONE
     log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
     classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
     binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)
@@ -403,27 +379,17 @@ def check(spec: LearnerSpec) -> None:
         )
     if "tree_noise" in given and o.trees == 1:
         raise UsageError("--tree_noise has no effect on the first tree, and there is no other; give --trees 2 or more")
-    if o.trees > 1 and o.cpt_search == "greedy":
-        raise UsageError("--cpt_search greedy finds only one candidate per tree, too few for --trees: drop one of them")
     if not o.rerank:
-        for name in ("candidate_cut", "rerank_rate", "learn_expand", "learn_beam", *INDEX_DEFAULTS):
+        for name in ("candidate_cut", "rerank_rate", *INDEX_DEFAULTS):
             if name in given:
                 raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
         if "candidates" in given and o.trees == 1:
             raise UsageError(
                 "--candidates has no effect with a single tree and without --rerank; give --rerank or --trees 2 or more"
             )
-    elif o.cpt_search == "greedy" or o.cpt_report == "losses":
-        without_search = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
+    elif o.cpt_report == "losses":
         raise UsageError(
-            f"{without_search} leaves out the search that finds the candidates of --rerank: drop one of them"
-        )
-    has_odd = spec.binary.layout == "odd" and chosen_odd
-    if o.learn_beam and "learn_beam" in given and (o.cpt_arity > 2 or has_odd):
-        unfit = f"--cpt_arity {o.cpt_arity}" if o.cpt_arity > 2 else "--layout odd"
-        raise UsageError(
-            f"--learn_beam needs nodes with two branches in blocks of tagged words, which {unfit} does not have; give "
-            "--learn_beam 0, or --cpt_arity 2 and --layout tagged"
+            "--cpt_report losses leaves out the search that finds the candidates of --rerank: drop one of them"
         )
     if o.index_slots == 0:
         for name in ("index_bits", "index_candidates"):
@@ -444,16 +410,12 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError(
             f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not use the regressors; leave it out"
         )
-    if o.cpt_search == "greedy":
-        for name in ("top_k", "max_expand"):
-            if name in given:
-                raise UsageError(f"--{name} has no effect: --cpt_search greedy follows a single path; leave it out")
     if o.cpt_report == "losses":
         listing = spec.wanted.listing_options
         for flag, chosen in (
             ("--top_k", listing.top_k), ("--calibration", listing.calibration),
             ("--probabilities", listing.probabilities),
-            ("--cpt_search", "cpt_search" in given), ("--max_expand", "max_expand" in given),
+            ("--beam", "beam" in given), ("--exact", o.exact),
         ):  # fmt: skip
             if chosen:
                 raise UsageError(NEEDS_SEARCH.format(flag=flag))

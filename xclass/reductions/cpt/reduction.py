@@ -120,7 +120,6 @@ class _Begun(NamedTuple):
     label: Int64s  # int64[n], 0 for examples without a label
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
-    whole_search: Bools  # bool[n], whether the search for the most probable class has to be complete
 
 
 class _Plan(NamedTuple):
@@ -181,11 +180,8 @@ class ProbabilityTree(
             alpha={"balanced": 1.0, "random": 0.0}.get(o.cpt_tree, o.cpt_alpha),
             noise=np.float32(0),
             unit=o.normalize_features != "none",
-            greedy=o.cpt_search == "greedy",
-            budget=o.max_expand,
-            learn_budget=min(o.max_expand, o.learn_expand or o.max_expand),
-            beam=o.learn_beam or 0,
-            guided=o.learn_expand is not None,
+            beam=o.beam,
+            exact=o.exact,
             search=o.cpt_report == "argmax",
             cut=o.candidate_cut if o.rerank else 0.0,
         )
@@ -232,7 +228,6 @@ class ProbabilityTree(
         self.search = settings.search
         self.want(spec.wanted)
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
-        self.examples = 0
         self.passes, self.passes_ended = spec.passes, 0
         # an averaged learner cannot decide, because it does not keep the scorers of the first pass
         decides = o.rerank and o.index_slots is not None and spec.passes > 1 and not spec.testing and not spec.averaged
@@ -363,16 +358,11 @@ class ProbabilityTree(
             left_out = self.further.next_left_out(n)
         if not self.again:
             learns = learns & ~left_out
-        # A row of the progress table, at powers of two, shows the argmax. For other examples it is enough to know
-        # whether the label is the argmax, so the search may end early.
-        number = self.examples + 1 + np.arange(n)
-        whole_search = np.ones(n, bool) if self.whole_search else number & (number - 1) == 0
-        self.examples += n
-        return _Begun(weighted, ~np.isnan(batch.label), label_arrays.whole(batch.label), learns, left_out, whole_search)
+        return _Begun(weighted, ~np.isnan(batch.label), label_arrays.whole(batch.label), learns, left_out)
 
     def _plan(self, begun: _Begun, output: Predictions) -> _Plan:
         """Return what the stages after the trees need."""
-        return _Plan(*begun[:-1], output, self._new_opinions(output))
+        return _Plan(*begun, output, self._new_opinions(output))
 
     def _learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Distributions | None]:
         """Predict with the own trees and learn from the batch.
@@ -382,7 +372,7 @@ class ProbabilityTree(
         output : arrays for all trees; rows of own ones are set
         distributions : of the own trees, None unless all probabilities are wanted
         """
-        n, learned = task.batch.n, (begun.label, begun.learns, begun.whole_search)
+        n, learned = task.batch.n, (begun.label, begun.learns)
         output = self._new_output(n, self._proposals)
         batches = {t: self._batch_of_tree(t, task.batch, begun.weighted.batch) for t in self.own_trees}
         by_tree = {t: Predictions(*[array[t] for array in output]) for t in self.own_trees}
@@ -454,7 +444,7 @@ class ProbabilityTree(
                 if stage == self._learn_batch:
                     weighted = task.plan or document_frequency.not_weighted(task.batch)
                     none = np.zeros(0, bool)
-                    begun = _Begun(weighted, none, np.zeros(0, np.int64), none, none, none)
+                    begun = _Begun(weighted, none, np.zeros(0, np.int64), none, none)
                     task.plan = self._plan(begun, self._new_output(0, self.options.candidates))
                 else:
                     stage(task)
@@ -685,15 +675,9 @@ class ProbabilityTree(
         """Set what the caller wants to be computed."""
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
-        self.whole_search = (
-            self.makes_lists
-            or self.listing_options.lists_classes
-            or self.listing_options.calibration is not None
-            or self.options.cpt_search == "greedy"
-            or wanted.exact_prediction
-            or self.options.trees > 1
-            or self.options.rerank
-        )
+        if self.scorers is None:  # scorers learn from as many candidates whatever is listed
+            for member in self.members:
+                member.settings = member.settings._replace(beam=max(self.options.beam, self._proposals))
         self.report = Report(self.listing_options, self.options.cpt_arity - 1)
 
     def results(self) -> list[Result]:
@@ -817,7 +801,7 @@ class ProbabilityTree(
         output = self._new_output(1, k if single else max(self.options.candidates, k if self.scorers is None else 0))
         trees.predicted(self.members, batches, int(number[0]), output)
         if self.scorers is None:
-            if single:  # with a limit of nodes, the search for k classes may find others than that for one
+            if single:  # the search for k classes may find others than that for one
                 answer = self._new_output(1, 1)
                 trees.predicted(self.members, batches, int(number[0]), answer)
                 ranked = np.array(list(dict.fromkeys([*answer.top[0, 0].tolist(), *output.top[0, 0].tolist()])))

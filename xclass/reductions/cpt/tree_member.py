@@ -11,9 +11,8 @@ from ...binary import adagrad, gd, tagged_words
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from . import binary_nodes, label_tree, node_scores, tree_search, wide_nodes
+from . import beam_search, binary_nodes, label_tree, node_scores, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
-from .searching import beam_search
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
 ALWAYS_ALLOWED_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
@@ -81,12 +80,13 @@ class Member:
             scratch is not None
             and batch.most_features <= len(scratch.h)
             and int(self.tree.size[DEEPEST]) + LEVELS_TO_GROW // 2 <= len(scratch.path)
+            and len(scratch.beam.fetched) == self.settings.beam
             and self._waiting(len(scratch.path)) <= len(scratch.waiting.node)
         )
 
     def _waiting(self, levels: int) -> int:
         """Return the number of nodes of `Scratch.waiting` for a tree of at most `levels` levels."""
-        return min(2 * (self.settings.budget + levels), len(self.tree.left)) + levels
+        return len(self.tree.left) + levels if self.settings.exact else 0
 
     def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
         """Return buffers for one thread and a batch; they have space for some growth of the tree."""
@@ -129,7 +129,6 @@ class Member:
         batch: Batch,
         label: Int64s,
         learns: Bools,
-        whole_search: Bools,
         begin: int,
         end: int,
         predictions: binary_nodes.Predictions,
@@ -140,7 +139,6 @@ class Member:
         ----------
         label : int64[n], 0 for examples without a label
         learns : bool[n], whether to learn from the example
-        whole_search : bool[n], whether the search has to be complete
         predictions : arrays of this tree, rows begin..end-1 are written
         """
         single = batch.n == 1
@@ -150,7 +148,7 @@ class Member:
             if single and isinstance(scratch, Scratch):
                 self._kept_scratch = scratch
             begin = self._learn_kernel(
-                self.tree, self.weights, self.settings, self.random, batch, label, learns, whole_search, begin, end,
+                self.tree, self.weights, self.settings, self.random, batch, label, learns, begin, end,
                 scratch, predictions,
             )  # fmt: skip
             if begin >= end:
@@ -166,7 +164,6 @@ class Member:
         batch: Batch,
         label: Int64s,
         learns: Bools,
-        whole_search: Bools,
         begin: int,
         end: int,
         predictions: binary_nodes.Predictions,
@@ -181,7 +178,7 @@ class Member:
         scratch = self.scratch(batch)
         for i in range(begin, end):
             distributions[i] = self.all_probabilities(batch, i, scratch)
-            self.learn_batch(batch, label, learns, whole_search, i, i + 1, predictions)
+            self.learn_batch(batch, label, learns, i, i + 1, predictions)
 
     def all_probabilities(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
         """Return the probabilities of all labels for example i.

@@ -1,17 +1,11 @@
-"""Find the most probable labels of a conditional probability tree without visiting all leaves.
+"""Find the most probable labels of a conditional probability tree exactly, without visiting all leaves (`--exact`).
 
 Source    This project's own. A leaf is at most as probable as each node above it. So once k labels are found, a node
           that is less probable than the last of them need not be opened; the result is that of a search of all leaves.
-Idea      `find_best` searches depth first, the more probable child first. If it is only to be known whether a given
-          label is the best, it ends at the first better label. `find_top_k` searches best first: it opens the most
-          probable node next, so it opens fewer nodes. The nodes that wait to be opened are kept in buckets by
-          priority, four buckets for each factor of two, so a heap is not needed. In a bucket, the node added last is
-          opened first. The weights of a waiting node's regressor are prefetched.
-          While learning, `beam_search` is used if there are several trees whose weights are tagged words. Without it, a
-          search may open few nodes only. Where probabilities are spread, the most probable nodes are
-          those near the root, and a budget would be used up before the search reaches leaves. `guided` searches divide
-          the probability of a node by the fourth root of the number of its leaves, an estimate of what the best of them
-          has. They find the same labels in half of the nodes; docs/defaults.md has the measurements.
+Idea      The search is best first: it opens the most probable node next. The nodes that wait to be opened are kept in
+          buckets by priority, four buckets for each factor of two, so a heap is not needed. In a bucket, the node added
+          last is opened first. The weights of a waiting node's regressor are prefetched. Where probabilities are
+          spread over many labels, thousands of nodes are opened, so that `beam_search` is the default.
 Cost      O(s) for every node opened.
 Names     mass: probability that the label is at or below a node | open: score a node's regressor.
 """
@@ -51,105 +45,28 @@ def new_waiting(capacity: int) -> Waiting:
 
 # -- kernels
 #
-# `settings` are binary_nodes.Settings and `scratch` is its Scratch, in which the first `known` nodes of the path are
-# scored already. `top` (int64[k]) and `top_p` (float64[k]) are 0 before the search, which writes them. A search returns
-# the number of nodes opened, and a bound on the probability of an unlisted label if the budget ended it early, else 0.
-# Both searches contain the code that opens a node: a shared function that is passed all parts of a tree takes twice
-# the time.
+# `settings` are binary_nodes.Settings and `scratch` is its Scratch.
 
 
 @jit
-def find_best(tree, weights, settings, budget, scratch, count, known, floor, label, top, top_p):
-    """Find the most probable label, if its probability is at least `floor`.
-
-    Parameters
-    ----------
-    budget : most nodes to open
-    scratch : its `waiting` is written
-    floor : least probability of interest
-    label : if above 0, a label of probability `floor`, and the search ends at the first other label that has as much
-    top, top_p : int64[1 or more], float64[1 or more], the first item is written
-
-    Returns
-    -------
-    opened : number of nodes opened
-    gap : bound on the probability of an unlisted label if the budget ended the search early, else 0
-    """
-    h, x, path, path_right = scratch.h, scratch.x, scratch.path, scratch.right
-    node, mass = scratch.waiting.node, scratch.waiting.mass
-    opened = 0
-    gap = 0.0
-    size = 1
-    node[0] = 0
-    mass[0] = 1.0
-    while size > 0:
-        size -= 1
-        a = node[size]
-        p = mass[size]
-        while tree.left[a] > 0 and p >= floor and (p > top_p[0] or top[0] == 0):
-            if opened >= budget and top[0] > 0:
-                gap = max(gap, p)
-                break
-            opened += 1
-            d = np.int64(tree.depth[a])
-            if d < known and path[d] == a:
-                right = path_right[d]
-            else:
-                right = node_scores.probability(weights, scratch.memo, h, x, count, tree.place[a])
-            left = np.int64(tree.left[a])
-            goes_right = right > 0.5
-            other_mass = p * (1.0 - right if goes_right else right)
-            if not settings.greedy and other_mass >= floor and (other_mass > top_p[0] or top[0] == 0):
-                node[size] = left if goes_right else left + 1
-                mass[size] = other_mass
-                node_scores.prefetch(weights, h, count, tree.place[node[size]])
-                size += 1
-            a = left + 1 if goes_right else left
-            p *= right if goes_right else 1.0 - right
-        if tree.left[a] > 0 or p < floor or (p <= top_p[0] and top[0] > 0):
-            continue
-        top[0] = tree.label[a]
-        top_p[0] = p
-        if label > 0 and top[0] != label:
-            break
-    return opened, gap if gap > top_p[0] else 0.0
+def _bucket(p):
+    """Return the bucket of a node with probability p; 0 is opened first."""
+    return min((ONE_BITS - intrinsics.bits_of(p)) >> STEP, LAST)  # the bits are nearly linear in the logarithm
 
 
 @jit
-def _bucket(p, leaves):
-    """Return the bucket of a node with probability p; 0 is opened first.
+def find_top_k(tree, weights, settings, scratch, count, top, top_p):
+    """Find the k most probable labels; return the number of nodes opened.
 
     Parameters
     ----------
-    leaves : number of leaves below the node, of whose fourth root p is divided; 1 if p alone decides
-    """
-    # the bits of a float64 are nearly linear in its logarithm
-    spread = (intrinsics.bits_of(np.float64(leaves)) - ONE_BITS) >> 2
-    return min((ONE_BITS - intrinsics.bits_of(p) + spread) >> STEP, LAST)
-
-
-@jit
-def find_top_k(tree, weights, settings, budget, guided, scratch, count, known, top, top_p):
-    """Find the k most probable labels.
-
-    Parameters
-    ----------
-    budget : most nodes to open
-    guided : whether nodes with fewer leaves are preferred
-    scratch : its `waiting` is written
-    top, top_p : int64[k], float64[k], written
-
-    Returns
-    -------
-    opened : number of nodes opened
-    gap : bound on the probability of an unlisted label if the budget ended the search early, else 0
+    scratch : its `waiting` and `memo` are written
+    top, top_p : int64[k], float64[k], 0 before the search; written
     """
     k = top.shape[0]
-    h, x, path, path_right = scratch.h, scratch.x, scratch.path, scratch.right
     node, mass, next_item, head = scratch.waiting
     size = np.int64(0)
     opened = 0
-    gap = 0.0
     items = np.int64(0)
     first, last = np.int64(0), np.int64(-1)  # all items are in the buckets first..last
     least = 0.0
@@ -158,20 +75,8 @@ def find_top_k(tree, weights, settings, budget, guided, scratch, count, known, t
         size = top_k.insert(top, top_p, size, tree.label[a], p)
         a = np.int64(-1)
     while a >= 0:
-        if opened >= budget and size > 0:
-            gap = p
-            for bucket in range(first, last + 1):  # another node of the same bucket may have more mass
-                item = head[bucket]
-                while item >= 0:
-                    gap = max(gap, mass[item])
-                    item = next_item[item]
-            break
         opened += 1
-        d = np.int64(tree.depth[a])
-        if d < known and path[d] == a:
-            right = path_right[d]
-        else:
-            right = node_scores.probability(weights, scratch.memo, h, x, count, tree.place[a])
+        right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
         left = np.int64(tree.left[a])
         right_first = right > 0.5
         parent_p = p
@@ -185,11 +90,11 @@ def find_top_k(tree, weights, settings, budget, guided, scratch, count, known, t
                 size = top_k.insert(top, top_p, size, tree.label[c], q)
                 least = max(settings.cut * top_p[0], top_p[k - 1])
                 continue
-            bucket = _bucket(q, np.int64(tree.leaves[c]) if guided else np.int64(1))
-            if child == 0 and (bucket <= first or (opened >= budget and size == 0)):
+            bucket = _bucket(q)
+            if child == 0 and bucket <= first:
                 a, p = c, q
                 continue
-            node_scores.prefetch(weights, h, count, tree.place[c])
+            node_scores.prefetch(weights, scratch.h, count, tree.place[c])
             node[items] = c
             mass[items] = q
             next_item[items] = head[bucket]
@@ -207,8 +112,14 @@ def find_top_k(tree, weights, settings, budget, guided, scratch, count, known, t
                 a, p = node[item], mass[item]
     for bucket in range(first, last + 1):
         head[bucket] = -1
+    drop_improbable(settings, top, top_p, size)
+    return opened
+
+
+@jit
+def drop_improbable(settings, top, top_p, size):
+    """Remove the labels found that are less probable than `cut` times the best one; there are `size` of them."""
     while size > 1 and top_p[size - 1] < settings.cut * top_p[0]:
         size -= 1
         top[size] = 0
         top_p[size] = 0.0
-    return opened, gap if size < k or gap > top_p[k - 1] else 0.0

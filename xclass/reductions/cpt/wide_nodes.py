@@ -259,17 +259,15 @@ def _most_probable(waiting_mass):
 
 
 @jit
-def _search(tree, weights, settings, budget, scratch, count, known, floor, label, complete, i, output):
+def _search(tree, weights, settings, scratch, count, known, i, output):
     """Find the most probable labels of example i, depth first and the likeliest branch first.
 
     As in tree_search, a branch is not opened if it has no more mass than the last of the labels found. The leaves of a
-    block are listed when it is opened. The first `known` blocks on the path to the label are estimated already.
+    block are listed when it is opened. The first `known` blocks on the path to the label are estimated already. Unless
+    it is exact, the search opens at most as many blocks as a beam search would on all levels, see `beam_search`.
 
     Parameters
     ----------
-    budget : most blocks to open
-    floor : least probability of interest
-    label, complete : unless `complete`, the search ends as soon as another label than `label` is the best
     output : Predictions, row i is written
     """
     top, top_p = output.top[i], output.top_p[i]
@@ -278,6 +276,7 @@ def _search(tree, weights, settings, budget, scratch, count, known, floor, label
     size = 0
     opened = 0
     gap = 0.0
+    most = settings.beam * (tree.size[DEEPEST] // scratch.levels + 1) if not settings.exact else tree.size[NODES]
     if tree.left[0] == 0:
         top[0] = tree.label[0]
         top_p[0] = 1.0
@@ -285,8 +284,7 @@ def _search(tree, weights, settings, budget, scratch, count, known, floor, label
     a = np.int64(0)
     p = 1.0
     depth = -1
-    searching = True
-    while searching:
+    while True:
         # open the block at a, of mass p
         opened += 1
         depth += 1
@@ -298,31 +296,26 @@ def _search(tree, weights, settings, budget, scratch, count, known, floor, label
             _open(tree, weights, scratch, count, a, scratch.other_scores, child, waiting_mass)
         for c in range(m):
             waiting_mass[c] = waiting_mass[c] * p if child[c] >= 0 else -1.0
-        if settings.greedy:
-            best = _most_probable(waiting_mass)
-            for c in range(m):
-                if c != best:
-                    waiting_mass[c] = -1.0
         for c in range(m):
             if waiting_mass[c] >= 0.0 and tree.left[child[c]] == 0:
-                if waiting_mass[c] >= max(floor, settings.cut * top_p[0]):
+                if waiting_mass[c] >= settings.cut * top_p[0]:
                     size = top_k.insert(top, top_p, size, tree.label[child[c]], waiting_mass[c])
-                    searching &= complete or top[0] == label
                 waiting_mass[c] = -1.0
         # find the next block to open
-        while searching:
+        while depth >= 0:
             best = _most_probable(scratch.waiting_mass[depth])
             p = scratch.waiting_mass[depth, best]
-            if p < 0.0 or p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
+            if p < 0.0 or p < settings.cut * top_p[0] or (size == k and p <= top_p[k - 1]):
                 depth -= 1
-            elif opened >= budget and size > 0:
+            elif opened >= most and size > 0:
                 gap = max(gap, p)
                 depth -= 1
             else:
                 scratch.waiting_mass[depth, best] = -1.0
                 a = scratch.child[depth, best]
                 break
-            searching = depth >= 0
+        if depth < 0:
+            break
     output.opened[i] = opened
     output.gap[i] = gap if size < k or gap > top_p[k - 1] else 0.0
 
@@ -334,7 +327,7 @@ def _fits(tree, scratch):
 
 
 @jit
-def learn_batch(tree, weights, settings, random, batch, label, learns, whole_search, begin, end, scratch, output):
+def learn_batch(tree, weights, settings, random, batch, label, learns, begin, end, scratch, output):
     """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
 
     The parameters are those of `binary_nodes.learn_batch`.
@@ -345,21 +338,14 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
         if learns[i] and ((leaf < 0 and not _fits(tree, scratch)) or tagged_words.is_full(weights.words)):
             return i
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
-        floor = 0.0
         known = np.int64(0)
         if leaf >= 0:
             output.known[i] = True
-            floor = _follow(tree, weights, scratch, leaf, count)
-            output.p[i] = floor
+            output.p[i] = _follow(tree, weights, scratch, leaf, count)
             output.regressors[i], output.loss[i] = _path_loss(tree, weights, scratch, leaf)
             known = _blocks(tree, scratch, leaf)
         if settings.search and tree.size[NODES] > 0:
-            complete = whole_search[i] or leaf < 0
-            _search(
-                tree, weights, settings, settings.learn_budget if learns[i] else settings.budget, scratch, count, known,
-                0.0 if complete or settings.greedy else floor, y,
-                complete, i, output
-            )  # fmt: skip
+            _search(tree, weights, settings, scratch, count, known, i, output)
         if learns[i]:
             if leaf >= 0:
                 _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])

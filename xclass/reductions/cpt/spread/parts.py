@@ -60,7 +60,6 @@ class TreesInParts(Spreadable):
     further: FurtherPasses | None
     passes: int
     passes_ended: int
-    examples: int
     placed_text: str
     highest_placed: int
     sample: Any
@@ -176,7 +175,7 @@ class TreesInParts(Spreadable):
                 state |= counts.arrays()
         if self.further is not None:
             state["left_out_of"] = self.further.examples
-        numbers = {"passes_ended": self.passes_ended, "examples": self.examples}
+        numbers = {"passes_ended": self.passes_ended}
         placed = {"placed_text": self.placed_text, "highest_placed": self.highest_placed}
         return {**{name: _plain(value) for name, value in state.items()}, **numbers, **placed}
 
@@ -198,7 +197,7 @@ class TreesInParts(Spreadable):
             old = self.frequencies
             self.frequencies = document_frequency.Frequencies(old.weighting, old.constant)
             self.frequencies.restore(state)
-        self.passes_ended, self.examples = state["passes_ended"], state["examples"]
+        self.passes_ended = state["passes_ended"]
         self.placed_text, self.highest_placed = state["placed_text"], state["highest_placed"]
         if self.passes_ended >= self.passes:
             self.further = None

@@ -1,16 +1,18 @@
-"""Find likely labels of a conditional probability tree by a beam search, as candidates from which scorers learn.
+"""Find the labels of a conditional probability tree that are probably the most probable ones, with bounded work.
 
 Source    This project's own. Beam search goes back to Lowerre, "The Harpy Speech Recognition System", 1976.
-Idea      While learning, candidates need not be the most probable labels. So the search goes down the tree by blocks
-          of three levels, and of the nodes that begin a block it keeps the most probable ones only. All weights of the
-          blocks that it keeps are prefetched before the first block is scored, so that the processor waits for memory
-          once per level of blocks. A pass over the features scores all nodes of a block (`binary.tagged_words`).
-          A block is dropped, too, if it is less probable than `cut` times the most probable one of its level: unless
-          the probability of the latter is spread over many leaves, labels in the former would be dropped in the end.
-          docs/defaults.md has the measurements.
+Idea      The search goes down the tree by blocks of three levels, and of the nodes that begin a block it keeps the most
+          probable ones only. All weights of the blocks that it keeps are prefetched before the first block is scored,
+          so that the processor waits for memory once per level of blocks. A pass over the features scores all nodes of
+          a block (`binary.tagged_words`).
+          A search for one label follows the more probable children first. The leaf where this ends is a lower bound:
+          blocks that are less probable cannot hold the most probable label, so sure trees open few nodes.
+          With scorers, a block is dropped, too, if it is less probable than `cut` times the most probable one of its
+          level: unless the probability of the latter is spread over many leaves, labels in the former would be dropped
+          in the end. docs/defaults.md has the measurements.
 Cost      O(s) for every block, of which there are at most as many as the size of the beam on each level of blocks.
 Names     mass: probability that the label is at or below a node | block: see `label_tree` | s features of an example.
-Differs   from `tree_search`: the result need not be that of a search of all leaves.
+Differs   from `tree_search` (`--exact`): the result need not be that of a search of all leaves.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ....array_types import Bools, Float64s, Int, Int64s
-from ....binary import adagrad, tagged_words
-from ....kernels import top_k
-from ....kernels.jit import bare
-from .. import node_scores
+from ...array_types import Bools, Float64s, Int, Int64s
+from ...binary import adagrad, tagged_words
+from ...kernels import top_k
+from ...kernels.jit import bare
+from . import node_scores, tree_search
 
 if TYPE_CHECKING:
-    from ..label_tree import Tree
+    from .label_tree import Tree
 
 BLOCK_PLACES = 8  # places of a block, of which the first has no node
 
@@ -67,6 +69,9 @@ def _fetch(
     for j in range(waiting):
         if beam.mass[begin + j] < floor:
             return j
+        if not weights.tagged:
+            adagrad.prefetch(weights, scratch.h, count, tree.place[beam.node[begin + j]])
+            continue
         block: Any = tree.place[beam.node[begin + j]] >> 3
         beam.fetched[j] = not node_scores.is_scored(memo, block)
         if beam.fetched[j]:
@@ -75,15 +80,25 @@ def _fetch(
 
 
 @bare
-def _score(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, block: Int) -> Int:
-    """Score block j of the beam, unless it was scored for this example; return the position of its scores."""
+def _keep_scores(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, block: Int) -> None:
+    """Score block j of the beam, which is one of tagged words, unless it was scored for this example."""
     memo, beam = scratch.memo, scratch.beam
     if not node_scores.is_scored(memo, block):
         if not beam.fetched[j]:  # another block has taken its row of the memo since
             tagged_words.fetch_block(weights.words, scratch.h, count, block, beam.at, j * count)
         node_scores.keep_fetched(weights, memo, scratch.x, count, block, beam.at, j * count)
-    row: Int = node_scores.row_of(block)
-    return row
+
+
+@bare
+def _insert_first(tree: Tree, weights: adagrad.Weights, scratch: Any, count: Int, top: Int64s, top_p: Float64s) -> None:
+    """Insert the label to which the more probable children lead."""
+    a, p = np.int64(0), 1.0
+    while tree.left[a] > 0:
+        right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
+        a = np.int64(tree.left[a]) + (1 if right > 0.5 else 0)
+        p *= max(right, 1.0 - right)
+    top[0] = tree.label[a]
+    top_p[0] = p
 
 
 @bare
@@ -114,16 +129,13 @@ def _insert(beam: Beam, begin: Int, size: Int, node: Int, mass: float) -> tuple[
 
 @bare
 def find_top_k(
-    tree: Tree, weights: adagrad.Weights, settings: Any, budget: Int, scratch: Any, count: Int, top: Int64s,
-    top_p: Float64s,
+    tree: Tree, weights: adagrad.Weights, settings: Any, scratch: Any, count: Int, top: Int64s, top_p: Float64s
 ) -> tuple[int, float]:  # fmt: skip
     """Find k likely labels.
 
     Parameters
     ----------
-    tree, weights : a label_tree.Tree and the adagrad.Weights of its nodes, which are tagged words
     settings : binary_nodes.Settings
-    budget : number of nodes after which no further block is opened, unless no label was found yet
     scratch : binary_nodes.Scratch; its `beam` and `memo` are written
     count : number of features in `scratch.h` and `scratch.x`
     top, top_p : int64[k], float64[k], 0 before the search; written
@@ -133,7 +145,7 @@ def find_top_k(
     opened : number of nodes opened
     gap : bound on the probability of an unlisted label, 0 if no label that should be listed can have been missed
     """
-    beam, memo = scratch.beam, scratch.memo
+    beam = scratch.beam
     k = top.shape[0]
     size: Any = np.int64(0)
     opened = 0
@@ -146,6 +158,9 @@ def find_top_k(
     if tree.left[0] == 0:
         size = top_k.insert(top, top_p, size, tree.label[0], 1.0)
         waiting = np.int64(0)
+    elif k == 1:
+        _insert_first(tree, weights, scratch, count, top, top_p)
+        size, least = np.int64(1), top_p[0]
     while waiting > 0:
         kept = _fetch(tree, weights, scratch, count, begin, waiting, max(least, settings.cut * beam.mass[begin]))
         if kept < waiting:
@@ -153,14 +168,13 @@ def find_top_k(
         next_begin = beam.fetched.shape[0] - begin
         next_size: Int = np.int64(0)
         for j in range(kept):
-            if opened >= budget and (size > 0 or j > 0):
-                gap = max(gap, beam.mass[begin + j])
-                break
             if beam.mass[begin + j] < least:
                 break
             first = beam.node[begin + j]
-            block: Any = tree.place[first] >> 3
-            row = _score(weights, scratch, count, j, block)
+            row: Int = np.int64(0)
+            if weights.tagged:
+                _keep_scores(weights, scratch, count, j, tree.place[first] >> 3)
+                row = node_scores.row_of(tree.place[first] >> 3)
             beam.inner[1] = first
             beam.inner_mass[1] = beam.mass[begin + j]
             for q in range(1, BLOCK_PLACES):
@@ -170,8 +184,10 @@ def find_top_k(
                 beam.inner[q] = -1
                 p = beam.inner_mass[q]
                 opened += 1
-                score: Any = memo.score[row + q]
-                right = adagrad.probability(weights, score)
+                if weights.tagged:
+                    right = adagrad.probability(weights, scratch.memo.score[row + q])
+                else:
+                    right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
                 for side in range(2):
                     child = np.int64(tree.left[a]) + side
                     mass = p * (right if side == 1 else 1.0 - right)
@@ -187,8 +203,5 @@ def find_top_k(
                         next_size, dropped = _insert(beam, next_begin, next_size, child, mass)
                         gap = max(gap, dropped)
         begin, waiting = next_begin, next_size
-    while size > 1 and top_p[size - 1] < settings.cut * top_p[0]:
-        size -= 1
-        top[size] = 0
-        top_p[size] = 0.0
+    tree_search.drop_improbable(settings, top, top_p, size)
     return opened, gap if gap > least else 0.0
