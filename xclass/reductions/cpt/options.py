@@ -21,7 +21,7 @@ CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table 
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
 MOST_BEAM = 256
-BEAM = 8  # blocks per level of blocks
+BEAM, BEAM_ALONE = 8, 16  # blocks per level of blocks, with several trees and with a single one
 START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
@@ -108,7 +108,7 @@ class Options:
         "number of blocks of three levels of nodes (of one level, with --cpt_arity) that the search for the most probable "
         "classes keeps at each depth of a tree, in learning and in predicting",
         kind=int,
-        default=BEAM,
+        default_text=f"{BEAM_ALONE} with a single tree, {BEAM} with several trees",
         minimum=1,
         maximum=MOST_BEAM,
         metavar="N",
@@ -262,6 +262,8 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
         if o.max_doublings is None:
             split = cast("str | None", resolved.get("table_split", o.table_split))
             resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
+    if o.beam is None:
+        resolved["beam"] = BEAM if o.trees > 1 else BEAM_ALONE
     log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
     classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
     binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)

@@ -27,6 +27,7 @@ Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regr
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -36,6 +37,7 @@ import numpy as np
 
 from ...array_types import AnyArray, Bools, Float64s, Int64s, UInt32s
 from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, in_words, loss, tagged_words
+from ...data import batch_ops
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
 from ...kernels.direct import DirectCall
@@ -86,6 +88,7 @@ from .options import (
     table_bits,
     weight_bytes,
 )
+from .searched_trees import MOST_ROWS, SearchedTrees
 from .spread.parts import TreesInParts
 from .tree_member import Member
 
@@ -123,7 +126,7 @@ class _Begun(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Hold what the stages after the trees need; the fields are as in _Begun, but for the last two."""
+    """Hold what the stages after the trees need; the first fields are as in _Begun."""
 
     weighted: document_frequency.Weighted
     labelled: Bools
@@ -131,6 +134,7 @@ class _Plan(NamedTuple):
     learns: Bools
     left_out: Bools
     output: Predictions  # of all trees
+    tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
     opinions: feature_index.Opinions  # written by the index
 
 
@@ -157,6 +161,7 @@ class ProbabilityTree(
     weights_only : whether the learner only predicts and its tables are not inspected
     own_trees : numbers of the trees of this part, of all trees if there are no parts
     owns_scorers : whether the scorers and the index belong to this part
+    searched : what decides how many trees are searched, None if it is all
     """
 
     tallied = ("label_weight", "not_proposed", "not_chosen")
@@ -213,6 +218,7 @@ class ProbabilityTree(
         if self.index is not None or o.normalize_features == "idf":
             weighting = o.normalize_features == "idf"
             self.frequencies = document_frequency.Frequencies(weighting, spec.constant, self.weights_only)
+        self.searched = SearchedTrees(o.trees) if self.index is not None and o.trees > 1 else None
         self.names = spec.names
         self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
         self.sample_scales: feature_scaling.Scales | None = None
@@ -251,10 +257,13 @@ class ProbabilityTree(
     @property
     def most_rows(self) -> int | None:
         """Return the most examples of a batch, fewer if all labels are listed, or None for no limit."""
+        most = None if self.searched is None or self._testing else MOST_ROWS
+        if not self.listing_options.probabilities:
+            return most
         classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
         if self.is_part:  # all parts get the same batches
             classes = max(self.options.cpt, MANY_CLASSES)
-        return max(1, probabilities.MOST_PAIRS // classes) if self.listing_options.probabilities else None
+        return min(max(1, probabilities.MOST_PAIRS // classes), most or probabilities.MOST_PAIRS)
 
     # the initial tree
 
@@ -316,11 +325,11 @@ class ProbabilityTree(
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict with the trees and learn from the batch; finish the task unless the scorers rerank it."""
         begun = self._begin(task)
-        output, distributions = self._learn_trees(task, begun)
+        output, tried, distributions = self._learn_trees(task, begun)
         if distributions is not None:
             task.class_lists = self._mean_class_lists(distributions)
         if self.scorers is not None:
-            task.plan = self._plan(begun, output)
+            task.plan = self._plan(begun, output, tried)
         else:
             self._finish_trees(task, output, begun)
 
@@ -336,6 +345,7 @@ class ProbabilityTree(
         """
         labels, masses, sizes = [np.empty(0, np.int64)], [np.empty(0)], [0]
         for pairs in zip(*distributions, strict=True):
+            pairs = tuple(pair for pair in pairs if len(pair[0])) or pairs[:1]
             label = pairs[0][0]
             if not all(np.array_equal(label, tree_labels) for tree_labels, _ in pairs):
                 label = np.unique(np.concatenate([tree_labels for tree_labels, _ in pairs]))
@@ -360,40 +370,58 @@ class ProbabilityTree(
             learns = learns & ~left_out
         return _Begun(weighted, ~np.isnan(batch.label), label_arrays.whole(batch.label), learns, left_out)
 
-    def _plan(self, begun: _Begun, output: Predictions) -> _Plan:
+    def _plan(self, begun: _Begun, output: Predictions, tried: Bools) -> _Plan:
         """Return what the stages after the trees need."""
-        return _Plan(*begun, output, self._new_opinions(output))
+        return _Plan(*begun, output, tried, self._new_opinions(output))
 
-    def _learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Distributions | None]:
+    def _learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Bools, Distributions | None]:
         """Predict with the own trees and learn from the batch.
 
         Returns
         -------
-        output : arrays for all trees; rows of own ones are set
+        output : arrays for all trees; rows of own ones that are searched are set
+        tried : see _Plan
         distributions : of the own trees, None unless all probabilities are wanted
         """
-        n, learned = task.batch.n, (begun.label, begun.learns)
-        output = self._new_output(n, self._proposals)
+        n, trees = task.batch.n, len(self.members)
+        output, tried = self._new_output(n, self._proposals), np.zeros((trees, n), bool)
         batches = {t: self._batch_of_tree(t, task.batch, begun.weighted.batch) for t in self.own_trees}
         by_tree = {t: Predictions(*[array[t] for array in output]) for t in self.own_trees}
-        shares = [(0, n)] if task.learn else self.thread_ranges(n)
-        jobs = [(t, a, b) for a, b in shares for t in self.own_trees]
-        if not self.listing_options.probabilities:
-            self.share(
-                lambda t, a, b: self.members[t].learn_batch(batches[t], *learned, a, b, by_tree[t]),
-                jobs,
-                n,
-            )
-            return output, None
-        no_labels = np.empty(0, np.int64), np.empty(0)
-        distributions: Distributions = [[no_labels] * n for _ in self.own_trees]
-        by_number = dict(zip(self.own_trees, distributions, strict=True))
+        searched, rows = np.full(n, trees), np.empty(0, np.int64)
+        if self.searched is not None and not self.is_part:
+            if task.learn and not self.again:
+                searched, rows = self.searched.begin(begun.learns)
+            else:
+                searched[:] = self.searched.now
+        distributions: Distributions | None = None
+        if self.listing_options.probabilities:
+            no_labels = np.empty(0, np.int64), np.empty(0)
+            distributions = [[no_labels] * n for _ in self.own_trees]
 
-        def learn_and_list(t: int, a: int, b: int) -> None:
-            self.members[t].learn_batch_with_probabilities(batches[t], *learned, a, b, by_tree[t], by_number[t])
+        def learn(t: int, a: int, b: int) -> None:
+            member, given = self.members[t], (batches[t], begun.label, begun.learns, a, b, by_tree[t])
+            if distributions is None:
+                member.learn_batch(*given)
+            else:
+                member.learn_batch_with_probabilities(*given, distributions[self.own_trees.index(t)])
 
-        self.share(learn_and_list, jobs, n)
-        return output, distributions
+        cuts = [0, *(np.flatnonzero(np.diff(searched)) + 1).tolist(), n]  # where the number of trees changes
+        for begin, end in itertools.pairwise(cuts):
+            count = int(searched[begin]) if n else trees
+            shares = [(begin, end)] if task.learn else self.thread_ranges(n)
+            self.share(learn, [(t, a, b) for a, b in shares for t in self.own_trees if t < count], n)
+            in_range = rows[(rows >= begin) & (rows < end)]
+            for t in range(count, trees):
+                self._try_tree(t, batches[t], begun, in_range, tried[t])
+        return output, tried, distributions
+
+    def _try_tree(self, t: int, batch: Batch, begun: _Begun, rows: Int64s, tried: Bools) -> None:
+        """Let a tree that is not searched learn from some examples; set `tried` to whether it proposes their labels."""
+        output, label = self._new_output(len(rows), self._proposals), begun.label[rows]
+        of_tree = Predictions(*[array[t] for array in output])
+        chosen = batch_ops.pick([(batch, rows)])
+        self.members[t].learn_batch(chosen, label, begun.learns[rows], 0, len(rows), of_tree)
+        tried[rows] = (of_tree.top == label[:, None]).any(axis=1)
 
     @property
     def _proposals(self) -> int:
@@ -445,7 +473,8 @@ class ProbabilityTree(
                     weighted = task.plan or document_frequency.not_weighted(task.batch)
                     none = np.zeros(0, bool)
                     begun = _Begun(weighted, none, np.zeros(0, np.int64), none, none)
-                    task.plan = self._plan(begun, self._new_output(0, self.options.candidates))
+                    output, tried = self._new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
+                    task.plan = self._plan(begun, output, tried)
                 else:
                     stage(task)
 
@@ -476,7 +505,17 @@ class ProbabilityTree(
         plan: _Plan = task.plan
         task.plan = None
         task.candidates = plan.opinions.candidate
+        self._count_proposed(task, plan)
         self._finish_ranked(task, plan.output, self._rank_batch(task, plan))
+
+    def _count_proposed(self, task: BatchTask, plan: _Plan) -> None:
+        """Count which proposers propose the labels of a batch."""
+        if self.searched is None or not task.learn or self.again:
+            return
+        label, opinions = plan.label[:, None], plan.opinions
+        by_index = ((opinions.candidate == label) & (opinions.score[:, :, feature_index.PROPOSED] > 0)).any(axis=1)
+        by_tree = plan.tried | (plan.output.top == label).any(axis=2)
+        self.searched.count(plan.learns, by_index, by_tree, np.count_nonzero(plan.output.top[:, :, 0], axis=0))
 
     def _rank_batch(self, task: BatchTask, plan: _Plan) -> reranking.Ranked:
         """Rank the candidates of a batch and learn from it."""
@@ -596,7 +635,8 @@ class ProbabilityTree(
             right = task.prediction == task.batch.label
             task.loss = label_arrays.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
             task.opened = predictions.opened.sum(axis=0)
-            self.report.add_searches(predictions.opened, predictions.gap)
+            searched = len(self.members) if self.searched is None or self.is_part else self.searched.now
+            self.report.add_searches(predictions.opened[:searched], predictions.gap[:searched])
             self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:
             task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
@@ -715,6 +755,7 @@ class ProbabilityTree(
         return [
             *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
             *(["features are weighted by inverse document frequency"] if self.weighs_features else []),
+            *(self.searched.lines() if self.searched is not None else []),
             f"classes in the tree = {classes}{self.placed_text}, depth = {depth}",
             tree_view.statistics(*self._size()),
         ]  # fmt: skip
@@ -799,7 +840,8 @@ class ProbabilityTree(
         batches = [self._batch_of_tree(t, batch, weighted.batch) for t in range(len(self.members))]
         single = len(batches) == 1 and self.scorers is None
         output = self._new_output(1, k if single else max(self.options.candidates, k if self.scorers is None else 0))
-        trees.predicted(self.members, batches, int(number[0]), output)
+        searched = len(self.members) if self.searched is None else self.searched.now
+        trees.predicted(self.members[:searched], batches[:searched], int(number[0]), output)
         if self.scorers is None:
             if single:  # the search for k classes may find others than that for one
                 answer = self._new_output(1, 1)
@@ -871,6 +913,8 @@ class ProbabilityTree(
             stored.update(self.frequencies.arrays())
         if self.index is not None:
             stored.update(self.index.arrays(self.predict_only))
+        if self.searched is not None:
+            stored.update(self.searched.arrays())
         if self.scorers is not None:
             stored.update(reranking.arrays(self.scorers, self.predict_only))
         return stored
@@ -900,6 +944,8 @@ class ProbabilityTree(
                 self.frequencies.restore(arrays)
             if self.index is not None:
                 self.index.restore(arrays, self.predict_only)
+            if self.searched is not None:
+                self.searched.restore(arrays)
             if self.scorers is not None:
                 self.scorers = reranking.restored(self.scorers, arrays, self.predict_only)
 

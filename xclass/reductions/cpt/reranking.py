@@ -272,9 +272,9 @@ def _locate_one(weights, scratch, count, c, label):
 
 
 @jit
-def _tree_features(top, top_p, i, candidate, size, scratch):
+def _tree_features(top, top_p, trees, i, candidate, size, scratch):
     """Compute o(y) of the candidates; return the probability that the trees leave to other classes."""
-    trees, _, k = top.shape
+    k = top.shape[2]
     rest = 1.0
     scratch.rest[:] = 1.0
     offset = scratch.offset
@@ -366,10 +366,9 @@ def _learn_exponent(scorers, scratch, count, size, truth, weight):
 
 
 @jit
-def _other_probability(scorers, scratch, tree_p, i, label_learns, weight):
+def _other_probability(scorers, scratch, tree_p, trees, i, label_learns, weight):
     """Return p(y|x, y not proposed) of the label of example i; learn M if `label_learns`."""
     state = scorers.state
-    trees = tree_p.shape[0]
     sums = (0.0, 0.0)
     for t in range(trees):
         sums = (sums[0] + tree_p[t, i], sums[1]) if t % 2 == 0 else (sums[0], sums[1] + tree_p[t, i])
@@ -492,7 +491,6 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
     weights, state, extended, _ = scorers
     top, top_p, tree_p, opinions = proposed
     candidate = opinions.candidate
-    trees = top.shape[0]
     for i in range(begin, end):
         if learns[i] and tagged_words.is_full(weights.words):
             return i
@@ -501,7 +499,10 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
         size = _locate(weights, scratch, count, candidate[i])
         if size == 0:
             continue
-        rest = _tree_features(top, top_p, i, candidate[i], size, scratch)
+        trees = 1
+        while trees < top.shape[0] and top[trees, i, 0] > 0:  # the others are not searched
+            trees += 1
+        rest = _tree_features(top, top_p, trees, i, candidate[i], size, scratch)
         truth = -1
         closeness = 0.0
         for c in range(size):
@@ -522,7 +523,7 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
         elif extended:
             learns_label = learns[i] and adapts and y > 0
             output.p[i] = outside * _other_probability(
-                scorers, scratch, tree_p, i, learns_label, np.float64(batch.weight[i])
+                scorers, scratch, tree_p, trees, i, learns_label, np.float64(batch.weight[i])
             )
         else:
             mean = 0.0

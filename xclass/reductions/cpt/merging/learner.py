@@ -28,6 +28,7 @@ from ....model import stored_arrays
 from ...core.merging import Sources, check_continued, not_continued
 from .. import binary_nodes, label_tree
 from ..label_tree import Tree
+from ..searched_trees import DECIDED, SEARCHED
 from . import index as merged_index
 from . import moved_words
 from . import trees as merged_trees
@@ -67,6 +68,12 @@ def merge(target: Any, sources: Sources) -> list[str]:
             target.index, [one.index for one in learners], base.index, sources.numbers, frequencies,
             sources.changes_of("index"),
         )  # fmt: skip
+    if target.searched is not None:
+        states = [one.searched.state for one in learners]
+        merged = merging.added_counts(states, base.searched.state)
+        merged[SEARCHED] = max(state[SEARCHED] for state in states)
+        merged[DECIDED:] = 0.0
+        target.searched.replace(merged)
     if target.scorers is not None:
         scorers = [one.scorers for one in learners]
         before = base.scorers.weights

@@ -3,7 +3,8 @@
     round 1    every tree predicts and learns the batch; what it proposes goes on to the scorers
     round 2    index and scorers, with the proposals of all trees
 
-A tree has its own table of weights and its own random numbers. The scorers of --rerank learn together, because the
+A tree has its own table of weights and its own random numbers. All trees are searched: `searched_trees` would have to
+tell trees what the scorers have seen. The scorers of --rerank learn together, because the
 slope of each depends on the scores of all candidates, so they are one unit. Sizes of columns and frequencies of
 features are computed by every part, from the same examples.
 """
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....array_types import AnyArray, Float64s, UInt32s
+from ....array_types import AnyArray, Bools, Float64s, UInt32s
 from ....binary import adagrad, document_frequency, feature_scaling
 from ...core.contract import BatchTask
 from ...core.parts import Message, Round, Spreadable, State
@@ -25,6 +26,7 @@ from .. import feature_index, label_tree, reranking
 from ..binary_nodes import Predictions
 from ..further_passes import FurtherPasses
 from ..options import Options
+from ..searched_trees import SearchedTrees
 from ..tree_member import Member
 
 
@@ -66,8 +68,10 @@ class TreesInParts(Spreadable):
     sample_scales: Any
     _new_scorers: Callable[[], reranking.Scorers]
     _begin: Callable[[BatchTask], Any]
-    _learn_trees: Callable[[BatchTask, Any], tuple[Predictions, Any]]
-    _plan: Callable[[Any, Predictions], Any]
+    searched: SearchedTrees | None
+    _learn_trees: Callable[[BatchTask, Any], tuple[Predictions, Bools, Any]]
+    _plan: Callable[[Any, Predictions, Bools], Any]
+    _count_proposed: Callable[[BatchTask, Any], None]
     _propose: Callable[[BatchTask], None]
     _prepare: Callable[[BatchTask], None]
     _rank_batch: Callable[[BatchTask, Any], reranking.Ranked]
@@ -115,7 +119,7 @@ class TreesInParts(Spreadable):
         if self.scales is not None or self.frequencies is not None:
             self._prepare(task)
         begun = self._begin(task)
-        output, distributions = self._learn_trees(task, begun)
+        output, _, distributions = self._learn_trees(task, begun)
         task.plan = begun
         trees = list(self.own_trees)
         own = {name: array[trees] for name, array in output._asdict().items()}
@@ -131,9 +135,10 @@ class TreesInParts(Spreadable):
         for proposals in received:
             t = proposals.trees
             output.top[t], output.top_p[t], output.p[t] = proposals.top, proposals.top_p, proposals.p
-        task.plan = self._plan(task.plan, output)
+        task.plan = self._plan(task.plan, output, np.zeros(output.p.shape, bool))
         if self.index is not None:
             self._propose(task)
+        self._count_proposed(task, task.plan)
         ranked = self._rank_batch(task, task.plan)
         task.plan = None
         return Message(None, ranked)
@@ -166,6 +171,8 @@ class TreesInParts(Spreadable):
             state |= reranking.arrays(self.scorers)
             if self.index is not None:
                 state |= self.index.arrays()
+            if self.searched is not None:
+                state |= self.searched.arrays()
             if self.scorers_copy is not None:
                 state |= {f"copy.{name}": array for name, array in reranking.arrays(self.scorers_copy).items()}
             if self.further is not None:
@@ -214,6 +221,8 @@ class TreesInParts(Spreadable):
         if self.index is not None:
             self.index = self._new_index()
             self.index.restore(state)
+        if self.searched is not None:
+            self.searched.restore(state)
         if self.further is not None and "gain" in state:
             self.further.gain, self.further.scorers_learn = state["gain"], state["scorers_learn"]
 
