@@ -37,7 +37,7 @@ USES = {
     "learn": "-f out/m -p out/p", "learn twice": "-f out/m --passes 2 --holdout_period 4",
     "go on": "-f out/m --preserve_performance_counters", "only predict": "-f out/m --predict_only_model",
     "checkpoint": "-f out/m --checkpoint 20", "first": "-f out/m --resume first", "save_tree": "-t --save_tree out/t",
-    "oaa scores": "-t --scores -p out/p", "greedy": "-t --cpt_search greedy -p out/p",
+    "oaa scores": "-t --scores -p out/p", "exact": "-t --exact -p out/p",
     "losses": "-t --cpt_report losses -p out/p", "print": "-f out/m --print_tree out/t",
     "readable learn": "-f out/m --readable_model out/txt",
     "shrink": "-f out/m --bits 8", "shrink more": "-f out/m --keep 0.5", "merge": f"-f out/m {MODEL}",

@@ -65,7 +65,7 @@ FIXED = (  # what is worth trying every time
     "--oaa 12 --examples 1", "--oaa 12 --initial_pass_length 1", "-C 1e300", "-C nan", "--oaa 12 --l1 1e300",
     "--oaa 12 --l2 1e300", "--loss_function quantile --quantile_tau 0", "--oaa 12 -P 0", "--oaa 12 -P 1e-300",
     "--oaa 12 -P nan", "--oaa 12 -P 9" + "9" * 30, "--oaa 12 --top_k 1000", "--cpt 12 --top_k 1000",
-    "--cpt 12 --max_expand 1",
+    "--cpt 12 --beam 1",
 )  # fmt: skip
 
 

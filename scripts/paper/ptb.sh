@@ -26,7 +26,7 @@ three='--ignore d --ignore e --ignore f'
 {
     row oaa 'one-vs-all' 'error=87.5 top5=80.2 perplexity=220' $three
     row hsm 'default' 'error=91.1 top5=81.1 perplexity=575' $three
-    row hsm 'approximate' 'error=92.2' $three --cpt_search greedy
+    row hsm 'approximate' 'error=92.2' $three --beam 1
     row softmax_tree 'softmax' 'error=86.9 top5=79.6 perplexity=217' $three --depth 0
     row softmax_tree 'k = 50, depth 8' 'error=86.5 top5=72.5 perplexity=869' $three --leaf_classes 50 --depth 8
     row softmax_tree 'k = 100, depth 7' 'error=86.5 top5=71.5 perplexity=761' $three --leaf_classes 100 --depth 7

@@ -25,7 +25,7 @@ MORE: dict[str, list[dict]] = {  # beside VARIANTS
     "scalar": [{"binary": True}, {"l1": 0.001, "l2": 0.001}, {"min_prediction": -0.3, "max_prediction": 0.3}],
     "oaa": [{"l1": 0.001, "l2": 0.001}, {"loss_function": "logistic", "link": "logistic"}, {"ngram": ["w2"]}],
     "recall_tree": [{"max_candidates": 3, "quadratic": [r"w\x88"]}],
-    "cpt": [{"trees": 2, "rerank": True, "index_slots": 8}, {"max_expand": 3}, {"cpt_search": "greedy"}],
+    "cpt": [{"trees": 2, "rerank": True, "index_slots": 8}, {"beam": 1}, {"exact": True}],
 }
 OPTIONS = [
     pytest.param(name, options, id=name_of(name, options))
@@ -99,7 +99,7 @@ def test_shares_sum_to_the_scores_that_decide(number):
         listed = [of_class.label for of_class in explained.classes]
         if name in PROBABLE:
             assert label in (0, *listed)
-            if "max_expand" in options:  # the classes that a limited search finds depend on their number
+            if "beam" in options:  # the classes that a limited search finds depend on their number
                 return
             top = model.predict(line, k=3)
             assert listed[: len(top)] == [label for label, _ in top]

@@ -78,7 +78,8 @@ def columns(seed: int, n: int) -> str:
 def check(read_model, folder: Path, train: str, test: str, *words) -> list[str]:
     """Train a model with `words`, and check that the reader and the command predict the same for each line."""
     learn(*words, "--quiet", "-f", "m", stdin=train, cwd=folder)
-    learn("-t", "-i", "m", "-p", "p", "--quiet", stdin=test, cwd=folder)
+    exact = ["--exact"] if "--cpt" in words else []
+    learn("-t", "-i", "m", "-p", "p", "--quiet", *exact, stdin=test, cwd=folder)
     expected = (folder / "p").read_text("utf-8").split("\n")[:-1]
     predicted = list(read_model.predict(folder / "m", test.split("\n")))
     assert predicted == expected

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -154,9 +154,7 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         name=name,
         options=getattr(config, name),
         binary=config.learner,
-        wanted=Wanted(
-            config.listing_options, use.scores, use.weights_only, use.example_probabilities
-        ),
+        wanted=Wanted(config.listing_options, use.scores, use.weights_only, use.example_probabilities),
         given=config.given & _options_of_learners(config),
         seed=config.run.random_seed,
         names=tuple(config.parser.label_names()),
@@ -308,13 +306,14 @@ def declared_options() -> dict[str, Option]:
     return {name: declared for group in option_groups().values() for name, declared in options_of(group).items()}
 
 
-def of_model(path: str, stored: Mapping[str, Any]) -> Config:
+def of_model(path: str, stored: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> Config:
     """Resolve the options of a learner that is restored from a model file.
 
     Parameters
     ----------
     path : path of the model file, for error messages
     stored : the options in the model file, field name -> value
+    given : options that the file does not store, field name -> value
 
     Raises
     ------
@@ -323,7 +322,7 @@ def of_model(path: str, stored: Mapping[str, Any]) -> Config:
     """
     resolve_defaults = partial(with_defaults, use=LearnerUse(loaded=True))
     return resolve(
-        {},
+        given,
         stored,
         option_groups(),
         registry.REDUCTIONS,

@@ -827,7 +827,7 @@ class Learner(BatchLearner):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the learner, as the bytes of its model file; raise UsageError where `save` does."""
-        return _unpickled, (self._reading(self._saved_bytes), self._identity)
+        return _unpickled, (self._reading(self._saved_bytes), self._identity, bool(self.options.get("exact")))
 
     def __repr__(self) -> str:
         classes = self._spec.classes or None
@@ -911,17 +911,17 @@ def _figures(counted: Progress) -> dict[str, float]:
     }
 
 
-def _unpickled(data: bytes, identity: bool) -> Learner:
+def _unpickled(data: bytes, identity: bool, exact: bool) -> Learner:
     """Return a learner from its pickle."""
-    return _restored("the model in memory", identity, lambda _: model_contents.from_bytes(data))
+    return _restored("the model in memory", identity, exact, lambda _: model_contents.from_bytes(data))
 
 
-def _restored(name: str, identity: bool, read: Callable[[str], Contents]) -> Learner:
+def _restored(name: str, identity: bool, exact: bool, read: Callable[[str], Contents]) -> Learner:
     """Return a learner from the model `name`, whose contents `read` returns."""
     jit.activate(hide_scipy=False)
     with configuration.naming_keywords():
         contents = read(name)
-        config = configuration.of_model(name, contents.options)
+        config = configuration.of_model(name, contents.options, {"exact": True} if exact else {})
     with model_contents.naming(name), configuration.naming_keywords():
         return Learner.from_config(config, LearnerUse(loaded=True), contents, identity)
 
@@ -932,7 +932,7 @@ def _warn(notes: Sequence[str], level: int = 3) -> None:
         warnings.warn(note, XclassWarning, stacklevel=level)
 
 
-def load(path: str | PathLike[str], feature_hash: str = "names") -> Learner:
+def load(path: str | PathLike[str], feature_hash: str = "names", exact: bool = False) -> Learner:
     """Load a learner from a model file; it can predict and continue to learn.
 
     Parameters
@@ -941,6 +941,9 @@ def load(path: str | PathLike[str], feature_hash: str = "names") -> Learner:
         Path of a model that `Learner.save` or the command line has written.
     feature_hash : {"names", "identity"}, default "names"
         As in `Learner`. The model file does not store it.
+    exact : bool, default False
+        As `--exact`: whether to search the trees of `--cpt` and `--multiclass` until the most probable classes are
+        certain. The model file does not store it.
 
     Returns
     -------
@@ -951,6 +954,8 @@ def load(path: str | PathLike[str], feature_hash: str = "names") -> Learner:
     ------
     ModelError
         If the file cannot be read, is damaged, or is not a model.
+    UsageError
+        If `exact` has no effect on the model's reduction.
 
     Examples
     --------
@@ -964,4 +969,4 @@ def load(path: str | PathLike[str], feature_hash: str = "names") -> Learner:
     ...     model.predict_many(["| warm", "| cold rainy"]).tolist()
     [1, 2]
     """
-    return _restored(files.path_of(path), _is_identity(feature_hash), model_contents.load)
+    return _restored(files.path_of(path), _is_identity(feature_hash), exact, model_contents.load)

@@ -75,7 +75,7 @@ def test_hsm_stands_for_ordinary_options():
         assert same_contents(hsm, cpt)
         assert "9 of them placed by a sample of 300 examples" in summary_of(hsm)
         exact = hsm.predict_many(text)
-    with trained("hsm", 9, text, bits=14, cpt_search="greedy") as model:
+    with trained("hsm", 9, text, bits=14, beam=1) as model:
         assert np.count_nonzero(model.predict_many(text) == exact) > 200
 
 

@@ -21,7 +21,6 @@ from xclass import Learner, UsageError, load
 from xclass.binary import adagrad, loss
 from xclass.kernels.direct import DirectCall
 from xclass.model import model_file
-from xclass.reductions.core.spec import Wanted
 from xclass.reductions.cpt import label_tree, pecoc, wide_nodes
 from xclass.reductions.cpt import reduction as cpt
 
@@ -229,7 +228,8 @@ def test_arity_2_equals_the_binary_tree(monkeypatch, alpha):
     """The kernels for m branches with m = 2, which is not used otherwise, agree with the binary tree."""
     k = 40
     text = multiclass(5, k, 700, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
-    options = {"bits": 22, "cpt_alpha": alpha, "layout": "odd"}  # tagged words are rounded differently in other blocks
+    # tagged words are rounded differently in other blocks
+    options = {"bits": 22, "cpt_alpha": alpha, "layout": "odd", "exact": True}
     with Learner("cpt", k, **options) as model:
         plain, plain_opened = go_through(model, text, top_k=5), mean_opened(model)
     original = cpt.Member.__init__
@@ -258,51 +258,21 @@ def test_arity_2_equals_the_binary_tree(monkeypatch, alpha):
 @pytest.mark.parametrize("seed", range(2))
 def test_top_k_is_the_top_of_all_labels(m, loss_function, seed):
     text = multiclass(seed, 90, 800, noise=0.3)
-    with trained("cpt", 90, text, bits=20, cpt_arity=m, loss_function=loss_function) as model:
+    with trained("cpt", 90, text, bits=20, cpt_arity=m, loss_function=loss_function, exact=True) as model:
         check_best_are_the_top_of_all(model, multiclass(seed + 100, 90, 80, noise=0.5), 90)
 
 
-@pytest.mark.parametrize("m", [4, 16])
-def test_loss_does_not_depend_on_the_listing(m):
-    """Where no prediction is written, a search ends as soon as it is known whether the label wins."""
-    text = multiclass(5, 70, 1500, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
-    with Learner("cpt", 70, bits=20, cpt_arity=m) as quick, Learner("cpt", 70, bits=20, cpt_arity=m) as whole:
-        quick.reduction.want(Wanted(exact_prediction=False))
-        summary, wanted = go_through(quick, text).summary, go_through(whole, text).summary
-        assert quick.average_loss == whole.average_loss
-        for name in ("average squared loss", "average log loss"):
-            assert fact(summary, name) == fact(wanted, name)
-        assert mean_opened(quick) < mean_opened(whole)
-        assert same_contents(quick, whole)
-
-
-def test_search_ended_by_max_expand_gives_a_prediction_and_a_bound():
-    text = multiclass(6, 90, 900, noise=0.4)
-    with trained("cpt", 90, text, bits=20, cpt_arity=4) as whole:
-        exact = whole.average_loss
-    with Learner("cpt", 90, bits=20, cpt_arity=4, max_expand=1) as model:
-        results = go_through(model, text)
-        assert all(label > 0 for label in results.predictions[1:])
-        assert fact(results.summary, "searches ended early") > 10
-        assert 0 < model.reduction.report.largest_gap < 1
-        assert model.average_loss > exact
-
-
-def test_greedy_search_follows_the_likeliest_branch():
-    text = multiclass(7, 90, 1200, noise=0.4)
-    options = {"bits": 20, "cpt_arity": 4}
-    with (
-        trained("cpt", 90, text, **options) as exact,
-        trained("cpt", 90, text, cpt_search="greedy", **options) as greedy,
-    ):
-        assert exact.average_loss < greedy.average_loss
-        assert mean_opened(greedy) <= max(1, math.ceil(fact(summary_of(greedy), "depth") / 2))
-        assert same_arrays(exact, greedy)
-        # the class of greedy search never has more probability than the best
-        test = multiclass(8, 90, 60, noise=0.5)
-        labels, p = exact.probabilities(test)
-        chosen = p[np.arange(60), np.searchsorted(labels, greedy.predict_many(test))]
-    assert 0 < np.count_nonzero(chosen < p.max(axis=1)) < 60
+def test_search_opens_a_limited_number_of_blocks():
+    text, found = multiclass(7, 90, 900, noise=0.4), {}
+    for beam in (1, 2, 0):
+        options = {"beam": beam} if beam else {"exact": True}
+        with trained("cpt", 90, text, bits=20, cpt_arity=4, **options) as model:
+            opened = np.flatnonzero(model.reduction.report.opened_counts).max()
+            found[beam] = (opened, -model.average_loss, state_of(model).arrays)
+            most = beam * (fact(summary_of(model), "depth") // 2 + 1)
+            assert opened <= most if beam else opened > 8
+    assert found[1][:2] < found[2][:2] < found[0][:2]
+    assert found[1][2] == found[2][2] == found[0][2]
 
 
 # -- several trees, labels that come later, models
@@ -346,7 +316,7 @@ def test_several_trees_give_the_mean_probability():
 @pytest.mark.filterwarnings("ignore:overflow")  # of NumPy, in plain Python
 def test_few_examples_are_enough_to_learn_and_predict():
     text = multiclass(18, 9, 25)
-    for m, options in ((4, {}), (8, {"trees": 2}), (16, {"cpt_search": "greedy"})):
+    for m, options in ((4, {}), (8, {"trees": 2}), (16, {"exact": True})):
         with Learner("cpt", 9, bits=10, cpt_arity=m, **options) as model:
             assert len(model.learn_many(text).prediction) == 25
             assert len(set(model.predict_many(text).tolist())) > 2

@@ -46,7 +46,7 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut, layout
     classes, k = 12, 4
     text = multiclass(21, classes, 300, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     bits, tolerance = (7, ROUNDED) if layout == "tagged" else (22, EXACT)
-    options = {"bits": bits, "layout": layout, "rerank": True, "candidates": k, "candidate_cut": cut}
+    options = {"bits": bits, "layout": layout, "rerank": True, "candidates": k, "candidate_cut": cut, "exact": True}
     options |= {"rerank_rate": 0.3, "index_slots": 0, "normalize_features": "unit"}
     tree, scorers = Tree(), Scorers(0.3)
     if layout == "tagged":
@@ -183,7 +183,7 @@ def test_trees_index_and_scorers_are_the_oracles_example_by_example(trees, value
     classes, k, cut = 12, 3, 0.05
     slots, proposals = index
     bits = 9 if layout == "tagged" else 22
-    options = {"bits": bits, "layout": layout, "rerank": True, "candidates": k, "candidate_cut": cut}
+    options = {"bits": bits, "layout": layout, "rerank": True, "candidates": k, "candidate_cut": cut, "exact": True}
     options |= {"index_bits": 20, "index_slots": slots, "index_candidates": proposals}
     if trees > 1:
         options |= {"trees": trees, "tree_noise": 0.0}
@@ -201,7 +201,7 @@ def test_tagged_words_without_idf_are_those_of_the_oracle(trees):
     """Without idf weights all sums are the same to the last bit, and so are all words."""
     classes, k, cut, slots, proposals, bits, doublings = 12, 3, 0.05, 8, 4, 6, 2
     options = {"bits": bits, "layout": "tagged", "max_doublings": doublings, "rerank": True, "candidates": k}
-    options |= {"candidate_cut": cut}
+    options |= {"candidate_cut": cut, "exact": True}
     options |= {"index_bits": 20, "index_slots": slots, "index_candidates": proposals, "normalize_features": "unit"}
     if trees > 1:
         options |= {"trees": trees, "tree_noise": 0.0}
@@ -392,7 +392,6 @@ def test_new_label_becomes_a_candidate():
         ({"table_split": "halves"}, "table_split has no effect: it belongs to rerank"),
         ({"rerank": True, "index_slots": 0, "index_bits": 10}, "index_bits has no effect: index_slots 0 switches"),
         ({"candidates": 3}, "candidates has no effect with a single tree"),
-        ({"rerank": True, "cpt_search": "greedy"}, "cpt_search greedy leaves out the search"),
         ({"rerank": True, "cpt_report": "losses"}, "cpt_report losses leaves out the search"),
     ],
 )

@@ -1,113 +1,144 @@
-"""The search for the k most probable labels, against an oracle, with and without a preference for small subtrees."""
+"""The searches for the most probable labels, against oracles, and the same ones in learning and in predicting."""
 
 from __future__ import annotations
+
+import pickle
 
 import harness
 import numpy as np
 import pytest
-from library import trained
+from command import learn, xclass
+from library import fact, go_through, same_arrays, trained
 from oracles import tree_search as oracle
 from streams import multiclass
 
-from xclass.reductions.cpt import binary_nodes, node_scores, tree_search
-from xclass.reductions.cpt.searching import beam_search
+from xclass import UsageError, load
+from xclass.reductions.cpt import binary_nodes
 
-CLASSES, K = 150, 5
-
-
-@pytest.fixture(scope="module")
-def flat():
-    """Return a tree whose probabilities are spread, its settings, and examples."""
-    settled = harness.configure("--cpt", CLASSES, "-b", 18)
-    with trained("cpt", CLASSES, multiclass(61, CLASSES, 1500, noise=0.5), bits=18) as model:
-        yield model.reduction.members[0], harness.batch_of(settled, multiclass(62, CLASSES, 40, noise=0.5))
+CLASSES = 150
+TEXT, TEST = multiclass(61, CLASSES, 1500, noise=0.5), multiclass(62, CLASSES, 40, noise=0.5)
 
 
-def searches(flat, budget: int, guided: bool, cut: float):
-    """Yield for each example what the kernel and the oracle return: nodes opened, labels and probabilities, and gap."""
-    member, batch = flat
-    tree, weights, settings = member.tree, member.weights, member.settings._replace(cut=cut)
-    scratch = member.scratch(batch)
-    mass = np.empty(len(tree.left))
-    plain = [tree.left.tolist(), tree.label.tolist(), tree.leaves.tolist()]
-    for i in range(batch.n):
-        binary_nodes.all_probabilities(tree, weights, settings, batch, i, scratch, mass)
-        top, p = np.zeros(K, np.int64), np.zeros(K)
-        count = int(batch.start[i + 1] - batch.start[i])
-        opened, gap = tree_search.find_top_k(
-            tree, weights, settings, budget, guided, scratch, count, np.int64(0), top, p
-        )  # fmt: skip
-        found = [pair for pair in zip(top.tolist(), p.tolist(), strict=True) if pair[0] > 0]
-        yield (opened, found, gap), oracle.find_top_k(*plain, mass.tolist(), K, budget, guided, cut)
+@pytest.fixture(scope="module", params=["tagged", "odd"])
+def flat(request):
+    """Return a tree whose probabilities are spread, examples, and what the oracles know of both."""
+    batch = harness.batch_of(harness.configure("--cpt", CLASSES, "-b", 18), TEST)
+    with trained("cpt", CLASSES, TEXT, bits=18, layout=request.param) as model:
+        member, trees = model.reduction.members[0], []
+        scratch, nodes = member.scratch(batch), int(member.tree.size[binary_nodes.NODES])
+        arrays = [array[:nodes].tolist() for array in (member.tree.left, member.tree.label, member.tree.place)]
+        mass = np.empty(len(member.tree.left))
+        for i in range(batch.n):
+            binary_nodes.all_probabilities(member.tree, member.weights, member.settings, batch, i, scratch, mass)
+            trees.append(oracle.Tree(*arrays, mass[:nodes].tolist()))
+        yield member, batch, trees
 
 
-@pytest.mark.parametrize("guided", [False, True])
-@pytest.mark.parametrize("cut", [0.0, 0.1])
-@pytest.mark.parametrize("budget", [1, 8, 24, 10**6])
-def test_search_opens_the_nodes_that_the_oracle_opens(flat, budget, cut, guided):
-    ended = 0
-    for ours, expected in searches(flat, budget, guided, cut):
-        assert ours == expected
-        ended += ours[2] > 0
-    assert (ended > 0) is (budget < 10**6)
-
-
-def test_without_a_budget_both_orders_list_the_same_labels(flat):
-    plain, guided = ([found for (_, found, _), _ in searches(flat, 10**6, order, 0.1)] for order in (False, True))
-    assert plain == guided
-
-
-def test_with_a_budget_the_preference_for_small_subtrees_finds_more(flat):
-    plain, guided = (
-        sum(p for (_, found, _), _ in searches(flat, 12, order, 0.0) for _, p in found) for order in (False, True)
-    )
-    assert guided > 1.05 * plain
-
-
-def beams(flat, budget: int, beam: int, cut: float):
-    """Yield for each example what the beam search and its oracle return."""
-    member, batch = flat
-    tree, weights, settings = member.tree, member.weights, member.settings._replace(cut=cut)
-    scratch = member.scratch(batch)._replace(beam=beam_search.new_beam(beam, batch.most_features))
-    mass = np.empty(len(tree.left))
-    plain = [tree.left.tolist(), tree.label.tolist(), tree.place.tolist()]
-    for i in range(batch.n):
-        binary_nodes.all_probabilities(tree, weights, settings, batch, i, scratch, mass)
-        node_scores.forget(scratch.memo)  # so that the search scores all blocks itself
-        top, p = np.zeros(K, np.int64), np.zeros(K)
-        count = int(batch.start[i + 1] - batch.start[i])
-        opened, gap = beam_search.find_top_k(tree, weights, settings, budget, scratch, count, top, p)
-        found = [pair for pair in zip(top.tolist(), p.tolist(), strict=True) if pair[0] > 0]
-        yield (opened, found, gap), oracle.beam_search(*plain, mass.tolist(), K, budget, beam, cut)
+def searches(member, batch, k: int, **settings) -> list[tuple[oracle.Found, int, float]]:
+    """Return for each example the labels that a search finds and their probabilities, the nodes opened, and the gap."""
+    n, none = batch.n, np.zeros(batch.n, np.int64)
+    output = binary_nodes.Predictions(
+        none > 0, np.zeros(n), none.copy(), np.zeros(n), np.zeros((n, k), np.int64), np.zeros((n, k)), none.copy(),
+        np.zeros(n),
+    )  # fmt: skip
+    member.settings = member.settings._replace(**settings)
+    member.learn_batch(batch, none, none > 0, 0, n, output)
+    pairs = [list(zip(*row, strict=True)) for row in zip(output.top.tolist(), output.top_p.tolist(), strict=True)]
+    found = [[pair for pair in row if pair[0] > 0] for row in pairs]
+    return list(zip(found, output.opened.tolist(), output.gap.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("cut", [0.0, 0.1])
-@pytest.mark.parametrize(("budget", "beam"), [(10**6, 1), (10**6, 3), (10**6, 100), (1, 3), (20, 3)])
-def test_beam_search_keeps_the_blocks_that_the_oracle_keeps(flat, budget, beam, cut):
-    gaps = 0
-    for ours, expected in beams(flat, budget, beam, cut):
-        assert ours == expected
-        gaps += ours[2] > 0
-    assert (gaps > 0) is (beam < 100 or cut > 0)
+@pytest.mark.parametrize("beam", [1, 3, 8, 100])
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_beam_search_keeps_the_blocks_that_the_oracle_keeps(flat, k, beam, cut):
+    member, batch, trees = flat
+    results = searches(member, batch, k, beam=beam, cut=cut, exact=False)
+    assert results == [oracle.beam_search(tree, k, beam, cut) for tree in trees]
+    for tree, (found, opened, gap) in zip(trees, results, strict=True):
+        assert opened <= 7 * beam * (int(member.tree.size[binary_nodes.DEEPEST]) // 3 + 1)
+        whole = oracle.exact(tree, k, cut)
+        missed = [p for label, p in whole if label not in dict(found) and (len(found) < k or p > found[-1][1])]
+        assert max(missed, default=0.0) <= gap
+    if beam == 100 and cut == 0:
+        assert [p for found, _, _ in results for _, p in found] == [
+            p for tree in trees for _, p in oracle.exact(tree, k, cut)
+        ]
 
 
-def test_beam_that_keeps_all_blocks_finds_the_most_probable_labels(flat):
-    exact = [found for (_, found, _), _ in searches(flat, 10**6, False, 0.0)]
-    assert [found for (_, found, _), _ in beams(flat, 10**6, 100, 0.0)] == exact
+@pytest.mark.parametrize("cut", [0.0, 0.1])
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_exact_search_finds_the_most_probable_leaves_and_opens_nodes_that_are_as_probable(flat, k, cut):
+    member, batch, trees = flat
+    for tree, (found, opened, gap) in zip(trees, searches(member, batch, k, cut=cut, exact=True), strict=True):
+        assert [p for _, p in found] == [p for _, p in oracle.exact(tree, k, cut)]
+        assert all(p == tree.mass[tree.label.index(label)] for label, p in found)
+        assert gap == 0
+        least = found[-1][1] if len(found) == k else cut * found[0][1]
+        likely = sum(p >= least / 1.25 for left, p in zip(tree.left, tree.mass, strict=True) if left)
+        assert opened <= likely  # 1.25: nodes of one bucket, which are opened in any order
 
 
-def test_blocks_that_were_scored_before_are_not_scored_again(flat):
-    member, batch = flat
-    expected = [ours for ours, _ in beams(flat, 10**6, 6, 0.0)]
-    settings = member.settings._replace(cut=0.0)
-    small = member.scratch(batch)._replace(beam=beam_search.new_beam(6, batch.most_features))
-    tree = member.tree
-    blocks = {int(place) >> 3 for place in tree.place[: int(tree.size[0])]}
-    assert max(blocks) < node_scores.MEMO_ROWS  # so all blocks are kept by `all_probabilities`
-    mass = np.empty(len(tree.left))
-    for i, ours in enumerate(expected):
-        binary_nodes.all_probabilities(tree, member.weights, settings, batch, i, small, mass)
-        top, p = np.zeros(K, np.int64), np.zeros(K)  # all blocks have scores already
-        count = int(batch.start[i + 1] - batch.start[i])
-        opened, gap = beam_search.find_top_k(tree, member.weights, settings, 10**6, small, count, top, p)
-        assert (opened, [pair for pair in zip(top.tolist(), p.tolist(), strict=True) if pair[0] > 0], gap) == ours
+# -- in a learner
+
+
+@pytest.mark.parametrize(
+    ("reduction", "options"),
+    [("cpt", {}), ("multiclass", {}), ("cpt", {"rerank": True}), ("cpt", {"cpt_arity": 4}), ("cpt", {"layout": "odd"})],
+    ids=str,
+)
+def test_example_that_is_learned_is_predicted_first_by_the_same_search(reduction, options):
+    with trained(reduction, CLASSES, TEXT, bits=16, beam=2, **options) as model:
+        for line in [*TEST.splitlines(), f"{CLASSES + 1} |w p0_1 new"]:
+            answers = []
+            for learns in (False, True):
+                results = go_through(model, f"{line}\n", learns, top_k=5)
+                opened = np.flatnonzero(model.reduction.report.opened_counts).tolist()
+                answers.append((results.predictions, results.lists, opened))
+            assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"cpt_arity": 4}, {"layout": "odd"}], ids=str)
+@pytest.mark.parametrize("k", [1, 3])
+def test_no_class_that_was_not_found_is_more_probable_than_the_summary_says(tmp_path, options, k):
+    with trained("cpt", CLASSES, TEXT, bits=18, beam=1, **options) as model:
+        model.save(tmp_path / "m")
+        results = go_through(model, TEST, learn=False, top_k=k)
+    with load(tmp_path / "m", exact=True) as exact:
+        whole = go_through(exact, TEST, learn=False, top_k=k)
+        _, every = exact.probabilities(TEST)
+        assert "ended early" not in whole.summary
+    missed, early = 0.0, 0
+    for p, some, best in zip(every, results.lists, whole.lists, strict=True):
+        del some[0], best[0]
+        assert list(best.values()) == pytest.approx(np.sort(p)[::-1][:k].tolist(), rel=1e-5)
+        if some != best:
+            missed, early = max(missed, *(best[label] for label in best.keys() - some.keys())), early + 1
+    assert early > 0
+    assert fact(results.summary, "searches ended early") >= early
+    assert 0 < missed <= fact(results.summary.replace("at most ", "at most = "), "at most") + 1e-6
+
+
+def test_beam_is_stored_and_exact_is_not(tmp_path):
+    with (
+        trained("cpt", CLASSES, TEXT, bits=18, exact=True) as exact,
+        trained("cpt", CLASSES, TEXT, bits=18, beam=1) as one,
+    ):
+        assert same_arrays(exact, one)  # the search decides nothing that is learned without scorers
+        assert exact.average_loss < one.average_loss
+        one.save(tmp_path / "m")
+    run = ("-t", "-i", "m", "--quiet", "-p", "stdout")
+    beam, whole = (learn(*run, *words, stdin=TEST, cwd=tmp_path).out for words in ((), ("--exact",)))
+    assert beam != whole
+    with load(tmp_path / "m") as model, load(tmp_path / "m", exact=True) as exact:
+        assert (model.options["beam"], model.options["exact"]) == (1, False)
+        assert exact.options["exact"] is True
+        for learner, text in ((model, beam), (exact, whole)):
+            assert learner.predict_many(TEST).tolist() == [int(line) for line in text.split()]
+        assert pickle.loads(pickle.dumps(exact)).predict_many(TEST).tolist() == exact.predict_many(TEST).tolist()
+        exact.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+    assert "--beam 2 disagrees with m" in xclass("-t", "-i", "m", "--beam", 2, stdin=TEST, cwd=tmp_path).err
+    trained("oaa", 3, "1 | a\n", bits=8).save(tmp_path / "o")
+    with pytest.raises(UsageError, match="exact belongs to cpt, and .* was trained with oaa"):
+        load(tmp_path / "o", exact=True)

@@ -90,18 +90,6 @@ def _keep_scores(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, blo
 
 
 @bare
-def _insert_first(tree: Tree, weights: adagrad.Weights, scratch: Any, count: Int, top: Int64s, top_p: Float64s) -> None:
-    """Insert the label to which the more probable children lead."""
-    a, p = np.int64(0), 1.0
-    while tree.left[a] > 0:
-        right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
-        a = np.int64(tree.left[a]) + (1 if right > 0.5 else 0)
-        p *= max(right, 1.0 - right)
-    top[0] = tree.label[a]
-    top_p[0] = p
-
-
-@bare
 def _insert(beam: Beam, begin: Int, size: Int, node: Int, mass: float) -> tuple[Int, float]:
     """Insert a node into the beam that begins at `begin` and has `size` nodes.
 
@@ -159,7 +147,7 @@ def find_top_k(
         size = top_k.insert(top, top_p, size, tree.label[0], 1.0)
         waiting = np.int64(0)
     elif k == 1:
-        _insert_first(tree, weights, scratch, count, top, top_p)
+        tree_search.insert_first(tree, weights, scratch, count, top, top_p)
         size, least = np.int64(1), top_p[0]
     while waiting > 0:
         kept = _fetch(tree, weights, scratch, count, begin, waiting, max(least, settings.cut * beam.mass[begin]))

@@ -4,8 +4,9 @@ Source    This project's own. A leaf is at most as probable as each node above i
           that is less probable than the last of them need not be opened; the result is that of a search of all leaves.
 Idea      The search is best first: it opens the most probable node next. The nodes that wait to be opened are kept in
           buckets by priority, four buckets for each factor of two, so a heap is not needed. In a bucket, the node added
-          last is opened first. The weights of a waiting node's regressor are prefetched. Where probabilities are
-          spread over many labels, thousands of nodes are opened, so that `beam_search` is the default.
+          last is opened first. The weights of a waiting node's regressor are prefetched. A search for one label begins
+          with the leaf to which the more probable children lead. Where probabilities are spread over many labels,
+          thousands of nodes are opened, so that `beam_search` is the default.
 Cost      O(s) for every node opened.
 Names     mass: probability that the label is at or below a node | open: score a node's regressor.
 """
@@ -18,7 +19,7 @@ import numpy as np
 
 from ...array_types import Float64s, Int64s
 from ...kernels import intrinsics, top_k
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from . import node_scores
 
 BUCKETS = 256
@@ -74,6 +75,9 @@ def find_top_k(tree, weights, settings, scratch, count, top, top_p):
     if tree.left[a] == 0:
         size = top_k.insert(top, top_p, size, tree.label[a], p)
         a = np.int64(-1)
+    elif k == 1:
+        insert_first(tree, weights, scratch, count, top, top_p)
+        size, least = np.int64(1), top_p[0]
     while a >= 0:
         opened += 1
         right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
@@ -114,6 +118,18 @@ def find_top_k(tree, weights, settings, scratch, count, top, top_p):
         head[bucket] = -1
     drop_improbable(settings, top, top_p, size)
     return opened
+
+
+@bare
+def insert_first(tree, weights, scratch, count, top, top_p):
+    """Insert the label to which the more probable children lead, the left one of two that are equally probable."""
+    a, p = np.int64(0), 1.0
+    while tree.left[a] > 0:
+        right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
+        a = np.int64(tree.left[a]) + (1 if right > 0.5 else 0)
+        p *= max(right, 1.0 - right)
+    top[0] = tree.label[a]
+    top_p[0] = p
 
 
 @jit

@@ -32,7 +32,7 @@ def predicted(members: Sequence[Member], batches: Sequence[Batch], label: int, o
     """
     for t, (member, batch) in enumerate(zip(members, batches, strict=True)):
         of_tree = Predictions(*[array[t] for array in output])
-        member.learn_batch(batch, np.array([label]), np.zeros(1, bool), np.ones(1, bool), 0, 1, of_tree)
+        member.learn_batch(batch, np.array([label]), np.zeros(1, bool), 0, 1, of_tree)
 
 
 def probabilities(members: Sequence[Member], batches: Sequence[Batch], labels: Int64s) -> Float64s:
