@@ -10,7 +10,7 @@ import pytest
 from command import learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import fact, go_through, same_arrays, same_contents, state_of, summary_of, trained
+from library import fact, go_through, same_contents, state_of, summary_of, trained
 from probability_trees import check_best_are_the_top_of_all, check_words, examples, mean_opened, tree_of
 from streams import multiclass
 
