@@ -11,7 +11,7 @@ from xclass.reductions.cpt.searched_trees import SearchedTrees
 
 
 def decided(examples: int, adds: list[float], sizes: list[int], seed: int = 0) -> tuple[list[int], list[int], object]:
-    """Return how many trees are searched for each example, the examples that are tried, and the end state.
+    """Return how many trees are searched for each example, the examples that are tried, and the end.
 
     Tree t is the first to propose the label of a share adds[t] of the examples; every 10th example is not learned. Trees
     are up to six batches ahead of what counts the proposals.
