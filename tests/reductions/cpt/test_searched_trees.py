@@ -13,8 +13,8 @@ from xclass.reductions.cpt.searched_trees import SearchedTrees
 def decided(examples: int, adds: list[float], sizes: list[int], seed: int = 0) -> tuple[list[int], list[int], object]:
     """Return how many trees are searched for each example, the examples that are tried, and the end.
 
-    Tree t is the first to propose the label of a share adds[t] of the examples; every 10th example is not learned. Trees
-    are up to six batches ahead of what counts the proposals.
+    Tree t is the first to propose the label of a share adds[t] of the examples; every 10th example is not learned.
+    Trees are up to six batches ahead of what counts the proposals.
     """
     rng = np.random.default_rng(seed)
     learns = np.arange(examples) % 10 != 3
@@ -72,7 +72,8 @@ def plain(examples: int, adds: list[float], seed: int = 0) -> list[int]:
 
 @settings(max_examples=8)
 @given(
-    st.lists(st.sampled_from([0.0, 0.0003, 0.01, 0.3]), min_size=2, max_size=4), st.lists(st.integers(1, 40), min_size=1),
+    st.lists(st.sampled_from([0.0, 0.0003, 0.01, 0.3]), min_size=2, max_size=4),
+    st.lists(st.integers(1, 40), min_size=1),
     st.integers(0, 5),
 )  # fmt: skip
 def test_decisions_are_those_of_the_words_whatever_the_batches_are(adds, sizes, seed):
