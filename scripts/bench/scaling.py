@@ -31,6 +31,7 @@ off both. The rows of the table, each with a figure for learning and one for tes
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ from pathlib import Path
 from scripts.lib import peers
 from scripts.lib.command_line import names, numbers, run, workspace
 from scripts.lib.memory_accesses import count_further
-from scripts.lib.plots import plotting, save
+from scripts.lib.plots import PIXELS, plotting
 from scripts.lib.processes import BenchError
 from scripts.lib.results import table
 from scripts.lib.streams import READING, Point, folder_of, time_point
@@ -72,9 +73,10 @@ def rows(name: str, points: Points, values: list[float], wall: bool) -> Iterator
     first, last = of_value[min(points)], of_value[max(points)]
     for kind in first:
         shown = [of_value.get(value, {}).get(kind, ()) for value in values]
-        ratios = [f"{b / a:.2f}" if a > 0 else "" for a, b in zip(first[kind], last.get(kind, ()), strict=False)]
+        pairs = zip(first[kind], last.get(kind, ()), strict=False)
+        growth = " / ".join(f"{b / a:.2f}" if a > 0 else "" for a, b in pairs) if len(points) > 1 else ""
         cells = [" / ".join(f"{number:{FORMATS[kind]}}" for number in cell) for cell in shown]
-        yield [name if kind == "CPU us" else "", kind, *cells, " / ".join(ratios) if kind != "test error" else ""]
+        yield [name if kind == "CPU us" else "", kind, *cells, growth if kind != "test error" else ""]
 
 
 def draw(points: dict[str, Points], variable: str, wall: bool, file: Path) -> None:
@@ -84,24 +86,28 @@ def draw(points: dict[str, Points], variable: str, wall: bool, file: Path) -> No
         for one in found.values():
             if "depth" in one:
                 one.setdefault("nodes opened", (one["depth"][0],) * 2)
+    ticks = sorted({value for found in drawn.values() for value in found})
     kinds = ["wall us" if wall else "CPU us"]
     if any(point.lines for of_method in points.values() for point in of_method.values()):
         kinds += ["lines of weights", "nodes opened"]
-    figure, areas = plotting().subplots(len(kinds), 2, figsize=(11, 4 * len(kinds)), squeeze=False)
+    size = (11, 3.6 * len(kinds))
+    figure, areas = plotting().subplots(len(kinds), 2, figsize=size, squeeze=False, sharey="row", layout="constrained")
     for kind, row in zip(kinds, areas, strict=True):
         for at, (area, title) in enumerate(zip(row, ("learning", "testing"), strict=True)):
             for name, found in drawn.items():
                 of_method = {value: one[kind][at] for value, one in found.items() if kind in one}
                 style = "s--" if name.split()[0] in peers.PACKAGES else "o-"
-                (area.semilogy if variable == "bits" else area.loglog)(
-                    list(of_method), list(of_method.values()), style, label=name, markersize=4
-                )
-            ticks = sorted({value for found in drawn.values() for value in found})
+                area.plot(list(of_method), list(of_method.values()), style, label=name, markersize=4)
+            if variable == "K":
+                least = min(one[kind][at] for found in drawn.values() for one in [found[min(found)]] if kind in one)
+                guide = [least * math.log(value) / math.log(ticks[0]) for value in ticks]
+                area.plot(ticks, guide, ":", color="grey", label="proportional to log K")
+            area.set(title=title, xlabel=variable, ylabel=kind, yscale="log")
+            area.set_xscale("linear" if variable == "bits" else "log")
             area.set_xticks(ticks, [f"{value:,}" for value in ticks])
             area.xaxis.minorticks_off()
-            area.set(title=title, xlabel=variable, ylabel=f"{kind}, an example")
-    areas[0, 1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
-    save(figure, file)
+    figure.legend(*areas[0, 0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    figure.savefig(file, dpi=PIXELS)
 
 
 def measured(folder: Path, examples: int, tool: str, words: list[str], lines: bool) -> dict:
