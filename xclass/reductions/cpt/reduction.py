@@ -13,7 +13,7 @@ Idea      The regressor of a node, leaves included, predicts whether the label i
           losses of the sample are slightly too low, because the tree was built from its labels. Labels that such a tree
           lacks are inserted by the rule above.
 Cost      O(s depth) for learning and for the probability of a given label; finding the most probable labels scores
-          about 2 to 5 times as many nodes as the tree is deep, at O(s) each.
+          at most 7/3 times --beam nodes for each level of the tree, at O(s) each (`searching.beam_search`).
 Names     s features of an example | alpha is --cpt_alpha | L, R number of leaves on the left and right of a node |
           p probability of right according to the regressor | f(y|x) product of the probabilities along the path of y
 Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regressor predicts 1/2 and not "left".
@@ -968,7 +968,7 @@ def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
 REDUCTION = Reduction(
     name="cpt",
     title="Conditional probability tree",
-    summary="a tree of probabilities: exact top k, new classes",
+    summary="a tree of probabilities: the k most probable classes, new classes",
     options=Options,
     labels="multiclass",
     enabled="adagrad, cpt",

@@ -117,7 +117,7 @@ class SearchedTrees:
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the array that a model file stores."""
-        self.state[DECIDED] = next(iter(self._decided.values()), 0)
+        self.state[DECIDED] = next(reversed(self._decided.values()), 0)
         return {"searched_trees": self.state.copy()}
 
     def restore(self, arrays: Mapping[str, Stored]) -> None:
