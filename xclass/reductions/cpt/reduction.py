@@ -968,7 +968,7 @@ def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
 REDUCTION = Reduction(
     name="cpt",
     title="Conditional probability tree",
-    summary="a tree of probabilities: the k most probable classes, new classes",
+    summary="a tree of probabilities: top k, new classes",
     options=Options,
     labels="multiclass",
     enabled="adagrad, cpt",
