@@ -71,8 +71,7 @@ def merge(target: Any, sources: Sources) -> list[str]:
     if target.searched is not None:
         states = [one.searched.state for one in learners]
         merged = merging.added_counts(states, base.searched.state)
-        merged[SEARCHED] = max(state[SEARCHED] for state in states)
-        merged[DECIDED:] = 0.0
+        merged[[SEARCHED, DECIDED]] = np.max(states, axis=0)[[SEARCHED, DECIDED]]
         target.searched.replace(merged)
     if target.scorers is not None:
         scorers = [one.scorers for one in learners]
