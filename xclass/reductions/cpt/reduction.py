@@ -111,7 +111,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
         feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
 
 
-# for each tree and example, all labels in order and their probabilities; no items for trees that are not listed
+# for each tree and example, all labels in order and their probabilities; no items for trees that are not searched
 Distributions = list[list[tuple[Int64s, Float64s]]]
 
 
@@ -337,7 +337,8 @@ class ProbabilityTree(
     def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
         """Return the listing of all labels with the mean of their probabilities over the trees.
 
-        Trees have the same labels, unless they came from a file and some lack labels; a missing one has probability 0.
+        A label that a tree lacks has probability 0 there: trees of a file may have different labels, and a tree that is
+        searched again has not seen all. Trees that are not searched or have no labels do not count.
 
         Parameters
         ----------
@@ -635,8 +636,7 @@ class ProbabilityTree(
             right = task.prediction == task.batch.label
             task.loss = label_arrays.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
             task.opened = predictions.opened.sum(axis=0)
-            searched = len(self.members) if self.searched is None or self.is_part else self.searched.now
-            self.report.add_searches(predictions.opened[:searched], predictions.gap[:searched])
+            self.report.add_searches(predictions.opened, predictions.gap)
             self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:
             task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
@@ -646,6 +646,11 @@ class ProbabilityTree(
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
             task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
             task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+
+    @property
+    def _number_searched(self) -> int:
+        """Return how many trees are searched, if nothing is being learned."""
+        return len(self.members) if self.searched is None else self.searched.now
 
     @property
     def _tables(self) -> list[adagrad.Weights]:
@@ -678,10 +683,10 @@ class ProbabilityTree(
         return self.frequencies.count[feature_scaling.slots_of(index)]
 
     def can_learn(self, label: Int64s) -> Bools:
-        """Return whether every tree has a leaf of each label."""
+        """Return whether every tree that is searched has a leaf of each label; the others lack rare ones."""
         known = np.ones(len(label), bool)
         leaf = np.empty(len(label), np.int64)
-        for member in self.members:
+        for member in self.members[: self._number_searched]:
             label_tree.find_all(member.tree, label, leaf)
             known &= leaf >= 0
         return known
@@ -840,8 +845,8 @@ class ProbabilityTree(
         batches = [self._batch_of_tree(t, batch, weighted.batch) for t in range(len(self.members))]
         single = len(batches) == 1 and self.scorers is None
         output = self._new_output(1, k if single else max(self.options.candidates, k if self.scorers is None else 0))
-        searched = len(self.members) if self.searched is None else self.searched.now
-        trees.predicted(self.members[:searched], batches[:searched], int(number[0]), output)
+        searched = slice(self._number_searched)
+        trees.predicted(self.members[searched], batches[searched], int(number[0]), output)
         if self.scorers is None:
             if single:  # the search for k classes may find others than that for one
                 answer = self._new_output(1, 1)

@@ -72,7 +72,7 @@ def merge(target: Any, sources: Sources) -> list[str]:
         states = [one.searched.state for one in learners]
         merged = merging.added_counts(states, base.searched.state)
         merged[[SEARCHED, DECIDED]] = np.max(states, axis=0)[[SEARCHED, DECIDED]]
-        target.searched.replace(merged)
+        target.searched.replace(np.minimum(merged, stored_arrays.MAX_COUNT))
     if target.scorers is not None:
         scorers = [one.scorers for one in learners]
         before = base.scorers.weights

@@ -3,10 +3,10 @@
     round 1    every tree predicts and learns the batch; what it proposes goes on to the scorers
     round 2    index and scorers, with the proposals of all trees
 
-A tree has its own table of weights and its own random numbers. All trees are searched: `searched_trees` would have to
-tell trees what the scorers have seen. The scorers of --rerank learn together, because the
-slope of each depends on the scores of all candidates, so they are one unit. Sizes of columns and frequencies of
-features are computed by every part, from the same examples.
+A tree has its own table of weights and its own random numbers. All trees are searched, because `searched_trees` would
+have to tell trees what the scorers have seen. The scorers of --rerank are one unit: they learn together, because the
+slope of each depends on the scores of all candidates. Sizes of columns and frequencies of features are computed by
+every part, from the same examples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .. import feature_index, label_tree, reranking
 from ..binary_nodes import Predictions
 from ..further_passes import FurtherPasses
 from ..options import Options
-from ..searched_trees import SearchedTrees
+from ..searched_trees import SEARCHED, SearchedTrees
 from ..tree_member import Member
 
 
@@ -229,6 +229,8 @@ class TreesInParts(Spreadable):
     def join(self, states: Sequence[State]) -> None:
         self.own_trees, self.owns_scorers = range(self.options.trees), bool(self.options.rerank)
         self.restore_part(states)
+        if self.searched is not None:
+            self.searched.state[SEARCHED] = self.options.trees  # the scorers have learned from the proposals of all
         self.owns_scorers = False  # the whole copies none at the end of a pass
 
 
