@@ -261,7 +261,7 @@ def count_recall(counts: Counts, a: int, recalled: bool, weight: np.float32) -> 
 
 
 @jit
-def _is_candidate(counts: Counts, a: int, label: Int) -> bool:
+def is_candidate(counts: Counts, a: int, label: Int) -> bool:
     """Return whether a label is a candidate of node `a`."""
     for j in range(counts.top_size[a]):
         if counts.top_label[a, j] == label:
@@ -278,7 +278,7 @@ def count_gain(counts: Counts, a: int, child: int, label: Int) -> None:
     counts : `gain[child]` is written
     """
     counts.gain[child] *= GAIN_DECAY
-    counts.gain[child] += int(_is_candidate(counts, child, label)) - int(_is_candidate(counts, a, label))
+    counts.gain[child] += int(is_candidate(counts, child, label)) - int(is_candidate(counts, a, label))
 
 
 @jit

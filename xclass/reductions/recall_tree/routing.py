@@ -254,10 +254,9 @@ def route(
         a = descend(tree, counts, settings, table, place, x, count, batch.initial[i], label)
         at = plan.first[i]
         size = counts.top_size[a]
-        known = False
+        known = label_counts.is_candidate(counts, a, label)
         for j in range(size):
             plan.item[at + j] = counts.top_label[a, j]
-            known |= counts.top_label[a, j] == label
         full = size == counts.top_label.shape[1]
         at += size
         plan.node[i] = a
@@ -273,9 +272,7 @@ def route(
             )
             plan.last[i] = z
             size = counts.top_size[z]
-            candidate = False
-            for j in range(size):
-                candidate |= counts.top_label[z, j] == label
+            candidate = label_counts.is_candidate(counts, z, label)
             if candidate and z == a:
                 plan.mode[i] = SAME
                 if not known:

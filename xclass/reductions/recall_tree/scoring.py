@@ -416,10 +416,9 @@ def learn_sequentially(
         _exchange(place, x, count - crossed, count, count + steps)
         at = plan.first[i]
         size = counts.top_size[a]
-        known = False
+        known = label_counts.is_candidate(counts, a, label)
         for j in range(size):
             plan.item[at + j] = counts.top_label[a, j]
-            known |= counts.top_label[a, j] == label
             lane_scratch.sub[j] = np.uint64(routers + counts.top_label[a, j])
         gd.score_lanes(table, place, x, full, lane_scratch.sub, size, out)
         _exchange(place, x, count - crossed, count - crossed + steps, count + steps)  # routers have no path features
@@ -436,10 +435,7 @@ def learn_sequentially(
         z = routing.learn_route(tree, counts, settings, table, rule, place, x, count, label, weight, clock[i], random)
         plan.last[i] = z
         size = counts.top_size[z]
-        candidate = False
-        for j in range(size):
-            candidate |= counts.top_label[z, j] == label
-        if not candidate:
+        if not label_counts.is_candidate(counts, z, label):
             continue
         full = path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
         for j in range(size):
