@@ -149,7 +149,7 @@ def test_a_file_that_needs_more_memory_to_be_decompressed_is_named(tmp_path, mon
     monkeypatch.setattr(lzma.LZMAFile, "readinto1", decompress, raising=False)
     done = xclass("a.xz", "--oaa", 3, "--quiet", cwd=tmp_path)
     assert done.status == 1
-    assert "a.xz: the memory does not suffice to decompress the file; give more" in done.err
+    assert "a.xz: there is too little memory to decompress the file; free some" in done.err
 
 
 @pytest.mark.parametrize("name", ["a.vw", "a.jsonl", "a.svm"])

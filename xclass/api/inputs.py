@@ -229,7 +229,7 @@ class Inputs:
     def _named(self, examples: Sequence[Mapping[Any, Any]], learn: bool) -> tuple[Batch, Kinds]:
         """Return dictionaries that are no rows of a table as a batch, and the kinds of new names."""
         form, first = self._schema.form, next(filter(None, examples), {})
-        shown = f"dictionaries with the keys {schema.listed([*map(str, first)])}"
+        shown = f"dictionaries with the keys {schema.listed([*map(str, first)])}" if form in schema.FORMS else ""
         if form == MATRICES and any(str(key).strip(" 0123456789") for key in first):
             raise _other_form(shown, form, "a matrix, or dictionaries whose keys are the numbers of columns")
         if form == PLAIN and first and all(isinstance(value, str) for value in first.values()):

@@ -448,8 +448,8 @@ class Learner(BatchLearner):
             Classes (int64) in rising order, or their names (object).
         probabilities : ndarray of shape (n, m), dtype float64
             Probability of each class for each example. Rows sum to 1 unless some probability belongs to classes that
-            the learner has not seen, or does not list. The predicted class is the most probable one, unless options
-            limit the search for it (`trees` without `rerank`).
+            the learner has not seen, or does not list. The predicted class is the most probable one, unless the search
+            for it is limited (`cpt` without `exact`, `trees` without `rerank`).
 
         Raises
         ------

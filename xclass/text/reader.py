@@ -477,7 +477,7 @@ class Reader:
                 if isinstance(error, EOFError):
                     kind = "the compressed data end too early, so the file is truncated; get a complete copy"
                 elif isinstance(error, MemoryError):  # an .xz file says how much is needed
-                    kind = "the memory does not suffice to decompress the file; give more, or compress it with less"
+                    kind = "there is too little memory to decompress the file; free some, or compress it by `xz -6`"
                 return filled, True, DataError(f"{self.name}: {kind}")
             if not size:
                 return filled, True, None

@@ -66,7 +66,7 @@ class Predictions(NamedTuple):
     top: Int64s  # int64[n, k], most probable labels, then 0
     top_p: Float64s  # float64[n, k], their probabilities
     opened: Int64s  # int64[n], nodes opened by the search
-    gap: Float64s  # float64[n], bound on the probability of an unlisted label, 0 if none that belongs there is missed
+    gap: Float64s  # float64[n], bound on the probability of a label that should be listed but is not, else 0
 
 
 # -- kernels

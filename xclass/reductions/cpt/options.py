@@ -105,8 +105,8 @@ class Options:
         "frequency in every second tree and in the scorers. With --rerank, `auto` means `idf`",
     )
     beam: int = option(
-        "number of blocks of three levels of nodes (of one level, with --cpt_arity) that the search for the most "
-        "probable classes keeps at each depth of a tree, in learning and in predicting",
+        "number of blocks of three levels of nodes that the search for the most probable classes keeps at each depth "
+        "of a tree, in learning and in predicting; with --cpt_arity, it opens up to N nodes for each level",
         kind=int,
         default_text=f"{BEAM_ALONE} with a single tree, {BEAM} with several trees",
         minimum=1,

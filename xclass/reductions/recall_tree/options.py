@@ -69,8 +69,8 @@ class Options:
         search=between(0.01, 10.0, "log", first=(0.1,)),
     )
     recall_stop: str = option(
-        "where descent ends: with `bound`, where the recall bound of the child is not higher than that of the node "
-        "(paper, VW); with `gain`, only if it also did not have at least 2 % more of the labels of recent examples",
+        "`bound` ends the descent at a node whose recall bound is not lower than that of the child (paper, VW); `gain` "
+        "goes on if the candidates of the child included the labels of at least 2 % more of the recent examples",
         choices=("gain", "bound"),
         default="gain",
         stored=True,
