@@ -7,12 +7,12 @@
     python -m scripts.bench.scaling --reductions cpt,recall_tree --classes 10000 --bits 18,22,26
     python -m scripts.bench.scaling --reductions oaa,cpt,reading --classes 1000 --processors 1,2
 
-One of the four takes several values. A stream has `--examples` lines to learn and as many to test for every K: a class
-and `--features` words. With `--stream even`, the classes are equally likely, the words are from one fixed vocabulary,
-and nine in ten tell the class. With `power_law`, class i has a frequency of i^-.8, a third of the words are from its
-class, which shares them with other classes, and the others tell nothing. `reading` is not a reduction: the lines are
-parsed and left. `--peers` are command lines of other tools, separated by semicolons; `{K}` is the number of classes.
-A tool whose package is not installed is left out, and said to be.
+One of --classes, --features, --bits and --processors takes several values. A stream has `--examples` lines to learn
+and as many to test for every K: a class and `--features` words. With `--stream even`, the classes are equally likely,
+the words are from one fixed vocabulary, and nine in ten tell the class. With `power_law`, the frequency of class i is
+proportional to i^-.8, a third of the words are from its class, which shares them with other classes, and the others
+tell nothing. `reading` is not a reduction: the lines are only parsed. `--peers` are command lines of other tools,
+separated by semicolons; `{K}` is the number of classes. Tools whose packages are not installed are named and left out.
 
 Learning and testing are whole processes; a run over the first few lines, which compiles what is not compiled, is taken
 off both. The rows of the table, each with a figure for learning and one for testing, except for the last two:
@@ -20,8 +20,9 @@ off both. The rows of the table, each with a figure for learning and one for tes
 * nodes opened: mean number of nodes whose regressors a search evaluates, in each tree, as the summary says. Without a
   search, an example visits a node for each level of its leaf;
 * lines of weights (`--lines`): mean number of different cache lines of 64 bytes of weight tables that an example reads
-  or writes, counted in the kernels as plain Python (`scripts/lib/memory_accesses.py`) while the model of the whole
-  stream predicts, and then learns, the same 30 examples. Neither load nor processor changes them;
+  or writes, counted while the kernels run as plain Python (`scripts/lib/memory_accesses.py`): the model of the whole
+  stream predicts, and then learns, the same 30 examples. They depend neither on the load of the machine nor on its
+  processor;
 * depth: mean and largest depth of the leaves;
 * test error.
 `growth` is the figure at the largest value over that at the smallest. Prints a Markdown table; `--plot FILE` draws it

@@ -81,9 +81,8 @@ def count_searches(opened: Int64s, gap: Float64s, counts: Int64s) -> tuple[int, 
     stopped, largest_gap = 0, 0.0
     for t in range(opened.shape[0]):
         for i in range(opened.shape[1]):
-            if opened[t, i] == 0 and opened[0, i] > 0:  # the tree is not searched for this example
-                continue
-            counts[min(opened[t, i], MOST_OPENED)] += 1
+            if opened[t, i] > 0 or opened[0, i] == 0:  # else the tree is not searched
+                counts[min(opened[t, i], MOST_OPENED)] += 1
             stopped += gap[t, i] != 0.0
             largest_gap = max(largest_gap, gap[t, i])
     return stopped, largest_gap
