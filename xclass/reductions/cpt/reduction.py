@@ -337,8 +337,7 @@ class ProbabilityTree(
     def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
         """Return the listing of all labels with the mean of their probabilities over the trees.
 
-        A label that a tree lacks has probability 0 there: trees of a file may have different labels, and a tree that is
-        searched again has not seen all. Trees that are not searched or have no labels do not count.
+        A label that a tree lacks has probability 0 there. Trees without labels, as those not searched, do not count.
 
         Parameters
         ----------
