@@ -470,7 +470,7 @@ class Inputs:
         end = len(content) + 1
         buffer = np.frombuffer(bytearray(content + AFTER_TEXT), np.uint8)
         growing, self._names.growing = self._names.growing, self._names.growing and learn
-        self._parser.restart_lines()
+        self._parser.lines = 0
         self._parser.learning = learn
         try:
             batch, error, _ = self._parser.parse(buffer, end, name)

@@ -63,13 +63,9 @@ WITHOUT_MARK = (WithoutMark("UTF-32LE", 4, 0), WithoutMark("UTF-32BE", 4, 3), Wi
 
 
 def what_it_is(first: bytes, name: str, is_file: bool) -> str:
-    """Return what a file is that cannot be data, and what to do, as the end of a message; empty if it can be.
+    """Return what a file that begins with `first` is, if it cannot be data, and what to do, as the end of a message.
 
-    Parameters
-    ----------
-    first : the first SHOWN bytes
-    name : name of the file
-    is_file : whether it is a file with a name, and not standard input
+    Return nothing if it can be data. `is_file` is False for standard input.
     """
     kind = model_header.model_kind(first)
     if kind:
@@ -99,11 +95,8 @@ def what_it_is(first: bytes, name: str, is_file: bool) -> str:
 
 
 def is_binary(first: bytes) -> str:
-    """Return what text without readable characters is, as the end of a message; empty if it can be read.
-
-    Parameters
-    ----------
-    first : the first SHOWN bytes
+    """Return what text that begins with `first` and has no readable characters is, as the end of a message; else
+    nothing.
     """
     for encoding in WITHOUT_MARK:
         count = len(first) // encoding.size
@@ -121,5 +114,4 @@ def _begins_with(first: bytes, magic: bytes) -> bool:
 
 
 def _encoded(encoding: str) -> str:
-    """Return the message about text in another encoding than UTF-8."""
     return f"the text is encoded as {encoding}; convert it, `iconv -f {encoding} -t UTF-8 FILE > NEW`"

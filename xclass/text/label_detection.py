@@ -37,11 +37,9 @@ LOSSES_OF_TWO = ("logistic", "hinge")  # losses of labels -1 and 1; any other on
 class LabelDetector:
     """Examine lines of text until it is known whether their labels are classes.
 
-    Parameters
-    ----------
-    read_on : whether to read on where more lines improve the result: after a label 0, which is not a class, for a more
-        precise message, and after an unlabelled line, to find names. False for a pipe, where the user would wait
-    only_names : whether labels are known to be classes, and only names are to be detected
+    With `read_on`, more lines are read where they improve the result: after a label 0, which is not a class, for a more
+    precise message, and after an unlabelled line, to find names. It is False for a pipe, where the user would wait.
+    With `only_names`, labels are known to be classes, and only names are to be detected.
 
     Attributes
     ----------
@@ -85,7 +83,6 @@ class LabelDetector:
             self.end()
 
     def _add_number(self, label: str) -> None:
-        """Examine a label that is not plainly a name."""
         number = class_names.number_of(label)
         if number == class_names.NO_NUMBER:
             self.classes, self._fraction = self._only_names, True
@@ -107,7 +104,6 @@ class LabelDetector:
         self.classes, self.name, self._settled = True, name.decode("utf-8", "replace"), True
 
     def end(self) -> None:
-        """Decide by the lines examined so far, because there are no more."""
         if self.classes is not None:
             return
         several = len(self._seen) >= MIN_CLASSES
@@ -163,7 +159,6 @@ class LabelDetector:
 
 
 def _is_name(word: bytes) -> bool:
-    """Return whether a label cannot be meant as a number."""
     return not NUMBER_LIKE.fullmatch(word) and word not in NOT_NAMES
 
 
@@ -176,24 +171,24 @@ def implied_options(
     examine_lines: Callable[[LabelDetector], None],
     read_on: bool,
 ) -> tuple[dict[str, object], str]:
-    """Return the options that a command line implies: --multiclass if no reduction is given, and --learn_names.
+    """Return the options that a command line implies, as --multiclass and --learn_names, and a note about them.
 
     Parameters
     ----------
     given : the options that the user typed, field -> value
     owners : field -> the option groups that declare it
-    reductions : names of the reductions
     multiclass_reduction : the reduction that `multiclass` stands for
     common : options of the binary learner that `multiclass` accepts, too; any other one implies the binary learner
         without a reduction
     examine_lines : passes the first lines of the data to a `LabelDetector`; called only if the options do not decide
-    read_on : see `LabelDetector`
-
-    Returns
-    -------
-    wanted : field -> value, implied by the options, or by the labels if the options do not decide
-    note : message about what was detected, or an empty string
     """
+
+    def detected(only_names: bool = False) -> LabelDetector:
+        labels = LabelDetector(read_on, only_names)
+        examine_lines(labels)
+        labels.end()
+        return labels
+
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
         return {}, ""
     groups = [owners[name] for name in given]
@@ -201,12 +196,8 @@ def implied_options(
     classes_known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
     if not classes_known:
         if any(reductions & group and multiclass_reduction not in group for group in groups):
-            if "binary" in given and given.get("loss_function") in (None, *LOSSES_OF_TWO):
-                labels = LabelDetector(read_on)
-                examine_lines(labels)
-                labels.end()
-                if labels.classes:
-                    raise UsageError(BINARY_CLASSES)
+            if "binary" in given and given.get("loss_function") in (None, *LOSSES_OF_TWO) and detected().classes:
+                raise UsageError(BINARY_CLASSES)
             return {}, ""  # an option of another reduction, or of the binary learner alone
         classes_known = any(multiclass_reduction in group or "listing_options" in group for group in groups)
         classes_known = classes_known or "named_labels" in given or "learn_names" in given
@@ -217,15 +208,10 @@ def implied_options(
         elif numeric := [
             name for name in given if "learner" in owners[name] and name not in common | {"loss_function"}
         ]:
-            labels = LabelDetector(read_on)
-            examine_lines(labels)
-            labels.end()
-            return {}, NUMBERS_ANYWAY.format(option=numeric[0]) if labels.classes else ""
+            return {}, NUMBERS_ANYWAY.format(option=numeric[0]) if detected().classes else ""
     if classes_known and ("named_labels" in given or "learn_names" in given):
         return implied, ""
-    labels = LabelDetector(read_on, only_names=classes_known)
-    examine_lines(labels)
-    labels.end()
+    labels = detected(only_names=classes_known)
     if labels.classes and not classes_known:
         implied["multiclass"] = 0
     if labels.name:

@@ -13,25 +13,7 @@ from ..array_types import Int, UInt8s
 from ..data import class_names
 from ..errors import UsageError
 from ..kernels.jit import apart, jit
-from . import numbers, vw_numbers
-from .malformed import (
-    CLASS,
-    CLASS_NUMBER,
-    CLASS_WORDS,
-    INITIAL,
-    LABEL,
-    LABEL_AS_TAG,
-    LABEL_BEFORE_TAB,
-    LABEL_FORM,
-    LABEL_WORDS,
-    LEADING_ZEROS,
-    NEGATIVE,
-    OUTSIDE,
-    TAG_ONLY,
-    UNKNOWN_NAME,
-    VW,
-    WEIGHT,
-)
+from . import malformed, numbers, vw_numbers
 from .numbers import NEWLINE, SPACE, TAB
 from .rules import Rules
 
@@ -44,16 +26,8 @@ UNLABELLED = 2**32 - 1  # class by which VW marks an unlabelled example
 
 @jit
 def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
-    """Read a whole number at `begin` as C's strtol does in base 10.
-
-    Parameters
-    ----------
-    text : uint8[...], a newline ends every line
-
-    Returns
-    -------
-    value : the number, limited to the range of int64
-    end : one past the number; `begin` if there is none
+    """Read a whole number at `begin` as C's strtol does in base 10; return it, within int64, and its end, `begin` for
+    none.
     """
     p = begin
     while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
@@ -80,8 +54,8 @@ def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
 def problem_of(number: Int) -> int:
     """Return the problem of a label that `class_names.class_number` does not read as a class."""
     if number == class_names.NEGATIVE:
-        return NEGATIVE
-    return LABEL_FORM if number == class_names.OTHER_FORM else CLASS_NUMBER
+        return malformed.NEGATIVE
+    return malformed.LABEL_FORM if number == class_names.OTHER_FORM else malformed.CLASS_NUMBER
 
 
 @apart
@@ -91,7 +65,7 @@ def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.flo
     is_wrong = p == begin or math.isnan(value) or (math.isinf(value) and not rules.vw_numbers)
     if is_wrong:
         value = np.float32(0)
-    return value, is_wrong or (rules.treatment != VW and (p != end or digits == 0 or math.isinf(value)))
+    return value, is_wrong or (rules.treatment != malformed.VW and (p != end or digits == 0 or math.isinf(value)))
 
 
 @jit
@@ -100,12 +74,9 @@ def read_label(
 ) -> tuple[float, np.float32, np.float32, int, int, int, int]:
     """Read label, weight, initial prediction and tag from `text[begin:end]`, the part of a line before its first bar.
 
-    Returns
-    -------
-    label, weight, initial : label NaN for no label; with `rules.learn_names` the position of the name in the text
-    tag_start, tag_end : position of the tag
-    problem, position : number of the problem in `malformed`, or 0, and its position; LABEL_AS_TAG, LABEL_BEFORE_TAB
-        and TAG_ONLY are only warnings
+    The label is NaN for none, and with `rules.learn_names` the position of the name in the text. The other results are
+    the range of the tag, the number of the problem in `malformed`, or 0, and its position. LABEL_AS_TAG,
+    LABEL_BEFORE_TAB and TAG_ONLY are only warnings.
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
     p = begin
@@ -139,12 +110,12 @@ def read_label(
         if text[last] == 39:
             tag_start += 1
             if words == 0 and rules.multiclass:
-                problem, position = TAG_ONLY, last
+                problem, position = malformed.TAG_ONLY, last
         elif words == 0 and rules.multiclass:
             listed = len(rules.names.hash) > 0 and class_names.class_of(text, last, last_end, rules.names) > 0
             number = class_names.class_number(text, last, last_end) != class_names.NO_NUMBER
             if number or listed or rules.learn_names:
-                problem, position = LABEL_AS_TAG, last
+                problem, position = malformed.LABEL_AS_TAG, last
     if words == 0:
         if tag_start == end and begin < first and rules.multiclass:
             p = begin
@@ -154,60 +125,60 @@ def read_label(
             if rules.learn_names:
                 number = first - 1 > begin
             if number or (len(rules.names.hash) > 0 and class_names.class_of(text, begin, first - 1, rules.names) > 0):
-                problem, position = LABEL_BEFORE_TAB, begin
+                problem, position = malformed.LABEL_BEFORE_TAB, begin
         return label, weight, initial, tag_start, tag_end, problem, position
 
-    strict = rules.treatment != VW
+    strict = rules.treatment != malformed.VW
     value: Int
     if rules.multiclass:
         if words > 2:
-            return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
+            return label, weight, initial, tag_start, tag_end, malformed.CLASS_WORDS, word0
         if rules.learn_names:
             value, p = word0, end0  # class_names replaces the position by a number later
             for q in range(word0, end0):
                 if text[q] == COMMA or text[q] < SPACE:
-                    return label, weight, initial, tag_start, tag_end, CLASS, word0
+                    return label, weight, initial, tag_start, tag_end, malformed.CLASS, word0
         elif len(rules.names.hash) > 0:
             value, p = class_names.class_of(text, word0, end0, rules.names), end0
             if value == 0:
-                problem, position = UNKNOWN_NAME, word0
+                problem, position = malformed.UNKNOWN_NAME, word0
         elif strict:
             value, p = class_names.class_number(text, word0, end0), end0
             if value < 0:
                 problem, position = problem_of(value), word0
         else:
             value, p = _read_class(text, word0)
-        if problem == CLASS_NUMBER or (p != end0 and text[p] != SPACE and text[p] != 0):
-            return label, weight, initial, tag_start, tag_end, CLASS, word0
+        if problem == malformed.CLASS_NUMBER or (p != end0 and text[p] != SPACE and text[p] != 0):
+            return label, weight, initial, tag_start, tag_end, malformed.CLASS, word0
         if strict and value > UNLABELLED:
-            problem, position = OUTSIDE, word0
+            problem, position = malformed.OUTSIDE, word0
         value &= UNLABELLED
         if value != UNLABELLED:
             label = np.float64(value)
             in_range = rules.learn_names or rules.highest < 0 or (value >= rules.lowest and value <= rules.highest)
             if problem == 0 and not in_range:
-                problem, position = OUTSIDE, word0
+                problem, position = malformed.OUTSIDE, word0
     else:
         if words > 3:
-            return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
+            return label, weight, initial, tag_start, tag_end, malformed.LABEL_WORDS, word0
         number, is_wrong = _read_real(text, word0, end0, rules)
         if is_wrong:
-            problem, position = LABEL, word0
+            problem, position = malformed.LABEL, word0
         label = np.float64(number)
         if rules.vw_numbers and number == np.float32(3.4028234663852886e38):  # VW's mark for no label
             label = np.nan
     if words > 1:
         weight, is_wrong = _read_real(text, word1, end1, rules)
         if problem == 0 and (is_wrong or (weight < 0 and (strict or not rules.multiclass))):
-            problem, position = WEIGHT, word1
+            problem, position = malformed.WEIGHT, word1
         if problem == 0 and strict and rules.learn_names and text[word1] == ZERO and numbers.is_digit(text[word1 + 1]):
-            problem, position = LEADING_ZEROS, word1  # probably a name of two words, as in `class 0001 | ...`
+            problem, position = malformed.LEADING_ZEROS, word1  # probably a name of two words, as in `class 0001 | ...`
         if rules.multiclass and not weight > 0:
             weight = np.float32(0)
     if words > 2:
         initial, is_wrong = _read_real(text, word2, end2, rules)
         if problem == 0 and is_wrong:
-            problem, position = INITIAL, word2
+            problem, position = malformed.INITIAL, word2
     return label, weight, initial, tag_start, tag_end, problem, position
 
 
@@ -215,13 +186,7 @@ def read_label(
 
 
 def check_names(names: str) -> None:
-    """Check that each of the names, separated by commas, can be the name of a class.
-
-    Raises
-    ------
-    UsageError
-        if a name is empty or has a bar.
-    """
+    """Check that each of the names, separated by commas, can be the name of a class."""
     for name in names.split(","):
         if not name.strip() or "|" in name:
             raise UsageError(
@@ -231,13 +196,7 @@ def check_names(names: str) -> None:
 
 
 def read_names(path: str) -> str:
-    """Return the names in a file, which has one on each line, separated by commas as in --named_labels.
-
-    Raises
-    ------
-    UsageError
-        if the file cannot be read or is empty, or if a line is not a name that can be a label.
-    """
+    """Return the names in a file, which has one on each line, separated by commas as in --named_labels."""
     try:
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             names = [line.removesuffix("\n").removesuffix("\r") for line in file]

@@ -17,23 +17,13 @@ import numpy as np
 from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import hashing
 from ..kernels.jit import apart, inlined, jit
-from . import numbers, vw_numbers
-from .malformed import (
-    BAR_AFTER_VALUE,
-    EMPTY_VALUE,
-    INFINITE,
-    MAX_MESSAGES,
-    NAMESPACE,
-    NAMESPACE_WEIGHT,
-    VALUE,
-    VW,
-)
+from . import malformed, numbers, vw_numbers
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE
 from .rules import Rules
 
 
 class NameRules(NamedTuple):
-    """Hold the fields of `Rules` that names and values need, all of them numbers; see `Rules`."""
+    """Hold the fields of `Rules` that names and values need, all of them numbers."""
 
     treatment: int
     vw_numbers: bool
@@ -48,7 +38,6 @@ class NameRules(NamedTuple):
 
 @inlined
 def name_rules_of(rules: Rules) -> NameRules:
-    """Return the fields of `rules` that names and values need."""
     return NameRules(rules.treatment, rules.vw_numbers, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
 
 
@@ -56,19 +45,17 @@ def name_rules_of(rules: Rules) -> NameRules:
 def note(notes: Int64s, row: int, problem: int, line: int, start: int, position: int) -> None:
     """Write row `row` of `notes`, or the last row if `row` is -1; do nothing if there is no such row.
 
-    Parameters
-    ----------
-    notes : int64[(MAX_MESSAGES + 2) * 4], written: problem, line, start of the line, position of the problem
+    `notes` is int64[(MAX_MESSAGES + 2) * 4]: problem, line, start of the line, position of the problem.
     """
-    if row <= MAX_MESSAGES:
-        at = 4 * row if row >= 0 else 4 * (MAX_MESSAGES + 1)
+    if row <= malformed.MAX_MESSAGES:
+        at = 4 * row if row >= 0 else 4 * (malformed.MAX_MESSAGES + 1)
         notes[at], notes[at + 1], notes[at + 2], notes[at + 3] = problem, line, start, position
 
 
 @inlined
 def _is_vw_number(text: UInt8s, begin: int, name_rules: NameRules) -> bool:
     """Return whether VW's rules hold for the number at `begin`, which may come after blanks then."""
-    return name_rules.vw_numbers or (name_rules.treatment == VW and numbers.is_blank(text[begin]))
+    return name_rules.vw_numbers or (name_rules.treatment == malformed.VW and numbers.is_blank(text[begin]))
 
 
 @inlined
@@ -118,25 +105,21 @@ def read_namespace(
 ) -> tuple[int, np.uint8, np.uint32, np.float32, int, np.int64]:
     """Read the name and weight of the namespace after the bar that is delimiter k.
 
-    Parameters
-    ----------
-    letter_hashes : uint32[256], hashes of the namespaces whose name is one byte
+    `letter_hashes` is uint32[256], hashes of the namespaces whose name is one byte.
 
     Returns
     -------
     k : the delimiter after the name and weight
-    group : uint8, first byte of the name
-    seed : uint32, hash of the name
-    scale : float32, weight of the namespace; NaN with VW's rules for what VW replaces by 1
-    problem : number of the problem in `malformed`, or 0
-    position : position of the problem
+    group, seed : first byte and hash of the name
+    scale : weight of the namespace; NaN with VW's rules for what VW replaces by 1
+    problem, position : number of the problem in `malformed`, or 0, and its position
     """
     b = np.int64(delimiter[k]) + 1
     k += 1
     e = np.int64(delimiter[k])
     scale = np.float32(1)
     if e == b:
-        return k, np.uint8(SPACE), name_rules.unnamed, scale, NAMESPACE if text[e] == COLON else 0, b
+        return k, np.uint8(SPACE), name_rules.unnamed, scale, malformed.NAMESPACE if text[e] == COLON else 0, b
     group = text[b]
     if e == b + 1:
         seed = letter_hashes[group]
@@ -150,9 +133,9 @@ def read_namespace(
         k += 1
     e = np.int64(delimiter[k])
     wrong = e != q or text[e] == COLON or (math.isinf(scale) and not name_rules.vw_numbers)
-    if name_rules.treatment != VW:
+    if name_rules.treatment != malformed.VW:
         wrong = wrong or q == b or digits == 0 or not math.isfinite(scale)
-    return k, group, seed, scale, NAMESPACE_WEIGHT if wrong else 0, b
+    return k, group, seed, scale, malformed.NAMESPACE_WEIGHT if wrong else 0, b
 
 
 @inlined
@@ -168,16 +151,12 @@ def _read_value(
 ) -> tuple[int, np.uint32, np.float32, int, int, bool]:
     """Read the feature whose name begins at byte b and whose value follows the colon that is delimiter k.
 
-    Parameters
-    ----------
-    seed, scale : hash and weight of the namespace
-    unnamed : number of features without a name so far
+    `seed` and `scale` are those of the namespace, and `unnamed` is the number of features without a name so far.
 
     Returns
     -------
     k : the delimiter after the value
-    key : uint32, index of the feature
-    value : float32, 0 if the feature is left out
+    key, value : the feature; the value is 0 if it is left out
     unnamed : number of features without a name, this one included
     problem : number of the problem in `malformed`, or 0
     noted : whether the value was replaced by 0 as in VW, which is to be reported
@@ -209,7 +188,7 @@ def _read_other_value(
     """
     name_end = np.int64(delimiter[k])
     begin = name_end + 1
-    strict = name_rules.treatment != VW
+    strict = name_rules.treatment != malformed.VW
     value, q, digits = vw_numbers.read_by_rules(text, begin, _is_vw_number(text, begin, name_rules))
     word, word_end = q, q
     noted = False
@@ -217,7 +196,7 @@ def _read_other_value(
         keeps_infinity = name_rules.vw_numbers and not strict
         if math.isnan(value) or not (keeps_infinity or math.isfinite(value * scale)):
             if strict:
-                return k, np.uint32(0), np.float32(0), unnamed, INFINITE, noted
+                return k, np.uint32(0), np.float32(0), unnamed, malformed.INFINITE, noted
             value = np.float32(0)
             noted = True
         value *= scale
@@ -232,15 +211,14 @@ def _read_other_value(
             has_bar = has_bar or text[word_end] == BAR
             word_end += 1
         if strict and word_end == word:
-            return k, np.uint32(0), np.float32(0), unnamed, EMPTY_VALUE, noted
+            return k, np.uint32(0), np.float32(0), unnamed, malformed.EMPTY_VALUE, noted
         if word_end > word:
             q = word_end
             if strict and has_bar:
-                return k, np.uint32(0), np.float32(0), unnamed, BAR_AFTER_VALUE, noted
-            if (
-                word == begin and vw_numbers.read_number(text, word)[1] == word_end
-            ):  # a number in VW, such as `inf`, `-`
-                return k, np.uint32(0), np.float32(0), unnamed, VALUE, noted
+                return k, np.uint32(0), np.float32(0), unnamed, malformed.BAR_AFTER_VALUE, noted
+            # a number in VW, such as `inf`, `-`
+            if word == begin and vw_numbers.read_number(text, word)[1] == word_end:
+                return k, np.uint32(0), np.float32(0), unnamed, malformed.VALUE, noted
     while delimiter[k] < q:
         k += 1
     e = np.int64(delimiter[k])
@@ -249,8 +227,8 @@ def _read_other_value(
         key = hashing.name_at(text, word, word_end, seed, name_rules.hash_all) & name_rules.mask
     else:
         key, unnamed = _feature_key(text, b, name_end, seed, unnamed, name_rules)
-    wrong = e != q or text[e] == COLON or (digits == 0 and name_rules.treatment != VW)
-    return k, np.uint32(key), value, unnamed, VALUE if wrong else 0, noted
+    wrong = e != q or text[e] == COLON or (digits == 0 and name_rules.treatment != malformed.VW)
+    return k, np.uint32(key), value, unnamed, malformed.VALUE if wrong else 0, noted
 
 
 @inlined
@@ -282,21 +260,10 @@ def read_features(
 ) -> tuple[int, int, int, int, int]:
     """Read the features of a namespace, which begin after delimiter k.
 
-    Parameters
-    ----------
-    seed, scale : hash and weight of the namespace
-    features : pointers to index (uint32) and value (float32), written from z on
-    z : number of features before
-    notes : pointer to int64[(MAX_MESSAGES + 2) * 4], written: see `note`
-    bad : number of malformed places before
-    line, start : number and first byte of the line
-
-    Returns
-    -------
-    k : the delimiter after the last feature
-    z : number of features
-    problem, position : number of the problem in `malformed`, or 0, and its position
-    bad : number of malformed places
+    `seed` and `scale` are hash and weight of the namespace. `features` points to index (uint32) and value (float32),
+    which are written from z on, and `notes` is as in `note`. `line` and `start` are number and first byte of the line.
+    The results are the delimiter after the last feature, the number of features, the number of the problem in
+    `malformed`, or 0, its position, and the number of malformed places.
     """
     index, value_of = features
     position = start
@@ -323,11 +290,11 @@ def read_features(
         k, feature, value, unnamed, problem, noted = _read_value(
             text, delimiter, k, b, seed, scale, unnamed, name_rules
         )
-        if problem == EMPTY_VALUE:
+        if problem == malformed.EMPTY_VALUE:
             position -= 1  # the colon
         if noted:
             bad += 1
-            note(notes, bad, INFINITE, line, start, position)
+            note(notes, bad, malformed.INFINITE, line, start, position)
         if value != 0:
             index[z] = feature
             value_of[z] = value

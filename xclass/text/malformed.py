@@ -130,7 +130,6 @@ VW_TREATMENT = {  # added to a message under --on_bad_line vw
 
 
 def sentence_about(problem: int, text: UInt8s, position: int) -> str:
-    """Return the sentence about a problem at `position` of the text."""
     if problem in OF_NUMBERS and numbers.is_too_large(text[position : position + 1000].tobytes().lstrip()):
         return TOO_LARGE
     return SENTENCES[problem]
@@ -165,7 +164,7 @@ def label_words_of(text: UInt8s, begin: int) -> list[str]:
 
 
 def _printable(word: bytes) -> str:
-    """Return a word as a message shows it: printable, and cut to 40 characters."""
+    """Return a word as a message shows it, printable and cut to 40 characters."""
     printable = word.replace(BLANK, b" ").decode("utf-8", "replace")
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in printable)
     return printable if len(printable) <= 40 else printable[:40] + "..."

@@ -18,11 +18,8 @@ from ..kernels.jit import jit
 def first_conflict(label: Float64s, weight: Float32s, begin: int, first_weight: Float32s) -> int:
     """Return the first row from `begin` on whose name was seen with another weight, or -1.
 
-    Parameters
-    ----------
-    label : float64[n], number of each name from 1, NaN for no label
-    weight : float32[n]
-    first_weight : float32[names], weight with which each name was first seen, NaN for a name not seen yet; written
+    `label` is float64[n], the number of each name from 1, NaN for none; `weight` is float32[n]; `first_weight` is
+    float32[names], written, the weight with which each name was first seen, NaN for a name not seen yet.
     """
     for i in range(begin, len(label)):
         if label[i] != label[i]:
@@ -36,15 +33,9 @@ def first_conflict(label: Float64s, weight: Float32s, begin: int, first_weight: 
 
 
 class NameWeights:
-    """Compare the weights of the examples of each class name, until two differ.
+    """Compare the weights of the examples of each class name, until `differs`, because two of a name differ.
 
-    Parameters
-    ----------
-    initial_count : number of names known before the data are read
-
-    Attributes
-    ----------
-    differs : whether a name has occurred with two weights
+    `initial_count` is the number of names known before the data are read.
     """
 
     def __init__(self, initial_count: int) -> None:
@@ -57,19 +48,10 @@ class NameWeights:
         return self.differs or (self._first_weight is None and not (weight != 1).any())
 
     def compare(self, label: Float64s, weight: Float32s, count_before: int, count: int) -> tuple[int, float]:
-        """Return the first row whose name occurred with another weight before, and that weight.
+        """Return the first row whose name occurred with another weight before, or -1, and that weight.
 
-        Parameters
-        ----------
-        label : float64[n], number of each name from 1, NaN for no label
-        weight : float32[n]
-        count_before : number of names known before this batch
-        count : number of names known now
-
-        Returns
-        -------
-        row : the row, or -1 if there is none
-        weight : the earlier weight, or 0.0
+        `label` and `weight` are as in `first_conflict`; the counts are the numbers of names known before this batch,
+        and now.
         """
         begin = 0
         if self._first_weight is None:

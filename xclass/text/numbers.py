@@ -59,13 +59,9 @@ def is_digit(c: int) -> bool:
 
 @jit
 def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """Read the number at `begin`.
+    """Read the number at `begin`; return its value, infinite if it is too large, its end, and its number of digits.
 
-    Returns
-    -------
-    value : float32; infinite if it is too large
-    end : one past the number; `begin` if there is none
-    digits : number of digits; 0 if there is no number
+    The end is `begin` and there are 0 digits if there is no number.
     """
     negative = text[begin] == MINUS
     first = begin + 1 if negative or text[begin] == PLUS else begin
@@ -77,10 +73,7 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
 def read_short(text: UInt8s, begin: int) -> tuple[np.float32, int]:
     """Read the digits and point of the number at `begin`, which may have a minus sign but no exponent.
 
-    Returns
-    -------
-    value : float32
-    end : one past the last digit or point; -1 if there is no digit, or if the number is not short
+    The end is one past the last digit or point; -1 if there is no digit, or if the number is not short.
     """
     negative = text[begin] == MINUS
     mantissa, end, digits, decimals = read_digits(text, begin + negative)
@@ -134,11 +127,8 @@ def read_digits(text: UInt8s, first: int) -> tuple[int, int, int, int]:
 def _read_long(text: UInt8s, first: int, end: int, mantissa: int, digits: int, decimals: int) -> tuple[np.float32, int]:
     """Return the value of a number and one past its end.
 
-    Parameters
-    ----------
-    first, end : range of its digits and its point
-    mantissa : its digits, modulo 2**64
-    digits, decimals : numbers of all digits and of those behind the point
+    `first` and `end` are the range of its digits and its point, `mantissa` is its digits modulo 2**64, and `decimals`
+    is the number of digits behind the point.
     """
     p = end
     power = -decimals
@@ -198,9 +188,7 @@ def _choose(text: UInt8s, first: int, end: int, power: int, low: np.float32, hig
 def compare(text: UInt8s, first: int, end: int, power: int, multiple: int, exponent: int) -> int:
     """Return the sign of `text[first:end] * 10**power - multiple * 2**exponent`; both are positive float32 numbers.
 
-    Parameters
-    ----------
-    first, end : range of digits, with or without a point, which is ignored
+    A point among the digits is ignored.
     """
     left, right = np.zeros(LIMBS, np.uint64), np.zeros(LIMBS, np.uint64)
     right[0], right[1] = np.uint64(multiple) & LOW_BITS, np.uint64(multiple) >> np.uint64(32)
@@ -249,6 +237,5 @@ def _multiply(number: UInt64s, factor: int, addend: int) -> None:
 
 
 def is_too_large(text: bytes) -> bool:
-    """Return whether a text begins with a number that is too large."""
     number = NUMBER.match(text)
     return number is not None and abs(float(number[0])) > LARGEST

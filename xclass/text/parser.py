@@ -31,36 +31,7 @@ from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
 from ..options.declare import option
-from . import label_words, tokens
-from .malformed import (
-    CLASS,
-    CLASS_WORDS,
-    CURE,
-    DIFFERENT_WEIGHT,
-    EMPTY_VALUE,
-    LABEL_NAME,
-    LEADING_ZEROS,
-    LEFT_OUT,
-    MAX_MESSAGES,
-    NAME_IS_ONE_WORD,
-    OUTSIDE,
-    SINGLE_NAME,
-    SKIP,
-    TAG_ONLY,
-    TOO_MANY_CLASSES,
-    TREATMENTS,
-    TWO_SPELLINGS,
-    UNKNOWN_NAME,
-    VW,
-    VW_TREATMENT,
-    WARNINGS,
-    WEIGHT,
-    label_words_of,
-    name_before,
-    sentence_about,
-    word_at,
-    words_after,
-)
+from . import label_words, malformed, tokens
 from .name_weights import NameWeights
 from .numbers import NEWLINE
 from .rules import Rules
@@ -71,8 +42,6 @@ __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the options of the parser."""
-
     hash: str = option(
         "which names are hashed: `strings` uses names of digits as numbers (outside VW text only those below 2^32 "
         "without leading zeros) and hashes the others, `all` hashes all names",
@@ -98,7 +67,9 @@ class Options:
     )
     noconstant: bool = option("do not add the constant feature", kind=bool, stored=True)
     on_bad_line: str = option(
-        "what to do at a malformed line: stop, skip the line, or read it as VW does", choices=TREATMENTS, default="stop"
+        "what to do at a malformed line: stop, skip the line, or read it as VW does",
+        choices=malformed.TREATMENTS,
+        default="stop",
     )
     number_rules: str = option(
         "how numbers in VW text are read: correctly rounded, or as VW reads them, rounded after each digit, with "
@@ -141,24 +112,20 @@ class Parser:
 
     Parameters
     ----------
-    options : options of the parser
     bits : number of bits of the index of a feature
-    multiclass : whether labels are classes, and not real numbers
     lowest, highest : lowest and highest class allowed; None for every class. Ignored with `--on_bad_line vw`
     range_option : the option that sets the range, for messages: `--oaa 1000`
     names : names of the classes; None for those of the options
 
     Attributes
     ----------
-    lines : number of lines read since `restart_lines`
-    skipped : number of lines left out
-    bad : number of malformed places
+    lines : number of lines read of the current file
+    skipped, bad : numbers of lines left out, and of malformed places
     notes : messages that are not yet shown to the user; the caller removes them
     first_messages : the first messages about malformed lines, MAX_MESSAGES at most
     featureless : whether no example has had a feature
     predicting : whether `report` says that lines without an example have no prediction
     left_out : the place of the first line without an example
-    rules : what kernels need to know to parse a line
     learning : whether to warn of a line that has a tag and no label; a caller that learns sets it
     """
 
@@ -185,8 +152,8 @@ class Parser:
         self._spelling_warned = False
         self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
         self._weights: NameWeights | None = None  # None before the first block
-        treatment = TREATMENTS.index(options.on_bad_line)
-        any_class = highest is None or treatment == VW
+        treatment = malformed.TREATMENTS.index(options.on_bad_line)
+        any_class = highest is None or treatment == malformed.VW
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
         self._range = f"{low}..{high}" + (f" ({range_option})" if range_option else "")
         hash_all = options.hash == "all"
@@ -217,31 +184,17 @@ class Parser:
 
     @cached_property
     def _scanner(self) -> Scanner:
-        """Return the scanner of `parse`."""
         return self.scanner()
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
         return Scanner(self.rules, self._letter_hashes)
 
-    def restart_lines(self) -> None:
-        """Restart counting at line 1, before another pass or file."""
-        self.lines = 0
-
     def parse(self, text: UInt8s, end: int, name: str) -> tuple[Batch, DataError | None, int]:
-        """Parse the complete lines of `text[:end]`.
+        """Parse the complete lines of `text[:end]`, which PADDING bytes follow and to which the batch refers.
 
-        Parameters
-        ----------
-        text : uint8[end + PADDING or more], writable; the batch keeps a reference to it
-        end : number of bytes of text
-        name : name of the file, for messages
-
-        Returns
-        -------
-        batch : the examples, up to a malformed line that ends the run
-        error : the error that ends the run, or None
-        used : bytes up to the end of the last complete line
+        Return the examples, up to a malformed line that ends the run, the error that ends it, or None, and the number
+        of bytes up to the end of the last complete line.
         """
         scan = self._scanner.scan(text, end)
         return *self.take(scan, name), scan.used
@@ -272,7 +225,7 @@ class Parser:
             self._compare_spellings(spelling, f"{name}:{line + before}")
         if self.options.learn_names:
             batch, full = self._number_names(batch, name, scan.label_column)
-        error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, MAX_MESSAGES), scan.stopped, name)
+        error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, malformed.MAX_MESSAGES), scan.stopped, name)
         return batch, full or error
 
     def _number_names(
@@ -298,12 +251,13 @@ class Parser:
                 line_start = position - label_column(row) + 1
             else:
                 line_start = batch.text[:position].tobytes().rfind(b"\n") + 1
-            message = self._message(batch.text, [TOO_MANY_CLASSES, int(batch.line[row]), line_start, position], name)
-            if self.rules.treatment != SKIP:
-                return batch_ops.cut(batch, 0, row), DataError(f"{message}. {CURE}")
+            note = [malformed.TOO_MANY_CLASSES, int(batch.line[row]), line_start, position]
+            message = self._message(batch.text, note, name)
+            if self.rules.treatment != malformed.SKIP:
+                return batch_ops.cut(batch, 0, row), DataError(f"{message}. {malformed.CURE}")
             self.bad += 1
             self.skipped += 1
-            if len(self.first_messages) < MAX_MESSAGES:
+            if len(self.first_messages) < malformed.MAX_MESSAGES:
                 self.first_messages.append(message)
             keep[row] = False
             batch.label[row] = np.nan
@@ -318,17 +272,12 @@ class Parser:
         earlier = self._spellings.setdefault(key_of(spelling), spelling)
         if earlier != spelling and not self._spelling_warned:
             self._spelling_warned = True
-            self.notes.append(f"{place}: {TWO_SPELLINGS.format(seen=spelling, earlier=earlier)}")
+            self.notes.append(f"{place}: {malformed.TWO_SPELLINGS.format(seen=spelling, earlier=earlier)}")
 
     def _compare_weights(self, batch: Batch, positions: Float64s, count_before: int, name: str) -> None:
         """Add a note about the first name that occurs with another weight than before.
 
-        Parameters
-        ----------
-        batch : n examples, labels are numbers of names
-        positions : float64[n], positions of the names in the text
-        count_before : number of names known before this batch
-        name : name of the file, for messages
+        `positions` are those of the names in the text, and `count_before` names were known before this batch.
         """
         assert self._weights is not None  # set by the caller
         row, weight = self._weights.compare(batch.label, batch.weight, count_before, len(self.names.names))
@@ -336,8 +285,8 @@ class Parser:
             return
         name_start = int(positions[row])
         # a name of hundreds of bytes is not in what `label_words_of` reads
-        words = label_words_of(batch.text, name_start) or [word_at(batch.text, name_start)]
-        message = DIFFERENT_WEIGHT.format(
+        words = malformed.label_words_of(batch.text, name_start) or [malformed.word_at(batch.text, name_start)]
+        message = malformed.DIFFERENT_WEIGHT.format(
             seen=" ".join(words), name=words[0], weight=f"{batch.weight[row]:g}", earlier=f"{weight:g}",
             one_word="_".join(words if len(words) > 1 else [*words, f"{weight:g}"]),
         )  # fmt: skip
@@ -346,8 +295,9 @@ class Parser:
     def report(self) -> list[str]:
         """Return the lines for the end of the run: malformed lines, missing predictions, one name for all examples."""
         single = self.names.growing and self._weights is not None and len(self.names.names) == 1
-        left_out = [LEFT_OUT.format(place=self.left_out)] if self.left_out and self.predicting else []
-        return [*self._report_bad(), *left_out, *([SINGLE_NAME.format(name=self.names.names[0])] if single else [])]
+        left_out = [malformed.LEFT_OUT.format(place=self.left_out)] if self.left_out and self.predicting else []
+        lines = [*self._report_bad(), *left_out]
+        return [*lines, malformed.SINGLE_NAME.format(name=self.names.names[0])] if single else lines
 
     def take_report(self) -> list[str]:
         """Return the lines of `report` about malformed lines since the last call of this method."""
@@ -357,7 +307,6 @@ class Parser:
         return lines
 
     def _report_bad(self) -> list[str]:
-        """Return the lines about malformed lines, none if there were none."""
         if not self.bad:
             return []
         if self.skipped:
@@ -366,45 +315,41 @@ class Parser:
             summary = "malformed place was read as VW reads it"
             if self.bad > 1:
                 summary = "malformed places were read as VW reads them"
-        return [f"{self.bad} {summary}" + ("; the first:" if self.bad > MAX_MESSAGES else ":"), *self.first_messages]
+        end = "; the first:" if self.bad > malformed.MAX_MESSAGES else ":"
+        return [f"{self.bad} {summary}{end}", *self.first_messages]
 
     def _take_notes(self, text: UInt8s, notes: Int64s, bad: int, stopped: bool, name: str) -> DataError | None:
-        """Turn the notes of a block into messages; return the error that ends the run, or None.
-
-        Parameters
-        ----------
-        notes : int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
-        bad : number of notes about malformed lines
-        stopped : whether the last note is about the error that ends the run
-        """
-        unlabelled = self.learning and self.rules.treatment != VW
-        if notes[0, 0] and not self._label_warned and (notes[0, 0] != TAG_ONLY or unlabelled):
+        """Turn the notes of `tokens.parse_lines` into messages; return the error that ends the run, or None."""
+        unlabelled = self.learning and self.rules.treatment != malformed.VW
+        if notes[0, 0] and not self._label_warned and (notes[0, 0] != malformed.TAG_ONLY or unlabelled):
             self._label_warned = True
             problem, line, _, position = notes[0].tolist()
-            self.notes.append(f"{name}:{line}: {WARNINGS[problem].format(seen=word_at(text, position))}")
+            warning = malformed.WARNINGS[problem].format(seen=malformed.word_at(text, position))
+            self.notes.append(f"{name}:{line}: {warning}")
         for note in notes[1 : bad + 1].tolist() if bad else ():
-            if len(self.first_messages) < MAX_MESSAGES:
+            if len(self.first_messages) < malformed.MAX_MESSAGES:
                 self.first_messages.append(self._message(text, note, name))
-        return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {CURE}") if stopped else None
+        return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {malformed.CURE}") if stopped else None
 
     def _message(self, text: UInt8s, note: list[int], name: str) -> str:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""
         problem, line, start, position = note
-        seen = name_before(text, position) if problem == EMPTY_VALUE else word_at(text, position)
-        of_name = problem == CLASS and self.rules.learn_names
-        sentence = sentence_about(LABEL_NAME if of_name else problem, text, position)
-        sentence = sentence.format(seen=seen, range=self._range, column=words_after(text, position))
-        if problem == OUTSIDE and seen.strip("0") in ("", "."):
+        word = malformed.name_before if problem == malformed.EMPTY_VALUE else malformed.word_at
+        seen = word(text, position)
+        of_name = problem == malformed.CLASS and self.rules.learn_names
+        sentence = malformed.sentence_about(malformed.LABEL_NAME if of_name else problem, text, position)
+        sentence = sentence.format(seen=seen, range=self._range, column=malformed.words_after(text, position))
+        if problem == malformed.OUTSIDE and seen.strip("0") in ("", "."):
             sentence += "; classes are counted from 1"
-        if problem in (CLASS_WORDS, WEIGHT, LEADING_ZEROS, UNKNOWN_NAME) and (
+        if problem in (malformed.CLASS_WORDS, malformed.WEIGHT, malformed.LEADING_ZEROS, malformed.UNKNOWN_NAME) and (
             self.rules.learn_names or len(self.rules.names.hash)
         ):
-            words = label_words_of(text, start)
+            words = malformed.label_words_of(text, start)
             if len(words) > 1:
-                sentence += f"; {NAME_IS_ONE_WORD.format(one_word='_'.join(words))}"
+                sentence += f"; {malformed.NAME_IS_ONE_WORD.format(one_word='_'.join(words))}"
         message = f"{name}:{line}:{position - start + 1}: {sentence}"
-        if self.rules.treatment == VW and problem in VW_TREATMENT:
-            message += f"; {VW_TREATMENT[problem]}"
+        if self.rules.treatment == malformed.VW and problem in malformed.VW_TREATMENT:
+            message += f"; {malformed.VW_TREATMENT[problem]}"
         return message
 
 
@@ -424,7 +369,7 @@ class Scanner:
             self._positions = np.empty(end + 64, np.int32)
         complete, blanks, bars, lines, returns = tokens.find_delimiters(text, end, self._positions)
         out = self._pool.batch(lines, blanks + lines, bars + lines, text[:end])
-        notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
+        notes = np.zeros((malformed.MAX_MESSAGES + 2, 4), np.int64)
         if complete == 0:
             return Scan(out, (0, 0, 0), 0, 0, 0, 0, False, notes)
         used = int(self._positions[complete - 1]) + 1

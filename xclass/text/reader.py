@@ -58,8 +58,6 @@ def _data_files(paths: tuple[str, ...] | None, given: Mapping[str, Any]) -> list
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the options of the reader."""
-
     data: tuple[str, ...] = option(
         "file of examples, plain, .gz, .bz2, .xz or .zst",
         flags=("-d", "--data"),
@@ -120,15 +118,10 @@ def first_of(paths: Sequence[str]) -> str:
 
 
 def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: bytearray) -> None:
-    """Peek at the first lines of the data until the type of the labels is known.
+    """Pass the first lines of the data to `labels` until its `classes` is known.
 
-    Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later.
-
-    Parameters
-    ----------
-    paths : data files, see `first_of`; None or empty for standard input
-    labels : receives the lines until its `classes` is known
-    peeked : written: the bytes taken from standard input, which the reader has to start with
+    Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later. The
+    bytes taken from standard input are added to `peeked`, since the reader has to start with them.
     """
     line: list[bytes] = []  # pieces of an incomplete line, joined only once, because it may be gigabytes long
     with contextlib.ExitStack() as closing, streams.errors_ignored():
@@ -174,7 +167,7 @@ class Reader:
     options, parse : options of the reader and of the parser
     bits, multiclass, lowest, highest, range_option, names : as in `parser.Parser`
     block_bytes : size of a block; None for the usual sizes
-    stream : object with `readinto` that is read instead of the files
+    stream : what is read instead of the files
     peeked : bytes that were taken from standard input before, see `peek_labels`
     choose : returns the format of the data by the beginning of a file; all files have that of the first one
 
@@ -190,7 +183,6 @@ class Reader:
     lines_skipped : number of lines of the file that `wrap` skips
     bytes : bytes of text parsed in this pass
     parsing_seconds : seconds spent on parsing or waiting for it, in all passes
-    parser : counts lines and malformed lines
     format : format of the data; None before the first lines are read
     """
 
@@ -280,7 +272,7 @@ class Reader:
         for path in self.paths:
             self._path = path
             self.name = path or "stdin"
-            self.parser.restart_lines()
+            self.parser.lines = 0
             with contextlib.ExitStack() as closing:
                 try:
                     stream = self._open(closing)
@@ -366,11 +358,7 @@ class Reader:
     def preview(self, peeked: bytes = b"") -> None:
         """Choose the format by the first lines before reading, if the data are a file or `peeked` suffices.
 
-        Errors are ignored here, because they are raised again when the data are read.
-
-        Parameters
-        ----------
-        peeked : bytes already taken from standard input
+        `peeked` are bytes taken from standard input. Errors are ignored here, because they are raised again later.
         """
         with contextlib.ExitStack() as closing, streams.errors_ignored():
             ended = False
@@ -386,9 +374,7 @@ class Reader:
     def _begin_format(self, text: bytes, ended: bool) -> int | None:
         """Choose the format by the beginning of the first file, check it for the others, and read the header of a file.
 
-        Returns
-        -------
-        Number of bytes of the header, or None if more of the file is needed.
+        Return the number of bytes of the header, or None if more of the file is needed.
         """
         if not ended:
             text = text[: text.rfind(b"\n") + 1]
@@ -413,7 +399,6 @@ class Reader:
         return size
 
     def _take_notes(self) -> None:
-        """Take over the warnings of the format."""
         assert self.format is not None
         self.notes.extend(self.format.notes)
         self.format.notes.clear()
@@ -458,13 +443,8 @@ class Reader:
                 yield next_scan()
 
     def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
-        """Read into `text[begin:end]`.
-
-        Returns
-        -------
-        filled : one past the last byte read
-        ended : whether the file ended
-        error : the error that ends the reading, or None
+        """Read into `text[begin:end]`; return one past the last byte read, whether the file ended, and what ends the
+        reading.
         """
         buffer = text.data
         read_into = getattr(stream, "readinto1", None) or stream.readinto
@@ -511,7 +491,6 @@ class Reader:
         return streams.decompressed(self._path, self._file or file, closing)
 
     def _cannot_open(self, error: OSError) -> DataError:
-        """Return the error for a file that cannot be opened."""
         if isinstance(error, FileNotFoundError):
             return DataError(f"{self.name}: there is no such file; check its name")
         if isinstance(error, IsADirectoryError):
@@ -527,7 +506,6 @@ def _largest_block(text: UInt8s) -> int:
 
 
 def _size(path: str) -> int | None:
-    """Return the number of bytes of a file or URL, None if it is not known, as for a pipe."""
     if urls.is_url(path):
         return urls.size(path)
     status = os.stat(path)

@@ -22,8 +22,6 @@ MODULES = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of Python tha
 
 
 class Stream(Protocol):
-    """Describe an object that text can be read from."""
-
     def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
 
 

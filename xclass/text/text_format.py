@@ -49,22 +49,9 @@ class TextFormat:
         self._noted: set[str] = set()  # warnings that were given
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
-        """Read the header at the beginning of a file.
+        """Return the numbers of bytes and lines of the header of a file, or None if more of it is needed.
 
-        Parameters
-        ----------
-        text : complete lines at the beginning of the file
-        ended : whether the file has no more lines
-        file : name of the file, for messages
-
-        Returns
-        -------
-        Numbers of bytes and of lines of the header, or None if more of the file is needed.
-
-        Raises
-        ------
-        DataError
-            if the header is malformed.
+        `text` are the first lines, all if `ended`. Raise DataError if the header is malformed.
         """
         return 0, 0
 
@@ -124,5 +111,4 @@ Chooser: TypeAlias = Callable[[bytes, bool, str], TextFormat | None]  # from the
 
 
 def vw_text(text: bytes, ended: bool, file: str) -> TextFormat:
-    """Choose VW text."""
     return TextFormat()

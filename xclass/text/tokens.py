@@ -15,18 +15,7 @@ from ..array_types import Int32s, Int64s, UInt8s, UInt32s
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..kernels import intrinsics
 from ..kernels.jit import bare, jit
-from . import label_words, line_parts, vw_numbers
-from .malformed import (
-    CLASS_WORDS,
-    INNER_RETURN,
-    LABEL_AS_TAG,
-    LABEL_BEFORE_TAB,
-    NAMESPACE_WEIGHT,
-    OUTSIDE,
-    SKIP,
-    TAG_ONLY,
-    VW,
-)
+from . import label_words, line_parts, malformed, vw_numbers
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE, TAB
 from .rules import Rules
 
@@ -38,13 +27,9 @@ PADDING = 80  # bytes that must follow the text in its array, because both kerne
 
 @jit
 def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int, int, int, int]:
-    """List the positions of all delimiters in `data[:end]`.
+    """List in `positions` all delimiters of `data[:end]`: SPACE, TAB, ':', '|', CR and newline.
 
-    Parameters
-    ----------
-    data : uint8[end + PADDING or more], not written
-    end : number of bytes of text
-    positions : int32[end + 64 or more], written: positions of SPACE, TAB, ':', '|', CR and newline, in rising order
+    `data` is uint8[end + PADDING or more], and `positions` int32[end + 64 or more].
 
     Returns
     -------
@@ -91,17 +76,16 @@ def parse_lines(
     data: UInt8s, positions: Int32s, count: int, returns: int, rules: Rules, letter_hashes: UInt32s, line: int,
     out: Batch, notes: Int64s, line_of: Int64s,
 ) -> tuple[int, int, int, int, int, int, int, bool]:  # fmt: skip
-    """Parse the lines whose delimiters are `positions[:count]`.
+    """Parse the lines whose delimiters are `positions[:count]`, of which the last is a newline.
 
     Parameters
     ----------
-    data, positions, count : as in `find_delimiters`, not written; the last position is that of a newline
     returns : number of CR within lines
-    letter_hashes : uint32[256], hashes of the namespaces whose name is one byte, not written
+    letter_hashes : uint32[256], hashes of the namespaces whose name is one byte
     line : number of the line before the first
     out : Batch with capacity for everything that the lines may hold, written
-    notes : int64[MAX_MESSAGES + 2, 4], written: problem, line, start of the line, position of the problem. Row 0 is
-        for words that look like labels but are not, the last row for the problem that ended the reading
+    notes : int64[MAX_MESSAGES + 2, 4], written: problem, line, start of the line, position of the problem. Row 0 is for
+        words that look like labels but are not, the last row for the problem that ended the reading
     line_of : int64[256], scratch filled with -1: the line in which a group was last seen
 
     Returns
@@ -142,24 +126,24 @@ def parse_lines(
         if number >= 0:
             label = np.float64(number)
             if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
-                problem = OUTSIDE
+                problem = malformed.OUTSIDE
             k += 1
         elif c != BAR or e > at:
             k, e = line_parts.end_of_label(text, delimiter, k, at)
             label, weight, initial, tag_start, tag_end, problem, position = label_words.read_label(text, at, e, rules)
-        if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB or problem == TAG_ONLY:
-            if notes_pointer[0] == 0 or (notes_pointer[0] == TAG_ONLY and problem != TAG_ONLY):
+        if problem == malformed.LABEL_AS_TAG or problem == malformed.LABEL_BEFORE_TAB or problem == malformed.TAG_ONLY:
+            if notes_pointer[0] == 0 or (notes_pointer[0] == malformed.TAG_ONLY and problem != malformed.TAG_ONLY):
                 line_parts.note(notes_pointer, 0, problem, line, start, position)
             problem = 0
-        elif problem > CLASS_WORDS and treatment == VW:  # VW continues after a warning
+        elif problem > malformed.CLASS_WORDS and treatment == malformed.VW:  # VW continues after a warning
             bad += 1
             line_parts.note(notes_pointer, bad, problem, line, start, position)
             problem = 0
 
-        if returns > 0 and treatment != VW and problem == 0:
+        if returns > 0 and treatment != malformed.VW and problem == 0:
             p = line_parts.inner_return(text, delimiter, k)
             if p >= 0:
-                problem, position = INNER_RETURN, p
+                problem, position = malformed.INNER_RETURN, p
 
         c = text[delimiter[k]]
         while c == BAR and problem == 0:
@@ -169,7 +153,7 @@ def parse_lines(
             if math.isnan(scale):
                 scale = np.float32(1)
                 bad += 1
-                line_parts.note(notes_pointer, bad, NAMESPACE_WEIGHT, line, start, position)
+                line_parts.note(notes_pointer, bad, malformed.NAMESPACE_WEIGHT, line, start, position)
             first = z
             k, z, problem, position, bad = line_parts.read_features(
                 text, delimiter, k, seed, scale, name_rules, features, z, notes_pointer, bad, line, start
@@ -183,10 +167,10 @@ def parse_lines(
                 g += 1
 
         if problem != 0:
-            left_out = treatment != VW or problem <= CLASS_WORDS
+            left_out = treatment != malformed.VW or problem <= malformed.CLASS_WORDS
             if left_out:
                 z, g = z0, g0
-            if left_out and treatment != SKIP:
+            if left_out and treatment != malformed.SKIP:
                 line_parts.note(notes_pointer, -1, problem, line, start, position)
                 stopped = True
                 break
@@ -197,7 +181,7 @@ def parse_lines(
             k += 1
         start = np.int64(delimiter[k]) + 1
         k += 1
-        if problem != 0 and treatment != VW:
+        if problem != 0 and treatment != malformed.VW:
             continue
         if rules.constant:
             features[0][z], features[1][z] = np.uint32(CONSTANT), np.float32(1)

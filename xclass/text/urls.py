@@ -30,13 +30,7 @@ def is_url(path: str) -> bool:
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path within it.
-
-    Raises
-    ------
-    DataError
-        if fsspec or the package of this kind of URL is not installed.
-    """
+    """Return the file system of a URL and the path within it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -91,25 +85,20 @@ class _UrlFile(io.RawIOBase):
         self._file = file
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]  # no other types are passed
-        """Read into `buffer` and return the number of bytes read, 0 at the end of the file."""
         with _as_os_error():
             return int(self._file.readinto(buffer))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a byte."""
         with _as_os_error():
             return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
-        """Return the number of bytes before the next one that is read."""
         return int(self._file.tell())
 
     def close(self) -> None:
-        """Close the file."""
         if not self.closed:
             self._file.close()
         super().close()
@@ -132,5 +121,4 @@ def _as_os_error() -> Iterator[None]:
 
 
 def _described(error: BaseException) -> OSError:
-    """Return an exception of another package as an OSError."""
     return OSError(f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -49,13 +49,9 @@ def read_by_rules(text: UInt8s, begin: int, vw: bool) -> tuple[np.float32, int, 
 
 @jit
 def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """Read the number at `begin` as VW's parse_float does.
+    """Read the number at `begin` as VW's parse_float does; return as `numbers.read_number`.
 
-    Returns
-    -------
-    value : float32
-    end : one past the number; `begin` if there is none
-    digits : number of digits; 0 for `-`, `.` and `e`, which VW reads as 0
+    There are 0 digits in `-`, `.` and `e`, too, which VW reads as 0.
     """
     negative = text[begin] == MINUS
     mantissa, p, digits, decimals = numbers.read_digits(text, begin + negative)
