@@ -14,7 +14,7 @@ from tests.oracles import formats as oracle
 from xclass.data.schema import NUMBER, Schema
 from xclass.errors import DataError
 from xclass.formats import csv_table, detect
-from xclass.text import parser, reader
+from xclass.text import malformed, parser, reader
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 BITS = 20
@@ -316,7 +316,7 @@ def test_malformed_json(line, column, message):
 @given(
     st.sampled_from(["fasttext", "libsvm", "xmc", "csv", "jsonl", "auto"]),
     st.binary(max_size=200),
-    st.sampled_from(parser.TREATMENTS),
+    st.sampled_from(malformed.TREATMENTS),
 )
 def test_any_bytes_are_read_or_refused(fmt, data, treatment):
     with contextlib.suppress(DataError):

@@ -25,14 +25,10 @@ FORMATS = {  # formats for which the options of columns have a meaning
 class Columns:
     """Hold what the options say about columns, and the schema of the learner.
 
-    Parameters
-    ----------
-    options : options of the reader
-    schema : columns of the tables learned from; if there are none, those of the first table are added
+    If the schema has no columns, those of the first table are added.
 
     Attributes
     ----------
-    schema : the schema
     header : names of the columns of files without a header; empty if files have one
     label : what --label_column says, None for nothing
     named : whether an option gives the name of a column, so that a header is expected
@@ -55,11 +51,7 @@ class Columns:
     def check_options(self, known: Sequence[str], label: str | None, table: str) -> None:
         """Raise UsageError if an option names a column that a table does not have, or that is otherwise in the model.
 
-        Parameters
-        ----------
-        known : names of all columns
-        label : that of the label
-        table : name of the table for messages
+        `known` are the names of all columns, `label` is that of the label, and `table` names the table in messages.
         """
         of_table, learned = set(known), self.schema.columns
         for option, given in (
@@ -124,13 +116,7 @@ class Columns:
 
 
 def names(flag: str, given: Sequence[str]) -> list[str]:
-    """Return the names in the values of an option, each of which is written like a row of CSV.
-
-    Raises
-    ------
-    UsageError
-        if a name is empty or given twice, or the value is no row.
-    """
+    """Return the names in the values of an option, each of which is written like a row of CSV."""
     found: dict[str, None] = {}
     for value in given:
         try:
@@ -174,7 +160,6 @@ def as_row(given: str | Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
 
 
 def text_of(name: bytes) -> str:
-    """Return the name of a column as text."""
     return name.decode("utf-8", "surrogateescape")
 
 

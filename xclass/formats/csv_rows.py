@@ -84,12 +84,7 @@ def end_of_rows(
 ) -> tuple[int, int]:
     """Return where the last complete row of `data[:end]` ends, or the first one, or 0; and the state at the end.
 
-    Parameters
-    ----------
-    data : uint8[...]
-    begin, state : where to begin, and the state there
-    delimiter, quote : byte between cells, byte around them
-    first : whether to end behind the first row
+    `state` is that at `begin`; with `first`, the search ends behind the first row.
     """
     text = intrinsics.pointer(data)
     last = 0
@@ -119,21 +114,15 @@ def split(
     data: UInt8s, end: int, delimiter: int, quote: int, header: UInt8s, width: int, rows: Int64s, begins: Int64s,
     ends: Int64s,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Split the complete rows of `data[:end]`.
+    """Split the complete rows of `data[:end]`; return the numbers of rows, of cells of good rows, and of lines.
 
     Parameters
     ----------
     data : uint8[end + 1 or more], written: quotes are made single, and a newline ends every cell
-    delimiter, quote : byte between cells, byte around them
-    header : uint8[...], the header without the end of its line, which no row may repeat; empty if there is none
+    header : the header without the end of its line, which no row may repeat; empty if there is none
     width : number of cells of a row
     rows : int64[newlines + 1, 8], written: the first eight fields of `Rows`, also of empty lines
     begins, ends : int64[cells], written, see `Rows`
-
-    Returns
-    -------
-    n, z : number of rows, and of cells of good rows
-    lines : number of lines
     """
     text = intrinsics.pointer(data)
     n = z = lines = p = 0
@@ -247,10 +236,7 @@ def cells_of(
 ) -> Iterator[tuple[int, list[bytes] | None]]:
     """Yield the first line and the cells of each row of a text, None for a row that cannot be read.
 
-    Parameters
-    ----------
-    width : number of cells of a row; 0 for that of the first row
-    header : as in `split`
+    A `width` of 0 stands for the number of cells of the first row.
     """
     data = _padded(text)
     end = len(text) + (not text.endswith(b"\n"))
@@ -268,7 +254,6 @@ def cells_of(
 
 
 def _padded(text: bytes) -> UInt8s:
-    """Return a text with newlines as padding."""
     data = np.full(len(text) + PADDING, NEWLINE, np.uint8)
     data[: len(text)] = np.frombuffer(text, np.uint8)
     return data

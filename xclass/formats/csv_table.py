@@ -70,10 +70,7 @@ class Layout(NamedTuple):
 class CsvTable(OtherFormat):
     """Read CSV and TSV files.
 
-    Parameters
-    ----------
-    options : options of the reader
-    schema : columns of the tables learned from; if there are none, those of the first file are added
+    If the schema has no columns, those of the first file are added.
 
     Attributes
     ----------
@@ -104,7 +101,6 @@ class CsvTable(OtherFormat):
 
     @property
     def delimiter_byte(self) -> int:
-        """Return the byte between cells."""
         return ord(self.delimiter or b",")
 
     @property
@@ -121,7 +117,11 @@ class CsvTable(OtherFormat):
         first = text[mark:].partition(b"\n")[0]
         named = SEPARATOR.fullmatch(first.rstrip(b"\r"))
         if named:
-            self._check_delimiter(named[1], file)
+            if self.delimiter not in (b"", named[1]):
+                raise DataError(
+                    f"{file}:1:1: the line names the delimiter {short_repr(named[1].decode())}, and that of the first "
+                    f"file is {short_repr(self.delimiter.decode())}; give files with the same delimiter"
+                )
             mark = min(mark + len(first) + 1, len(text))
             first = text[mark:].partition(b"\n")[0]
         self._top, size = 1 + bool(named), mark
@@ -151,10 +151,11 @@ class CsvTable(OtherFormat):
         cure = "; if the file has no header, give the names of its columns by --header"
         positions = self.schema.positions(header, f"{file}:{self._top}:1: the header", cure)
         self.columns.check_options(known, label, file)
-        self.layout = self._layout(
-            dict(zip(self.schema.columns, positions, strict=True)),
-            len(header),
-            -1 if label is None else header.index(label),
+        at = dict(zip(self.schema.columns, positions, strict=True))
+        numbers, others = self.schema.in_order()
+        of_label = -1 if label is None else header.index(label)
+        self.layout = Layout(
+            len(header), of_label, [at[n] for n in numbers], [at[n] for n in others], [*numbers, *others]
         )
         if self.first_layout is None:
             self.first_layout = self.layout
@@ -162,14 +163,6 @@ class CsvTable(OtherFormat):
             self.about.append(f"Delimiter: {name}; {self.columns.about(label)}")
         self._note(self.columns.left_out(name for name in known if name != label), file)
         return size, text[:size].count(b"\n")
-
-    def _check_delimiter(self, named: bytes, file: str) -> None:
-        """Raise DataError if the first line names another delimiter than that of the first file."""
-        if self.delimiter not in (b"", named):
-            raise DataError(
-                f"{file}:1:1: the line names the delimiter {short_repr(named.decode())}, and that of the first file is "
-                f"{short_repr(self.delimiter.decode())}; give files with the same delimiter"
-            )
 
     def _header(self, text: bytes, delimiter: bytes, file: str) -> list[str]:
         """Return the names of the columns in the first row."""
@@ -250,12 +243,7 @@ class CsvTable(OtherFormat):
         return text[begin : begin + end] if end else text[begin:] if ended else None
 
     def _adopt(self, rows: bytes, header: list[str], file: str, before: int) -> None:
-        """Take the columns of the first file, of which the first rows decide which are numbers.
-
-        Parameters
-        ----------
-        before : number of lines before the rows
-        """
+        """Take the columns of the first file; its first rows, after `before` lines, decide which are numbers."""
         seen, other, again = ([0] * len(header) for _ in range(3))
         identifier = [False] * len(header)
         cells = [*map(encoded, header)]
@@ -281,13 +269,6 @@ class CsvTable(OtherFormat):
             for k, name in enumerate(header)
         }
         self.columns.adopt({name: kinds[name] for name in features}, self.label_name, file)
-
-    def _layout(self, positions: dict[str, int], width: int, label: int) -> Layout:
-        """Return the layout of a file in which the columns of the schema are at `positions`."""
-        numbers, others = self.schema.in_order()
-        return Layout(
-            width, label, [positions[n] for n in numbers], [positions[n] for n in others], [*numbers, *others]
-        )
 
     def scanner(self, of: parser.Parser) -> CsvScanner:
         return CsvScanner(of, self)
@@ -361,7 +342,6 @@ class CsvScanner(records.RecordScanner):
         self._categories = [k for k, name in enumerate(table.layout.features) if kinds[name] == CATEGORY]
 
     def scan(self, text: UInt8s, end: int) -> parser.Scan:
-        """Parse the complete rows of `text[:end]`."""
         table = self._table
         block = text[:end].tobytes()
         buffer = np.zeros(end + len(self._names) + parser.PADDING, np.uint8)
@@ -387,9 +367,7 @@ class CsvScanner(records.RecordScanner):
     ) -> records.Examples:
         """Return the examples of rows, with the problems of those that cannot be read.
 
-        Parameters
-        ----------
-        begin, end : int64[g, columns], range in `content` of each cell of the columns of the schema
+        `begin` and `end`, int64[g, columns], are ranges in `content` of each cell of the columns of the schema.
         """
         examples = records.Examples()
         n = len(rows.line)
@@ -431,9 +409,7 @@ class CsvScanner(records.RecordScanner):
     ) -> records.Items:  # fmt: skip
         """Return the items of the cells, and note cells that are not numbers.
 
-        Parameters
-        ----------
-        begin, end : int64[g, columns], range in `content` of each cell of the columns of the schema, written
+        `begin` and `end` are as in `_examples`; they are written.
         """
         good = np.flatnonzero(rows.problem == 0)
         full = end > begin
@@ -487,5 +463,4 @@ def _place_of_cell(block: bytes, rows: csv_rows.Rows, row: int, begin: int) -> t
 
 
 def category(cell: bytes) -> bytes:
-    """Return the name of the feature of a cell of categories."""
     return schema.category(cell.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,19 +23,24 @@ from ..text.label_detection import LabelDetector
 from ..text.text_format import Chooser, OtherFormat, TextFormat
 from . import columns, csv_table, fasttext, json_lines, pairs
 
-EXTENSIONS = {
-    ".vw": "vw",
-    ".ft": "fasttext",
-    ".fasttext": "fasttext",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".xmc": "xmc",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
+
+class Format(NamedTuple):
+    """Describe a format: its title, the extensions of its files, and what makes it."""
+
+    title: str
+    extensions: tuple[str, ...]
+    make: Callable[[reader.Options, Schema], TextFormat]
+
+
+FORMATS = {
+    "vw": Format("VW text", (".vw",), lambda *_: TextFormat()),
+    "fasttext": Format("lines of fastText", (".ft", ".fasttext"), lambda *_: fasttext.FastText()),
+    "libsvm": Format("LIBSVM", (".libsvm", ".svm", ".svmlight"), lambda *_: pairs.Libsvm()),
+    "xmc": Format("extreme classification repository", (".xmc",), lambda *_: pairs.ExtremeClassification()),
+    "csv": Format("CSV", (".csv", ".tsv"), csv_table.CsvTable),
+    "jsonl": Format("JSON lines", (".jsonl", ".ndjson"), json_lines.JsonLines),
 }
+EXTENSIONS = {extension: name for name, one in FORMATS.items() for extension in one.extensions}
 NUMBER = NUMERAL.pattern.encode()
 PAIR = rb"(?:[0-9]+:" + NUMBER + rb")"
 LIBSVM = re.compile(
@@ -43,8 +49,6 @@ LIBSVM = re.compile(
 )
 REAL = re.compile(rb"[ \t]*" + NUMBER + rb"[ \t]*")
 XMC_LINE = re.compile(rb"(^|[ \t])[0-9]+:[0-9.]")
-TITLES = {"vw": "VW text", "fasttext": "lines of fastText", "libsvm": "LIBSVM",
-          "xmc": "extreme classification repository", "csv": "CSV", "jsonl": "JSON lines"}  # fmt: skip
 UNCERTAIN = {  # extension -> formats that a line seems to have although it can be of the format of the extension
     "fasttext": ("vw", "libsvm", "xmc"), "xmc": ("libsvm",),
 }  # fmt: skip
@@ -53,12 +57,7 @@ SEARCHED_OFTEN = 1 << 12  # bytes up to which each line is examined at once
 
 
 def detect(text: bytes, ended: bool, file: str) -> str | None:
-    """Return the name of the format, or None if more of the file is needed.
-
-    Parameters
-    ----------
-    text, ended, file : as in `TextFormat.begin`
-    """
+    """Return the name of the format, or None if more of the file is needed; arguments as of `TextFormat.begin`."""
     said = EXTENSIONS.get(_extension(file), "")
     text = text.removeprefix(b"\xef\xbb\xbf")
     found = re.search(rb"[^\s]", text)
@@ -80,8 +79,8 @@ def detect(text: bytes, ended: bool, file: str) -> str | None:
     uncertain = ("vw", "fasttext", "libsvm") if said == "csv" and _delimited(line) else UNCERTAIN.get(said, ())
     if said and seen not in ("", said, *uncertain):
         raise DataError(
-            f"{file}: the name is that of {TITLES[said]}, and the first line that of {TITLES[seen]}; rename the file, "
-            f"or name its format, --format {said} or --format {seen}"
+            f"{file}: the name is that of {FORMATS[said].title}, and the first line that of {FORMATS[seen].title}; "
+            f"rename the file, or name its format, --format {said} or --format {seen}"
         )
     return said or seen or ("csv" if _delimited(line) and b"|" not in line else "vw")
 
@@ -89,11 +88,8 @@ def detect(text: bytes, ended: bool, file: str) -> str | None:
 def _recognised(line: bytes, rest: bytes, ended: bool) -> str | None:
     """Return the name of the format that a line plainly has, an empty string, or None if the next line is needed.
 
-    Parameters
-    ----------
-    line : the first line that is not empty, limited to MOST_SCANNED bytes
-    rest : the lines after it
-    ended : whether these are all lines
+    `line` is the first one that is not empty, limited to MOST_SCANNED bytes, and `rest` are the lines after it, all if
+    `ended`.
     """
     if _is_object(line):
         return "jsonl"
@@ -141,11 +137,8 @@ def _is_object(line: bytes) -> bool:
 def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
     """Return the function by which a reader with these options chooses the format of its first file.
 
-    For later files it raises DataError if they have another format.
-
-    Parameters
-    ----------
-    schema : columns of the tables learned from; if there are none, those of the first table are added. None for none
+    For later files it raises DataError if they have another format. If the schema has no columns, those of the first
+    table are added.
     """
     schema = Schema() if schema is None else schema
     first_file = first_name = ""
@@ -161,46 +154,26 @@ def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
             name = first_name  # such a line does not tell
         if name != first_name:
             raise DataError(
-                f"{file} begins like {TITLES[name]}, and {first_file} like "
-                f"{TITLES[first_name]}; give files of one format, or name the format of all by --format"
+                f"{file} begins like {FORMATS[name].title}, and {first_file} like "
+                f"{FORMATS[first_name].title}; give files of one format, or name the format of all by --format"
             )
         for option, formats in columns.FORMATS.items():
             if name not in formats and getattr(options, option) != getattr(reader.Options(), option):
-                readable = " and ".join(TITLES[one] for one in formats)
-                raise UsageError(f"--{option} is for {readable}, and {file} is {TITLES[name]}: leave it out")
-        chosen = _new(name, options, schema)
+                readable = " and ".join(FORMATS[one].title for one in formats)
+                raise UsageError(f"--{option} is for {readable}, and {file} is {FORMATS[name].title}: leave it out")
+        chosen = FORMATS[name].make(options, schema)
         if name != "vw":
             by = "by the name of the file" if EXTENSIONS.get(_extension(file)) == name else "by the first lines"
             if options.format != "auto":
                 by = "as --format says"
-            chosen.about.insert(0, f"Data format: {TITLES[name]}, {by}")
+            chosen.about.insert(0, f"Data format: {FORMATS[name].title}, {by}")
         return chosen
 
     return choose
 
 
-def _new(name: str, options: reader.Options, schema: Schema) -> TextFormat:
-    """Return a new format."""
-    if name == "fasttext":
-        return fasttext.FastText()
-    if name == "libsvm":
-        return pairs.Libsvm()
-    if name == "xmc":
-        return pairs.ExtremeClassification()
-    if name == "csv":
-        return csv_table.CsvTable(options, schema)
-    if name == "jsonl":
-        return json_lines.JsonLines(options, schema)
-    return TextFormat()
-
-
 def key(options: reader.Options, schema: Schema) -> dict[str, Any]:
-    """Return what decides how the examples of data are read, for the key of a cache.
-
-    Parameters
-    ----------
-    schema : columns of the tables that were learned from before
-    """
+    """Return what decides how the examples of data are read by a learner's schema, for the key of a cache."""
     return {**options.meaning(), "schema": schema.to_bytes().decode() if schema.is_known else None}
 
 
@@ -208,13 +181,7 @@ class FormatLabels:
     """Pass the labels of lines of any format to a `LabelDetector`, for `reader.peek_labels`.
 
     The labels of fastText and of the extreme classification repository, and texts of JSON, are names, whatever they
-    look like.
-
-    Parameters
-    ----------
-    labels : receives each line of VW text, and the label of each example of another format
-    options : options of the reader
-    numbered : whether labels are not taken as names before they are seen
+    look like, unless labels are `numbered`.
     """
 
     def __init__(self, labels: LabelDetector, options: reader.Options, numbered: bool) -> None:
@@ -228,11 +195,9 @@ class FormatLabels:
 
     @property
     def classes(self) -> bool | None:
-        """Return whether labels are classes; None until that is known."""
         return self._labels.classes
 
     def add(self, line: bytes) -> None:
-        """Examine one line, without its newline."""
         if self.classes is not None:
             return
         self._pending += line + b"\n"
@@ -243,7 +208,6 @@ class FormatLabels:
         self._needed = 2 * len(self._pending) if len(self._pending) > SEARCHED_OFTEN else 0
 
     def end(self) -> None:
-        """Decide by the lines so far, because there are no more."""
         with contextlib.suppress(DataError):  # raised again when the data are read
             if not self._begun and self._pending and self._begin(ended=True):
                 self._pass_lines()

@@ -105,8 +105,6 @@ def parse_words(
 
 
 class FastText(OtherFormat):
-    """Read lines of fastText."""
-
     name = "fasttext"
     labelled = "a labelled line is `__label__tea kettle leaf`"
 

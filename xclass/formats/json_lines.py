@@ -30,38 +30,12 @@ from typing import Any
 import numpy as np
 
 from ..array_types import UInt8s
-from ..data import array_input, class_names
+from ..data import array_input, class_names, schema
 from ..data.feature_names import encoded
-from ..data.schema import (
-    CATEGORY,
-    EXACT,
-    LARGEST_WHOLE,
-    NUMBER,
-    TEXT,
-    Kinds,
-    Schema,
-    category,
-    converted,
-    kind_of,
-    listed,
-    number_in,
-    written,
-)
+from ..data.schema import Kinds, Schema, category, converted, kind_of, listed, number_in, written
 from ..errors import DataError
 from ..system.printable import short_repr
-from ..text import numbers, parser, reader
-from ..text.malformed import (
-    CELL,
-    ENTRY,
-    INNER_RETURN,
-    KEY_TWICE,
-    LABEL_NAME,
-    RECORD,
-    RECORD_END,
-    RECORD_QUOTES,
-    SEVERAL_LABELS,
-    WEIGHT_VALUE,
-)
+from ..text import malformed, numbers, parser, reader
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
 from .columns import Columns
@@ -70,7 +44,8 @@ from .line_scanner import DEFAULT_GROUP
 
 KEYS = ("label", "text", "features", "weight", "tag")
 MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
-BY_STRENGTH = ("", NUMBER, CATEGORY, TEXT)  # kinds, of which the last one of the cells is that of a column
+# kinds, of which the last one of the cells is that of a column
+BY_STRENGTH = ("", schema.NUMBER, schema.CATEGORY, schema.TEXT)
 DECODER = json.JSONDecoder()
 BLANKS = re.compile(r"[ \t\r\n]*")
 ALLOWED = {  # by the keys that lead to a value; of labels, values of features and cells, VALUE
@@ -91,16 +66,10 @@ class MalformedError(Exception):
 
 
 def label_text(given: object, key: str = "label") -> bytes:
-    """Return a label as text, empty for none.
-
-    Raises
-    ------
-    MalformedError
-        if it is no label.
-    """
+    """Return a label as text, empty for none; raise MalformedError if it is no label."""
     if isinstance(given, list):
         if len(given) > 1:
-            raise MalformedError(SEVERAL_LABELS, (key,), given[1], True)
+            raise MalformedError(malformed.SEVERAL_LABELS, (key,), given[1], True)
         given = given[0] if given else None
     if given is None:
         return b""
@@ -108,9 +77,9 @@ def label_text(given: object, key: str = "label") -> bytes:
         try:
             return records.one_line(given.encode("utf-8", "surrogateescape"))
         except UnicodeEncodeError:  # half of a surrogate pair, which `class_names.is_allowed` refuses
-            raise MalformedError(LABEL_NAME, (key,), given, True) from None
+            raise MalformedError(malformed.LABEL_NAME, (key,), given, True) from None
     if not isinstance(given, (int, float)) or isinstance(given, bool) or abs(given) == math.inf or given != given:
-        raise MalformedError(ENTRY, (key,), given, True)
+        raise MalformedError(malformed.ENTRY, (key,), given, True)
     return class_names.spelled(given).encode()
 
 
@@ -119,7 +88,7 @@ def tag_word(given: object) -> bytes:
     if given is None:
         return b""
     if isinstance(given, bool) or not isinstance(given, (str, int)):
-        raise MalformedError(ENTRY, ("tag",), given)
+        raise MalformedError(malformed.ENTRY, ("tag",), given)
     return records.one_word(encoded(str(given)))
 
 
@@ -129,23 +98,17 @@ def text_in(given: dict[str, Any]) -> str:
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise MalformedError(ENTRY, ("text",), text)
+        raise MalformedError(malformed.ENTRY, ("text",), text)
     return text
 
 
 def namespaces_in(given: dict[str, Any]) -> list[tuple[str | None, dict[str, Any]]]:
-    """Return the namespaces of an object and their features; the default one is None, those of a group are neighbours.
-
-    Raises
-    ------
-    MalformedError
-        if `features` is not an object.
-    """
+    """Return the namespaces of an object and their features: None for the default one, those of a group together."""
     features = given.get("features")
     if features is None:
         return []
     if not isinstance(features, dict):
-        raise MalformedError(ENTRY, ("features",), features)
+        raise MalformedError(malformed.ENTRY, ("features",), features)
     groups: dict[int, list[tuple[str | None, dict[str, Any]]]] = {}
     plain: dict[str, Any] = {}
     groups[DEFAULT_GROUP] = [(None, plain)]
@@ -163,10 +126,10 @@ def number_of(value: object, key: str) -> float:
     if isinstance(value, str):
         number = number_in(value)
         if number is None or abs(number) > array_input.LARGEST:
-            raise MalformedError(CELL, (key,), value, column=key)
+            raise MalformedError(malformed.CELL, (key,), value, column=key)
         return number
     if not is_value(value):
-        raise MalformedError(ENTRY, (key,), value)
+        raise MalformedError(malformed.ENTRY, (key,), value)
     return float(value)  # type: ignore[arg-type]  # it is a number
 
 
@@ -175,8 +138,8 @@ def _kind_of_cell(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, (int, float)):
-        return TEXT
-    return CATEGORY if isinstance(value, int) and abs(value) > LARGEST_WHOLE else NUMBER
+        return schema.TEXT
+    return schema.CATEGORY if isinstance(value, int) and abs(value) > schema.LARGEST_WHOLE else schema.NUMBER
 
 
 def is_value(value: object) -> bool:
@@ -187,11 +150,7 @@ def is_value(value: object) -> bool:
 class JsonLines(OtherFormat):
     """Read JSON lines.
 
-    Parameters
-    ----------
-    options : options of the reader
-    schema : columns of the tables learned from; if there are none, those of flat objects are added, and
-        the kinds of names in `features`
+    If the schema has no columns, those of flat objects are added, and the kinds of names in `features`.
 
     Attributes
     ----------
@@ -276,7 +235,7 @@ class JsonLines(OtherFormat):
                     kinds = names.setdefault(namespace or "", {})
                     for name, value in features.items():
                         kind = kind_of(value) if value is not False else ""
-                        if kind and kinds.get(name) != NUMBER:
+                        if kind and kinds.get(name) != schema.NUMBER:
                             kinds[name] = kind
         self.schema.add_names(names)
 
@@ -297,7 +256,7 @@ class JsonLines(OtherFormat):
         self.columns.check_options([*known, *self.schema.columns], self.label, file)
         if not self.schema:
             features = self.columns.features(known, self.label)
-            self.columns.adopt({key: kinds[key] or TEXT for key in features}, self.label, file)
+            self.columns.adopt({key: kinds[key] or schema.TEXT for key in features}, self.label, file)
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
 
     def left_out(self, keys: Sequence[str]) -> str:
@@ -316,12 +275,8 @@ class JsonLines(OtherFormat):
     def cells(self, given: dict[str, Any]) -> Iterator[tuple[str, bytes, float]]:
         """Yield the features of a flat object in the order of the schema, as column, bytes and value.
 
-        The bytes are the name of a column of numbers, the name of a category, or a text, whose value is NaN.
-
-        Raises
-        ------
-        MalformedError
-            if a value is not of the kind of its column.
+        The bytes are the name of a column of numbers, the name of a category, or a text, whose value is NaN. Raise
+        MalformedError if a value is not of the kind of its column.
         """
         keys = tuple(given)
         plan = self._plans.get(keys)
@@ -333,13 +288,13 @@ class JsonLines(OtherFormat):
             value = given[key]
             if value is None:
                 continue
-            if kind == NUMBER:
+            if kind == schema.NUMBER:
                 number = number_of(value, key)
                 if number == number:
                     yield key, b"", number
             elif not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
-                raise MalformedError(ENTRY, (key,), value)
-            elif kind == TEXT:
+                raise MalformedError(malformed.ENTRY, (key,), value)
+            elif kind == schema.TEXT:
                 yield key, encoded(written(value)), math.nan
             else:
                 yield key, encoded(category(written(value))), 1.0
@@ -389,17 +344,12 @@ class JsonLines(OtherFormat):
 
 
 class JsonScanner(records.RecordScanner):
-    """Parse blocks of JSON lines."""
-
     def __init__(self, of: parser.Parser, lines: JsonLines) -> None:
         super().__init__(of.rules)
-        self._lines = lines
-        self._notes = of.notes
+        self._lines, self._parser = lines, of
         self._warned = False  # whether a key that is ignored was named
-        self._parser = of
 
     def scan(self, text: UInt8s, end: int) -> parser.Scan:
-        """Parse the complete lines of `text[:end]`."""
         whole = text[:end].tobytes()
         lines = whole.split(b"\n")[:-1]
         self._known = {*(self._lines.schema.columns if self._lines.flat else KEYS[1:]), self._lines.label}
@@ -438,7 +388,7 @@ class JsonScanner(records.RecordScanner):
         try:
             given = DECODER.decode(line.decode("utf-8", "surrogateescape"))
             if not isinstance(given, dict):
-                raise MalformedError(ENTRY, (), given, True)
+                raise MalformedError(malformed.ENTRY, (), given, True)
             self._keys[-1] = len(given)
             if not self._warned and not given.keys() <= self._known:
                 self._warn(given)
@@ -455,7 +405,7 @@ class JsonScanner(records.RecordScanner):
             column = _column(line, error.path)
             if isinstance(error.seen, float) and (written := numbers.NUMBER.match(line, column - 1)):
                 seen_text = written[0].decode()  # `1e400`, where Python's value is infinite
-            if error.problem == WEIGHT_VALUE:
+            if error.problem == malformed.WEIGHT_VALUE:
                 weight = 0.0
             examples.problems[len(examples.line)] = records.Problem(
                 error.problem, number, column, encoded(seen_text), error.ends,
@@ -467,11 +417,13 @@ class JsonScanner(records.RecordScanner):
             decoded = line.decode("utf-8", "surrogateescape")
             column = len(encoded(decoded[:at])) if at is not None else digits.start() if digits else 0
             seen = line[column:].strip()
-            problem = RECORD_QUOTES if seen.startswith(b"'") else RECORD if seen else RECORD_END
+            problem = malformed.RECORD if seen else malformed.RECORD_END
+            if seen.startswith(b"'"):
+                problem = malformed.RECORD_QUOTES
             if at is None and digits:
-                problem = ENTRY
+                problem = malformed.ENTRY
             elif b"\r" in line.rstrip():
-                problem, column = INNER_RETURN, line.index(b"\r")
+                problem, column = malformed.INNER_RETURN, line.index(b"\r")
             examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight, line)
 
@@ -481,34 +433,31 @@ class JsonScanner(records.RecordScanner):
             line = lines[number - 1].removeprefix(b"\xef\xbb\xbf")
             if keys >= 0 and _key_ends(line) != keys and _has_equal_keys(line) and (at := _second_of_key(line)) >= 0:
                 key = DECODER.raw_decode(line[at:].decode("utf-8", "surrogateescape"))[0]
-                examples.problems[i] = records.Problem(KEY_TWICE, number, at + 1, encoded(key), True)
+                examples.problems[i] = records.Problem(malformed.KEY_TWICE, number, at + 1, encoded(key), True)
 
     def _warn(self, given: dict[str, Any]) -> None:
-        """Warn once about keys that are ignored."""
         note = self._lines.left_out([*given])
         if note:
             self._warned = True
-            self._notes.append(note)
+            self._parser.notes.append(note)
 
     def _add_cells(self, given: dict[str, Any], line: int) -> None:
-        """Add the items of an object whose keys are columns."""
         for key, text, value in self._lines.cells(given):
             if text or math.isnan(value):
                 self._item(self.namespaces.number(encoded(key)), text, value)
             else:
                 self._item(0, encoded(key), value)
-                if abs(value) > EXACT and isinstance(given[key], int):
+                if abs(value) > schema.EXACT and isinstance(given[key], int):
                     note = self._lines.columns.rounded(key, given[key])
                     if note:
-                        self._notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
+                        self._parser.notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
 
     @staticmethod
     def _weight(given: object) -> float:
-        """Return the weight of an example, 1 if it is missing."""
         if given is None:
             return 1.0
         if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= array_input.LARGEST:
-            raise MalformedError(WEIGHT_VALUE, ("weight",), given)
+            raise MalformedError(malformed.WEIGHT_VALUE, ("weight",), given)
         return float(given)
 
     def _add_features(self, given: dict[str, Any], line: int) -> None:
@@ -526,25 +475,24 @@ class JsonScanner(records.RecordScanner):
             for name, value in features.items():
                 if value is None or value is False:
                     continue
-                kind = TEXT if isinstance(value, str) else NUMBER
+                kind = schema.TEXT if isinstance(value, str) else schema.NUMBER
                 if kinds.get(name, kind) != kind:
                     value, note = self._lines.schema.read(name, value, kinds[name], self._parser.learning)
                     if note:
-                        self._notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
+                        self._parser.notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
                     if value != value:
                         continue  # a missing number
-                    kind = TEXT if isinstance(value, str) else NUMBER
-                if kind == TEXT:
+                    kind = schema.TEXT if isinstance(value, str) else schema.NUMBER
+                if kind == schema.TEXT:
                     self._item(self.namespaces.number(key, encoded(name)), encoded(value), 1.0)
                 elif is_value(value):
                     space = self.namespaces.number(key) if space < 0 else space
                     self._item(space, encoded(name), float(value))
                 else:
                     path = ("features", name) if namespace is None else ("features", namespace, name)
-                    raise MalformedError(ENTRY, path, value)
+                    raise MalformedError(malformed.ENTRY, path, value)
 
     def _item(self, space: int, text: bytes, value: float) -> None:
-        """Add an item."""
         self._spaces.append(space)
         self._content += text
         self._ends.append(len(self._content))
@@ -583,10 +531,7 @@ def _second_of_key(line: bytes) -> int:
 def _column(line: bytes, path: Sequence[str]) -> int:
     """Return the column, from 1, of a value in a line of JSON.
 
-    Parameters
-    ----------
-    line : one valid value of JSON
-    path : keys of the objects around the value, from the outside; the last of equal keys counts
+    `path` are the keys of the objects around the value, from the outside; the last of equal keys counts.
     """
     text = line.decode("utf-8", "surrogateescape")
     place = _after_space(text, 0)
@@ -604,5 +549,4 @@ def _column(line: bytes, path: Sequence[str]) -> int:
 
 
 def _after_space(text: str, at: int) -> int:
-    """Return the position of the first character from `at` on that is not white space."""
     return BLANKS.match(text, at).end()  # type: ignore[union-attr]  # it matches an empty text, too

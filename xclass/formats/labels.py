@@ -21,11 +21,7 @@ COMMA, SPACE = 44, 32
 def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float, int]:
     """Return the label `text[begin:end]`, as in a Batch, and the number of the problem in `malformed` or 0.
 
-    Parameters
-    ----------
-    text : pointer to uint8; a byte of at most 32 follows the label
-    begin, end : range of the label, which is not empty
-    rules : with `learn_names`, the label is the position of the name
+    The label is not empty, and a byte of at most 32 follows it. With `rules.learn_names` the result is its position.
     """
     if not rules.multiclass:
         real, p, digits = numbers.read_number(text, begin)

@@ -42,10 +42,7 @@ def end_of_line(text: UInt8s, p: int) -> int:
 def after_space(text: UInt8s, p: int, stop: int) -> tuple[int, int]:
     """Return the position of the next word from `p` on, and of a carriage return before it, -1 for none.
 
-    Parameters
-    ----------
-    text : pointer to text
-    stop : end of the line, which is returned if there is no word; carriage returns before it are allowed
+    The position is `stop`, the end of the line, if there is no word; carriage returns before it are allowed.
     """
     returned = -1
     while words.is_space(text[p]) and p < stop:
@@ -59,21 +56,10 @@ def after_space(text: UInt8s, p: int, stop: int) -> tuple[int, int]:
 def note_problem(
     notes: Int64s, rules: Rules, ends: bool, problem: int, line: int, start: int, where: int, bad: int
 ) -> tuple[int, bool, bool]:
-    """Note a malformed line.
+    """Note a malformed line; return the number of those, whether this one is left out, and whether the run ends.
 
-    Parameters
-    ----------
-    notes : int64[MAX_MESSAGES + 2, 4], written, see `tokens.parse_lines`
-    rules : rules of the parser
-    ends : whether the problem is one at which `--on_bad_line vw` ends the run
-    problem, line, start, where : the row of `notes`
-    bad : number of malformed lines before
-
-    Returns
-    -------
-    bad : number of malformed lines
-    skipped : whether the line is left out
-    stopped : whether the run ends
+    `notes` is as in `tokens.parse_lines`. `ends` says whether the problem is one at which `--on_bad_line vw` ends the
+    run.
     """
     pointer = intrinsics.pointer(notes.reshape(-1))
     skipped = rules.treatment != VW or ends
@@ -88,18 +74,9 @@ def note_problem(
 def end_example(
     out: Batch, rules: Rules, n: int, z0: int, z: int, g: int, label: float, where: int, line: int
 ) -> tuple[int, int, int]:
-    """Complete example n, whose features from z0 to z are written and belong to the default namespace.
+    """Complete example n, whose features from z0 to z are in the default namespace; return n, z and g for the next one.
 
-    Parameters
-    ----------
-    out : Batch, written
-    label : label as in a Batch
-    where : a position in the line, for the tag, which is empty
-    line : number of the line
-
-    Returns
-    -------
-    n, z, g : numbers of examples, features and groups
+    `where` is a position in the line, for the tag, which is empty.
     """
     if z > z0:
         out.group_name[g], out.group_start[g] = np.uint8(DEFAULT_GROUP), z0
@@ -129,12 +106,8 @@ def number_at(text: bytes, at: int) -> np.float32:
 class LineScanner:
     """Parse blocks of lines by a kernel; only one thread at a time may use it.
 
-    Parameters
-    ----------
-    rules : rules of the parser
-    kernel : kernel with the arguments text, end, rules, batch, notes, and then `more`. It returns the numbers of
-        examples, features, groups, lines, malformed lines, skipped lines, and whether the last line ends the run
-    more : further arguments
+    The kernel has the arguments text, end, rules, batch, notes, and then `more`. It returns the numbers of examples,
+    features, groups, lines, malformed lines, skipped lines, and whether the last line ends the run.
     """
 
     def __init__(self, rules: Rules, kernel: Kernel, *more: object) -> None:

@@ -66,9 +66,7 @@ def read_index(text: UInt8s, begin: int) -> tuple[Int, int]:
 def label_problem(text: UInt8s, begin: int, end: int, most: int) -> tuple[int, int]:
     """Return the problem of the label of a line, or 0, and its position.
 
-    Parameters
-    ----------
-    most : number of labels in the header; -1 in LIBSVM
+    `most` is the number of labels in the header; -1 in LIBSVM.
     """
     for p in range(begin, end):
         if text[p] == COMMA:
@@ -86,9 +84,7 @@ def parse_pairs(
 ) -> tuple[int, int, int, int, int, int, bool]:
     """Parse lines of pairs; arguments and results are those of a `LineScanner` kernel.
 
-    Parameters
-    ----------
-    most_features, most_labels : numbers of features and labels in the header; -1 for LIBSVM
+    `most_features` and `most_labels` are numbers in the header; -1 for LIBSVM.
     """
     text = intrinsics.pointer(data)
     index, value_of = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
@@ -172,8 +168,6 @@ def parse_pairs(
 
 
 class Libsvm(OtherFormat):
-    """Read lines of LIBSVM or SVMlight."""
-
     name = "libsvm"
     labelled = "a labelled line is `label number:value number:value`"
     _most_features = _most_labels = -1
@@ -195,8 +189,6 @@ class Libsvm(OtherFormat):
 
 
 class ExtremeClassification(Libsvm):
-    """Read a file of the extreme classification repository."""
-
     name = "xmc"
     labelled = "a labelled line is `number number:value`, with the number of its label first"
     _examples = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -45,19 +46,10 @@ class Items(NamedTuple):
 
 @jit
 def assemble(text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: Rules, out: Batch) -> tuple[int, int]:
-    """Write the features of all examples to `out`.
+    """Write the features of all examples to `out`; return the numbers of features and groups.
 
-    Parameters
-    ----------
-    text : uint8[...] with names and texts, followed by PADDING bytes
-    items : the items; those of an example with the same group are neighbours
-    seeds, groups : uint32[s], uint8[s], hash and first byte of the name of each namespace
-    rules : rules of the parser
-    out : Batch, its features, groups and starts are written
-
-    Returns
-    -------
-    z, g : numbers of features and groups
+    `text` holds names and texts, followed by PADDING bytes. The items of an example with the same group are neighbours.
+    `seeds` and `groups`, uint32[s] and uint8[s], are hash and first byte of the name of each namespace.
     """
     pointer, index = intrinsics.pointer(text), intrinsics.pointer(out.index)
     z = g = 0
@@ -89,11 +81,8 @@ def assemble(text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: 
 def read_labels(text: UInt8s, begin: Int64s, end: Int64s, rules: Rules, label: Float64s, problem: Int64s) -> None:
     """Read the labels of n examples.
 
-    Parameters
-    ----------
-    text : uint8[...], a byte of at most 32 follows every label
-    begin, end : int64[n], range of each label, empty for none
-    label, problem : float64[n], int64[n], written, see `labels.read_label`
+    `begin` and `end`, int64[n], are the range of each label, empty for none; a byte of at most 32 follows it. `label`
+    and `problem`, float64[n] and int64[n], are written, see `labels.read_label`.
     """
     pointer = intrinsics.pointer(text)
     for i in range(len(begin)):
@@ -187,29 +176,18 @@ class Problem(NamedTuple):
     about: bytes = b""  # name of the column, or numbers of cells, or what is allowed
 
 
+@dataclass
 class Examples:
-    """Collect the examples of a block.
+    """Collect the examples of a block."""
 
-    Attributes
-    ----------
-    line : first line of each example in the block, from 1
-    label : label of each example as `one_line` returns it, empty for none
-    tag : tag of each example as one word, empty for none
-    weight : weight of each example
-    source : text of each example without newlines, in which its features are found again
-    problems : number of the example -> what is malformed in it
-    """
+    line: list[int] = field(default_factory=list)  # first line of each example in the block, from 1
+    label: list[bytes] = field(default_factory=list)  # as `one_line` returns it, empty for none
+    tag: list[bytes] = field(default_factory=list)  # one word, empty for none
+    weight: list[float] = field(default_factory=list)
+    source: list[bytes] = field(default_factory=list)  # without newlines; features are found again in it
+    problems: dict[int, Problem] = field(default_factory=dict)  # number of the example -> what is malformed in it
 
-    def __init__(self) -> None:
-        self.line: list[int] = []
-        self.label: list[bytes] = []
-        self.tag: list[bytes] = []
-        self.weight: list[float] = []
-        self.source: list[bytes] = []
-        self.problems: dict[int, Problem] = {}
-
-    def add(self, line: int, label: bytes = b"", tag: bytes = b"", weight: float = 1.0, source: bytes = b"") -> None:
-        """Add an example."""
+    def add(self, line: int, label: bytes, tag: bytes, weight: float, source: bytes) -> None:
         self.line.append(line)
         self.label.append(label)
         self.tag.append(tag)
@@ -218,7 +196,6 @@ class Examples:
 
 
 def one_word(text: bytes) -> bytes:
-    """Return a text as one word, with `_` in place of white space."""
     return b"_".join(text.split())
 
 
@@ -257,16 +234,7 @@ def _writable(text: bytes) -> UInt8s:
 
 
 class RecordScanner:
-    """Make the scan of a block from its examples.
-
-    Parameters
-    ----------
-    rules : rules of the parser
-
-    Attributes
-    ----------
-    namespaces : the namespaces so far
-    """
+    """Make the scan of a block from its examples."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -287,8 +255,6 @@ class RecordScanner:
 
         Parameters
         ----------
-        examples : n examples
-        items : their items
         text : bytes of the items
         lines, end : numbers of lines and of bytes of the block
         column_of_label : returns the column of the label of an example, for messages
@@ -339,9 +305,7 @@ class RecordScanner:
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:
         """Decide by `--on_bad_line` what becomes of malformed examples.
 
-        Parameters
-        ----------
-        at : position in the text of the batch where the words to show will be
+        `at` is the position in the text of the batch where the words to show will be.
 
         Returns
         -------

@@ -29,13 +29,7 @@ def number(value: np.float32) -> str:
 
 
 def label_word(label: Any, row: int) -> str:
-    """Return a label as the first word of a line; an empty text for a missing one.
-
-    Raises
-    ------
-    DataError
-        if the label is a name that cannot be written.
-    """
+    """Return a label as the first word of a line; an empty text for a missing one."""
     if array_input.is_missing(label):
         return ""
     if isinstance(label, (float, np.floating)) and not label.is_integer():
@@ -55,11 +49,8 @@ def lines(
 ) -> Iterator[str]:
     """Yield the n rows of a sparse matrix as lines of VW text; entries of 0 are left out.
 
-    Parameters
-    ----------
-    start, column, value : int64[n + 1], int64[z], float32[z], compressed sparse rows
-    labels : n labels, None or NaN for no label
-    weights : float32[n]; None for weights of 1. A weight is written after a label only
+    `start`, `column` and `value`, int64[n + 1], int64[z] and float32[z], are compressed sparse rows. Labels are None or
+    NaN for no label. `weights` is float32[n]; None for weights of 1. A weight is written after a label only.
     """
     for row, (begin, end) in enumerate(pairwise(start.tolist())):
         words = [label_word(labels[row], row)] if labels is not None else [""]
