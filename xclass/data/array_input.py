@@ -33,13 +33,8 @@ MISSING = ("NAType", "NaTType", "MaskedConstant")  # types of pandas.NA, pandas.
 class SparseRows(Protocol):
     """Describe a matrix in compressed sparse rows, such as SciPy's CSR matrices and arrays.
 
-    Attributes
-    ----------
-    indptr : int array[n + 1], row i has the entries `indptr[i]:indptr[i + 1]`
-    indices : int array[nnz], column of each entry, 0..2**32 - 1
-    data : float array[nnz], value of each entry
-
-    If there is an attribute `shape`, (n, d), columns have to be less than d.
+    Row i has the entries `indptr[i]:indptr[i + 1]`; a column is from 0 to 2**32 - 1. If there is an attribute `shape`,
+    (n, d), columns have to be less than d.
     """
 
     indptr: ArrayLike
@@ -109,13 +104,7 @@ def array(name: str, given: Any) -> AnyArray:
 
 
 def whole_numbers(name: str, given: Any, lowest: int = -(2**63), highest: int = 2**63 - 1) -> AnyArray:
-    """Return whole numbers as an array of one dimension, of an integer type.
-
-    Raises
-    ------
-    DataError
-        if they are not of an integer type, or one is not in the range `lowest` to `highest`.
-    """
+    """Return whole numbers as an array of one dimension, of an integer type; raise DataError if they are none."""
     values = array(name, given)
     if values.ndim != 1 or (values.dtype.kind not in "iu" and len(values)):
         raise DataError(f"{name} is an array {described(values)}; give whole numbers in one dimension")
@@ -129,13 +118,7 @@ def whole_numbers(name: str, given: Any, lowest: int = -(2**63), highest: int = 
 
 
 def flat(name: str, given: Any) -> Any:
-    """Return labels or weights that are a table of a single column in one dimension, and others as they are.
-
-    Raises
-    ------
-    DataError
-        if they have more columns, or are a set or a dictionary.
-    """
+    """Return labels or weights that are a table of a single column in one dimension, and others as they are."""
     if isinstance(given, (set, frozenset, Mapping)):
         raise DataError(f"{name} is a {type(given).__name__}; give a list, with one for each example")
     shape = getattr(given, "shape", ())
@@ -152,19 +135,7 @@ def flat(name: str, given: Any) -> Any:
 
 
 def column(name: str, given: Any, n: int) -> Float64s:
-    """Return the labels or weights of n examples as float64[n], NaN for missing and masked ones.
-
-    Parameters
-    ----------
-    name : name of the argument, for messages
-    given : n numbers, or objects of which `is_missing` is true
-    n : number of examples
-
-    Raises
-    ------
-    DataError
-        if they are not n real numbers.
-    """
+    """Return the labels or weights of n examples as float64[n], NaN for missing and masked ones."""
     given = flat(name, given)
     values = array(name, given)
     if values.dtype.kind in "US" and values.ndim == 1:
@@ -203,15 +174,7 @@ def _of_objects(values: AnyArray, place: Any) -> Float64s:
 
 
 def dense(given: Any) -> AnyArray:
-    """Return a dense matrix as an array of two dimensions and of a type of real numbers, which may be masked.
-
-    Raises
-    ------
-    UsageError
-        if it is no such array.
-    DataError
-        if an array of objects holds something that is no number.
-    """
+    """Return a dense matrix as an array of two dimensions and of a type of real numbers, which may be masked."""
     if isinstance(given, (list, tuple)):
         given = _of_rows(given)
     values = array("examples", given)
@@ -250,13 +213,6 @@ def rows_of(given: Any) -> Rows:
     """Return a sparse matrix, of SciPy or with the attributes of `SparseRows`, as compressed sparse rows.
 
     Values are not checked, because that is done piece by piece.
-
-    Raises
-    ------
-    UsageError
-        if it is not a matrix.
-    DataError
-        if the arrays do not describe a matrix.
     """
     missing = [name for name in ("indptr", "indices", "data") if not hasattr(given, name)]
     if missing and not hasattr(given, "tocsr"):
@@ -298,11 +254,8 @@ def rows_of(given: Any) -> Rows:
 def _compressed(given: Any, rows: int | None, last: int, reason: str) -> tuple[Int64s, AnyArray]:
     """Return `indptr` as int64 and `indices` of a compressed matrix after checking them.
 
-    Parameters
-    ----------
-    rows : number of rows; None if the matrix has no shape
-    last : largest number that `indices` may hold
-    reason : why no larger one is allowed, for messages
+    `rows` is None if the matrix has no shape, `last` is the largest number that `indices` may hold, and `reason` says
+    why.
     """
     start = whole_numbers("indptr", given.indptr).astype(np.int64)
     if not len(start) or start[0] != 0 or (start[1:] < start[:-1]).any():
@@ -355,7 +308,6 @@ def _sum_type(given: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _rises(start: Int64s, column: AnyArray) -> bool:
-    """Return whether the columns of each row rise."""
     for low in range(0, len(column) - 1, PLACES):
         part = column[low : low + PLACES + 1]
         fall = np.flatnonzero(part[1:] <= part[:-1]) + low + 1
@@ -384,13 +336,7 @@ def wrong_value(place: str, value: Any, cell: Any = None) -> DataError:
 
 
 def batch(given: Batch) -> Batch:
-    """Return a batch of a program with contiguous arrays of the types that `Batch` declares, which describe examples.
-
-    Raises
-    ------
-    DataError
-        if an array is of another kind or length, or holds a position that another array does not have.
-    """
+    """Return a batch of a program with contiguous arrays of the types of `Batch`, after checking what they hold."""
     fields = {}
     for name, values, dtype in zip(Batch._fields, given, DTYPES, strict=True):
         fields[name] = _field(f"batch.{name}", values, dtype)

@@ -104,7 +104,6 @@ class Pool:
         self._pieces.clear()
 
     def _reference_count(self, i: int) -> int:
-        """Return the reference count of piece i."""
         return sys.getrefcount(self._pieces[i])
 
     def take(self, size: int) -> UInt8s:

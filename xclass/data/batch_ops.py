@@ -41,11 +41,8 @@ def cut(batch: Batch, low: int, high: int) -> Batch:
 def add_weights(label: Float64s, weight: Float32s, held_out: Bools, clock: float, clocks: Float64s) -> float:
     """Add the weights of the labelled examples one after the other to `clock`, and return the sum.
 
-    Parameters
-    ----------
-    label, weight : float64[n], float32[n]
-    held_out : bool[n], examples that do not count; bool[0] for none
-    clocks : float64[n], sum up to and including each example, written
+    `held_out` is bool[n], examples that do not count, or bool[0] for none. `clocks` is float64[n], written: the sum up
+    to and including each example.
     """
     for i in range(len(label)):
         if not (np.isnan(label[i]) or (len(held_out) > 0 and held_out[i])):
@@ -67,18 +64,10 @@ def measure(batch: Batch, picked: Int64s) -> tuple[int, int, int]:
 
 @jit
 def copy_rows(batch: Batch, picked: Int64s, out: Batch, m: int, z: int, g: int, t: int) -> tuple[int, int, int, int]:
-    """Append the examples `picked` (int64[...]) to `out`, which is written.
+    """Append the examples `picked` (int64[...]), in this order, to `out`, which has space for them.
 
-    Parameters
-    ----------
-    batch : source
-    picked : int64[...], examples to copy, in this order
-    out : target, with enough space
-    m, z, g, t : numbers of examples, features, groups and bytes of tags that `out` already holds
-
-    Returns
-    -------
-    m, z, g, t : the numbers after copying
+    `m`, `z`, `g` and `t` are the numbers of examples, features, groups and bytes of tags that `out` already holds;
+    those after copying are returned.
     """
     for i in picked:
         for p in range(batch.start[i], batch.start[i + 1]):
@@ -136,12 +125,9 @@ def with_lines(picked: Batch, parts: Sequence[tuple[Batch, Int64s]]) -> Batch:
 
 
 def pick(parts: Sequence[tuple[Batch, Int64s]], lines: bool = False) -> Batch:
-    """Join listed examples of several batches into one batch.
+    """Join the examples (int64[...]) that are listed for each of several batches into one batch.
 
-    Parameters
-    ----------
-    parts : pairs of a batch and the examples to take from it (int64[...]), in order
-    lines : whether the batch keeps their complete lines instead of only their tags
+    With `lines`, the batch keeps their complete lines instead of only their tags.
     """
     sizes = [measure(batch, picked) for batch, picked in parts]
     z, g, t = (sum(size[k] for size in sizes) for k in range(3))
@@ -175,16 +161,8 @@ def empty(n: int, z: int, g: int, t: int) -> Batch:
 def merge_groups(n: int, constant: bool, out: Batch, index: UInt32s, value: Float32s) -> int:
     """Reorder the features of each example so that every group is contiguous, in the order of first appearance.
 
-    Parameters
-    ----------
-    n : number of examples in `out`
-    constant : whether each example ends with the constant feature, which stays last
-    out : Batch, written
-    index, value : uint32[m], float32[m], scratch for the m features of the largest example
-
-    Returns
-    -------
-    g : number of groups after merging
+    With `constant`, each example ends with the constant feature, which stays last. `index` and `value`, uint32[m] and
+    float32[m], are scratch for the m features of the largest example. The number of groups is returned.
     """
     place = np.full(256, -1, np.int64)  # per group: -1 if absent, its size, or -2 - position of its next feature
     g = 0

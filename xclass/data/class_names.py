@@ -58,9 +58,7 @@ class Table(NamedTuple):
 def class_number(text: UInt8s, begin: Int, end: Int) -> Int:
     """Return the number of the class that `text[begin:end]` writes, limited to about MOST_NUMBER; see `number_of`.
 
-    Parameters
-    ----------
-    text : pointer to uint8; `text[end]` is no digit
+    `text[end]` is no digit.
     """
     p = begin
     negative, plus = text[p] == 45, text[p] == 43
@@ -86,16 +84,9 @@ def class_number(text: UInt8s, begin: Int, end: Int) -> Int:
 
 @jit
 def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> np.int64:
-    """Return the slot of the name `data[begin:end]`, or the free slot where it belongs.
+    """Return the slot of the name `data[begin:end]` with the hash `h`, or the free slot where it belongs.
 
     This cannot use `hash_table.probe`: a slot holds the number of a name, and names are compared by their letters.
-
-    Parameters
-    ----------
-    data : uint8[...], text
-    begin, end : range of the name
-    h : its hash
-    table : read only
     """
     last = len(table.slot) - 1
     i = np.int64(h >> np.uint64(1)) & last
@@ -126,12 +117,9 @@ def number_names(
 
     Parameters
     ----------
-    data : uint8[...], the text; every name ends with a byte of at most 32, which is followed by three bytes or more
+    data : the text; every name ends with a byte of at most 32, which is followed by three bytes or more
     label : float64[n], position of the name in the text, NaN if there is none; written from `row` on
-    row : first example to number
-    table : names, written
     count : number of known names
-    max_names : maximum number of names
     fixed : whether unknown names get the label UNKNOWN instead of being added
 
     Returns
@@ -187,10 +175,7 @@ def fill_slots(table: Table, count: int) -> None:
 class Names:
     """Number the names of classes from 1, and remember which classes the learner has seen.
 
-    Parameters
-    ----------
-    listed : names known from the start
-    growing : whether new names may be added
+    Names are added only if it is `growing`.
 
     Attributes
     ----------
@@ -212,15 +197,9 @@ class Names:
         return self.names if self.names or self.growing else None
 
     def note_labels(self, label: Float64s) -> Float64s:
-        """Note the labels of examples that were learned or predicted.
+        """Note the labels of examples that were learned or predicted, float64[n], NaN for none.
 
-        Parameters
-        ----------
-        label : float64[n], NaN for examples without a label
-
-        Returns
-        -------
-        float64[n], highest class seen up to and including each example
+        Return the highest class seen up to and including each example.
         """
         highest_seen = np.fmax.accumulate(np.concatenate(([self.highest_seen], label)))[1:]
         if len(highest_seen):
@@ -233,7 +212,6 @@ class Names:
         self.append([name for name in names if key_of(name) not in known])
 
     def append(self, names: list[str]) -> None:
-        """Add names that are not known yet."""
         if names:
             self.names += names
             self._table = None
@@ -243,15 +221,8 @@ class Names:
     ) -> int:
         """Number the names of a block, see `number_names`; return the first example with a name too many, or n.
 
-        Unknown names become UNKNOWN unless `growing` is set.
-
-        Parameters
-        ----------
-        text : uint8[...], the block
-        label : float64[n], positions of the names; replaced by numbers
-        row : first example to number
-        max_names : maximum number of names, None for no limit
-        spellings : key -> spelling of a name whose key is spelled differently
+        Unknown names become UNKNOWN unless `growing` is set. `max_names` is None for no limit. `spellings` has the
+        spelling of each name that differs from its key.
         """
         table = self._table or self._new_table(0)
         count = known = len(self.names)
@@ -283,10 +254,8 @@ class Names:
 def number_of(text: str) -> int:
     """Return the number of the class that a text writes, such as `3` or `3.0`.
 
-    Returns
-    -------
-    The number; NEGATIVE for a negative one; OTHER_FORM for one with a sign or leading zeros, which would not be
-    printed as it is written; NO_NUMBER for other texts, which can only be names.
+    It is NEGATIVE for a negative number, OTHER_FORM for one with a sign or leading zeros, which would not be printed as
+    it is written, and NO_NUMBER for other texts, which can only be names.
     """
     found = NUMBER.fullmatch(text)
     if found is None:
@@ -341,11 +310,8 @@ def is_allowed(name: str) -> bool:
 def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Table:
     """Return a table of names; the first one is class 1.
 
-    Parameters
-    ----------
-    names : in the order of the classes
-    capacity : maximum number of names; 0 or a power of two
-    extra_letters : space for additional letters, in bytes
+    `capacity` is the maximum number of names, 0 or a power of two, and `extra_letters` is space in bytes for more
+    letters.
     """
     text = "".join(names)  # to look at all at once is much faster
     keys = names if BLANKS.search(text) is None else list(map(key_of, names))
@@ -363,7 +329,6 @@ def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Ta
 
 
 def fixed_table(names: Sequence[str]) -> Table:
-    """Return a table of names without space for more."""
     return new_table(names, 1 << len(names).bit_length() if names else 0)
 
 

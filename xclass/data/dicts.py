@@ -42,15 +42,7 @@ class _Rows:
 
 
 class DictConverter:
-    """Convert dictionaries into batches.
-
-    Parameters
-    ----------
-    hasher : hashes the names
-    constant : whether to add the constant feature to every example
-    known : schema of the learner
-    notes : list to which warnings are added
-    """
+    """Convert dictionaries into batches; warnings are added to `notes`."""
 
     def __init__(self, hasher: NameHasher, constant: bool, known: Schema, notes: list[str]) -> None:
         self._hasher, self._constant = hasher, constant
@@ -61,18 +53,9 @@ class DictConverter:
     ) -> tuple[Batch, Kinds]:
         """Return dictionaries as a batch of unlabelled examples of weight 1, and the kinds of new names if `learn`.
 
-        Parameters
-        ----------
-        examples : n dictionaries from names of features to values, or from names of namespaces to such dictionaries.
-            Text is a value, too: the feature is then the name together with the text. A missing value, such as None or
-            NaN, is no feature.
-        learn : whether the examples are learned from
-        first_line : number of the first example, for messages
-
-        Raises
-        ------
-        DataError
-            if a value is not a number up to 3.4e38, text or missing, or two names are the same text.
+        A dictionary maps names of features to values, or names of namespaces to such dictionaries. Text is a value,
+        too: the feature is then the name together with the text. A missing value, such as None or NaN, is no feature.
+        `first_line` numbers the first example in messages.
         """
         rows = _Rows(learn, self._schema.room if learn and not self._hasher.rule.vw_text else 0)
         for i, example in enumerate(examples):
@@ -103,7 +86,6 @@ class DictConverter:
         }  # fmt: skip
 
     def _add(self, rows: _Rows, example: Mapping[Any, Any], line: int) -> None:
-        """Add an example to the lists."""
         first = len(rows.index)
         namespaces: list[tuple[str, Mapping[Any, Any]]] = []
         self._add_features(rows, example, "", line, namespaces)
@@ -125,7 +107,6 @@ class DictConverter:
         rows.group_first.append(len(rows.group_name))
 
     def _add_namespace(self, rows: _Rows, namespace: str, features: Mapping[Any, Any], line: int) -> None:
-        """Add the features of a namespace."""
         first = len(rows.index)
         self._add_features(rows, features, namespace, line)
         if len(rows.index) > first:
@@ -143,11 +124,7 @@ class DictConverter:
     ) -> None:
         """Add features, except those with the value 0 or a missing value.
 
-        Parameters
-        ----------
-        space : name of their namespace
-        line : number of the example, for messages
-        namespaces : list to which names with dictionaries as values are added; None if such values are not allowed
+        Names with dictionaries as values are added to `namespaces`; None if such values are not allowed.
         """
         index_of, index, values, seed = self._hasher.index, rows.index, rows.value, self._hasher.namespace(space)
         kinds = self._schema.names.get(space, NO_KINDS)
@@ -206,6 +183,5 @@ def _text(name: Any, features: Mapping[Any, Any], line: int) -> str:
 
 
 def _wrong(name: str, value: object, line: int) -> DataError:
-    """Return the error for a value that a feature cannot have."""
     value_text = f"{value:g}" if isinstance(value, float) and not math.isfinite(value) else short_repr(value)
     return DataError(f"batch:{line}: the feature {short_repr(name)} has the value {value_text}; {ALLOWED}")

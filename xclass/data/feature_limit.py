@@ -14,17 +14,8 @@ ORDINARY_FEATURES = 1 << 20  # up to this number, free memory is not checked
 def check_features(counts: Float64s, line: Int64s, source: str, advice: str) -> None:
     """Refuse an example that would have more than MOST_FEATURES features or more than memory can hold.
 
-    Parameters
-    ----------
-    counts : float64[n], number of features of each example
-    line : int64[n], line of each example
-    source : the source of the features, with a verb, for the message: "--ngram makes"
-    advice : how to avoid it, for the message
-
-    Raises
-    ------
-    DataError
-        if there is such an example; the message names its line.
+    `counts` and `line`, float64[n] and int64[n], are those of each example. `source` names the source of the features,
+    with a verb, as "--ngram makes".
     """
     row = int(counts.argmax())
     if counts[row] <= ORDINARY_FEATURES:

@@ -67,15 +67,8 @@ def _murmur3() -> Callable[..., int]:
 class NameHasher:
     """Hash the names of features and namespaces that are Python strings, one by one.
 
-    Parameters
-    ----------
-    rule : how names are hashed
-
-    Attributes
-    ----------
-    rule : as given
-    index : function of a name and the seed of its namespace that returns the index of the feature
-    namespace : function of the name of a namespace that returns the seed of its features
+    `index` returns the index of a feature by its name and the seed of its namespace, and `namespace` such a seed by a
+    name.
     """
 
     def __init__(self, rule: Hashing) -> None:
@@ -85,15 +78,12 @@ class NameHasher:
         self.namespace = lru_cache(CACHED)(self._namespace)
 
     def _index(self, name: str, seed: int) -> int:
-        """Return the index of a feature."""
         return self.hash(name, seed) & self._mask
 
     def _namespace(self, name: str) -> int:
-        """Return the seed of the features of a namespace."""
         return self.hash(name, int(self.rule.seed)) if name else int(self.rule.unnamed)
 
     def hash(self, name: str, seed: int) -> int:
-        """Return the hash of a name, of 32 bits."""
         return self.hash_bytes(encoded(name), seed)
 
     def hash_bytes(self, data: bytes, seed: int) -> int:
@@ -119,11 +109,7 @@ class NameHasher:
 def column_index(j: Int, rule: Hashing, digits: UInt8s) -> np.uint32:
     """Return the index of column j of a matrix, which is the feature named `j` without a namespace.
 
-    Parameters
-    ----------
-    j : at least 0
-    rule : how names are hashed
-    digits : uint8[DIGITS], scratch
+    `digits` is uint8[DIGITS], scratch.
     """
     if rule.identity:
         return np.uint32(j) & rule.mask

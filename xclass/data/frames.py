@@ -33,7 +33,6 @@ NARROW = re.compile(r"(sparse\[)?(float16|float32|halffloat|float(\[|$))")
 
 
 def is_frame(given: object) -> bool:
-    """Return whether an object is a DataFrame."""
     if hasattr(given, "columns") and hasattr(given, "dtypes"):
         return True
     is_stream = hasattr(given, "__arrow_c_stream__") and not hasattr(given, "__array__")  # columns are arrays
@@ -41,27 +40,15 @@ def is_frame(given: object) -> bool:
 
 
 class Frame:
-    """Read the cells of a DataFrame.
+    """Read the cells of a DataFrame, or of a sequence of dictionaries or an array[n, d] by the columns of `known`.
 
-    Parameters
-    ----------
-    given : the DataFrame; or a sequence of dictionaries, or array[n, d], which are read by the columns of `known`
-    known : schema of the learner; an empty one if it has not learned from a table
-    keeps : whether a learner without a schema keeps the columns
+    `known` is empty if the learner has not learned from a table; `keeps` says whether it keeps the columns then.
 
     Attributes
     ----------
-    keeps : as given
     n : number of rows
     columns : names and kinds of the columns that are read
     additional : names of columns that the schema does not contain, and which are left out
-
-    Raises
-    ------
-    UsageError
-        if two columns have the same name, or a column has a type that is neither text nor numbers.
-    DataError
-        if a column of the schema is missing.
     """
 
     def __init__(self, given: Any, known: Schema, keeps: bool = True) -> None:
@@ -101,13 +88,7 @@ class Frame:
             ]
 
     def numbers(self, j: int, low: int, high: int) -> Float64s:
-        """Return rows of column j, which has the kind `number`, as float64[high - low], NaN for missing cells.
-
-        Raises
-        ------
-        DataError
-            if a cell is no finite number.
-        """
+        """Return rows of column j, which has the kind `number`, as float64[high - low], NaN for missing cells."""
         name = self.columns[j].name
         if self._stored[j] == NUMBER:
             values = array_input.column(f"column {name!r}", self._cells[j].numbers(low, high), high - low)
@@ -129,13 +110,7 @@ class Frame:
         return values
 
     def words(self, j: int, low: int, high: int) -> list[str]:
-        """Return rows of column j, which has the kind `text` or `category`, as words; empty text for missing cells.
-
-        Raises
-        ------
-        DataError
-            if a cell is neither text nor a number.
-        """
+        """Return rows of column j, which has the kind `text` or `category`, as words; empty text for missing cells."""
         name, kind = self.columns[j]
         cells = self._cells[j].listed(low, high)
         if NARROW.match(self._types[j].lower()):
@@ -182,11 +157,9 @@ class _Cells:
         self._column = column
 
     def _part(self, low: int, high: int) -> Any:
-        """Return rows low..high-1 of the column."""
         return self._column.iloc[low:high]
 
     def listed(self, low: int, high: int) -> list[Any]:
-        """Return the cells of rows low..high-1 as a list."""
         return list(self._part(low, high).to_list())
 
     def numbers(self, low: int, high: int) -> Any:
@@ -199,22 +172,16 @@ class _Cells:
 
 
 class _ListCells(_Cells):
-    """Give access to the cells of a column that is a list."""
-
     def listed(self, low: int, high: int) -> list[Any]:
         return list(self._column[low:high])
 
 
 class _ArrayCells(_Cells):
-    """Give access to the cells of a column of a matrix."""
-
     def numbers(self, low: int, high: int) -> Any:
         return self._column[low:high]
 
 
 class _PolarsCells(_Cells):
-    """Give access to the cells of a column of polars."""
-
     def _part(self, low: int, high: int) -> Any:
         return self._column[low:high]
 
@@ -223,8 +190,6 @@ class _PolarsCells(_Cells):
 
 
 class _ArrowCells(_Cells):
-    """Give access to the cells of a column of pyarrow."""
-
     def _part(self, low: int, high: int) -> Any:
         return self._column.slice(low, high - low)
 
@@ -251,7 +216,6 @@ def _opened(given: Any) -> tuple[list[str], Sequence[_Cells], list[Any], int]:
 
 
 def _converted(given: Any) -> Any:
-    """Return a table of pyarrow from an object that can be read as one."""
     if hasattr(given, "__arrow_c_stream__"):
         with contextlib.suppress(ImportError):
             return importlib.import_module("pyarrow").table(given)
@@ -273,7 +237,6 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _kind_of(name: str, dtype: Any) -> str:
-    """Return the kind of a column by its type; raise UsageError if it is neither numbers nor text."""
     text = str(dtype).lower()
     kind = next((kind for kind, pattern in KIND_OF_TYPE if pattern.match(text)), None)
     if kind is None:

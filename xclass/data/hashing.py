@@ -59,9 +59,8 @@ def murmur3_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32
     while p + 4 <= end:
         h = _with_block(h, intrinsics.load32(text, p))
         p += 4
-    mask = (np.uint32(1) << np.uint32(8 * (end - p))) - np.uint32(
-        1
-    )  # mask of the last 0 to 3 bytes; a block of 0 leaves h unchanged
+    # mask of the last 0 to 3 bytes; a block of 0 leaves h unchanged
+    mask = (np.uint32(1) << np.uint32(8 * (end - p))) - np.uint32(1)
     h = np.uint32(h ^ _mixed(np.uint32(intrinsics.load32(text, p) & mask)))
     return _finalise(h, end - begin)
 
@@ -142,7 +141,7 @@ def word_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool)
 
 @jit
 def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool, vw_text: bool) -> np.uint32:
-    """Return `name_at` (with `vw_text`) or `word_at` for an array `data` (uint8[...])."""
+    """Return `name_at` (with `vw_text`) or `word_at` for an array."""
     if begin + 8 > len(data) or end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(8, np.uint8)))
         begin, end = 0, end - begin
@@ -154,7 +153,6 @@ def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: boo
 
 @jit
 def _rotl(x: np.uint64, bits: int) -> np.uint64:
-    """Return x rotated left by `bits`."""
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
@@ -162,7 +160,6 @@ def _rotl(x: np.uint64, bits: int) -> np.uint64:
 def _sip_round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Return the state after one round of SipHash."""
     a, c = a + b, c + d
     b, d = _rotl(b, 13) ^ a, _rotl(d, 16) ^ c
     a = _rotl(a, 32)

@@ -54,8 +54,6 @@ def _pairs(facts: Facts) -> Search | None:
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the options about interactions."""
-
     quadratic: tuple[str, ...] = option(
         "cross the features of two namespaces; `:` is any namespace",
         flags=("-q", "--quadratic"),
@@ -92,10 +90,7 @@ def first_rows(batch: Batch, seen: UInt8s, rows: Int64s) -> None:
 
 @jit
 def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64s) -> None:
-    """Find the groups of example i: `begin[group]` and `end[group]` are valid if `row_of[group] == i`.
-
-    `begin`, `end` and `row_of` (int64[256]) are written.
-    """
+    """Find the groups of example i: `begin[group]` and `end[group]` are valid if `row_of[group] == i` (int64[256])."""
     for j in range(batch.group_first[i], batch.group_first[i + 1]):
         name = batch.group_name[j]
         begin[name] = batch.group_start[j]
@@ -117,8 +112,7 @@ def count_crossed(
 
     Parameters
     ----------
-    batch : examples
-    terms, term_start : uint8[...], int64[...]; interaction t is `terms[term_start[t]:term_start[t + 1]]`
+    terms, term_start : interaction t is `terms[term_start[t]:term_start[t + 1]]`
     permuted : whether a repeated group gives all pairs
     counts : float64[n], written; float, because the number may exceed int64
     met : uint8[256], set to 1 for each group that an example has
@@ -154,18 +148,8 @@ def cross_rows(
 ) -> int:
     """Write examples low..low+n-1 of `batch`, with the features that interactions generate, to `out`.
 
-    Parameters
-    ----------
-    batch : examples
-    low : first example
-    terms, term_start : uint8[...], int64[...]; interaction t is `terms[term_start[t]:term_start[t + 1]]`
-    permuted : whether a repeated group gives all pairs
-    max_terms : number of terms of the longest interaction
-    out : batch of n examples, written
-
-    Returns
-    -------
-    g : number of groups written
+    `max_terms` is the number of terms of the longest interaction; other arguments are as in `count_crossed`. The number
+    of groups is returned.
     """
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
@@ -276,7 +260,6 @@ def crossed_counts(batch: Batch) -> Int64s:
 
 
 def _sorted(interactions: list[bytes]) -> list[bytes]:
-    """Return interactions sorted by length, then by their bytes."""
     return sorted(interactions, key=lambda terms: (len(terms), terms))
 
 
@@ -286,18 +269,10 @@ def _is_mixed(ordered: bytes) -> bool:
 
 
 def without_duplicates(interactions: list[bytes], keep_duplicates: bool = False) -> tuple[list[bytes], int, int]:
-    """Drop interactions that are equal except for order, and sort those with a repeated group.
+    """Drop interactions that are equal except for order, and sort those with a repeated group and others.
 
-    Parameters
-    ----------
-    interactions : interactions in any order
-    keep_duplicates : whether to keep duplicates
-
-    Returns
-    -------
-    unique : interactions; those with a repeated group and others are sorted
-    removed : number of interactions dropped
-    reordered : number of interactions sorted, as VW counts, including those already in order
+    Return the interactions, the number of those dropped, and the number of those sorted, which as in VW includes those
+    already in order.
     """
     unique: list[bytes] = []
     seen: set[bytes] = set()
@@ -329,18 +304,11 @@ def expand(interactions: list[bytes], groups: list[int], keep_duplicates: bool =
 
 
 class Crosser:
-    """Add the features of interactions to batches.
-
-    Parameters
-    ----------
-    options : the options of this module
-    piece : maximum number of features of a batch
+    """Add the features of interactions to batches of at most `piece` features.
 
     Attributes
     ----------
     interactions : given interactions in order, with wildcards
-    active : whether there are any
-    has_wildcards : whether any has wildcards
     notes : VW's messages about the arguments
     idle : interactions without wildcards that have crossed nothing
     """
@@ -384,7 +352,6 @@ class Crosser:
 
     @property
     def active(self) -> bool:
-        """Return whether there are interactions."""
         return bool(self.interactions)
 
     def with_group(self, group: int) -> list[bytes]:

@@ -40,13 +40,8 @@ class Part(NamedTuple):
 def copy_sparse(start: Int64s, column: Int64s, value: Float32s, rule: Hashing, constant: bool, out: Batch) -> int:
     """Write the entries of a sparse matrix that are not 0 into a batch; return the number of groups.
 
-    Parameters
-    ----------
-    start : int64[n + 1], row i has the entries start[i] - start[0] to start[i + 1] - start[0] (exclusive)
-    column, value : int64[z], float32[z]
-    rule : how the names of columns are hashed
-    constant : whether each example ends with the constant feature
-    out : Batch with space for the features and groups, written
+    Row i has the entries start[i] - start[0] to start[i + 1] - start[0] (exclusive) of `column` and `value`. With
+    `constant`, each example ends with the constant feature. `out` has space for the features and groups.
     """
     digits = np.zeros(DIGITS, np.uint8)
     index, values = out.index, out.value  # taking an array out of a tuple in a loop counts references each time
@@ -78,13 +73,10 @@ def copy_sparse(start: Int64s, column: Int64s, value: Float32s, rule: Hashing, c
 
 @jit
 def copy_dense(values: Float32s, indices: UInt32s, start: Int64s, index: UInt32s, out: Float32s) -> int:
-    """Copy the entries of a dense matrix that are not 0; return their number.
+    """Copy the entries of a dense matrix, float32[n, d], that are not 0; return their number.
 
-    Parameters
-    ----------
-    values : float32[n, d]
-    indices : uint32[d], index of each column
-    start, index, out : int64[n + 1], uint32[z], float32[z], written: the features in compressed sparse rows
+    `indices` is uint32[d], the index of each column. `start`, `index` and `out`, int64[n + 1], uint32[z] and
+    float32[z], are written: the features in compressed sparse rows.
     """
     n, d = values.shape
     z = 0
@@ -111,7 +103,6 @@ def interleave(
     starts : int64[m, n + 1], `start` of each part
     first : int64[m], position of the first feature of each part in `index` and `value`
     index, value : uint32[z], float32[z], features of all parts
-    constant : whether each example ends with the constant feature
     out : Batch with space for the features and groups, written
     """
     parts, n = starts.shape[0], starts.shape[1] - 1
@@ -141,12 +132,9 @@ def interleave(
 
 
 def dense_part(values: Float32s, indices: UInt32s) -> Part:
-    """Return the entries of a dense matrix as features without a namespace.
+    """Return the entries of a dense matrix, float32[n, d], as features without a namespace.
 
-    Parameters
-    ----------
-    values : float32[n, d]
-    indices : uint32[d], index of each column
+    `indices` is uint32[d], the index of each column.
     """
     start = np.empty(len(values) + 1, np.int64)
     index, out = np.empty(values.size, np.uint32), np.empty(values.size, np.float32)
@@ -155,15 +143,7 @@ def dense_part(values: Float32s, indices: UInt32s) -> Part:
 
 
 def batch_of(n: int, parts: Sequence[Part], constant: bool, first_line: int = 1) -> Batch:
-    """Return a batch of n unlabelled examples of weight 1.
-
-    Parameters
-    ----------
-    n : number of examples
-    parts : the features of the examples, namespace by namespace
-    constant : whether to add the constant feature
-    first_line : number of the first example, for messages
-    """
+    """Return a batch of n unlabelled examples of weight 1 from the features in each namespace."""
     sizes = [len(part.index) for part in parts]
     out = _new_batch(n, sum(sizes), len(parts), constant, first_line)
     group = np.array([part.group for part in parts], np.uint8)
@@ -184,13 +164,7 @@ def batch_of(n: int, parts: Sequence[Part], constant: bool, first_line: int = 1)
 def sparse_batch(
     start: Int64s, column: Int64s, value: Float32s, rule: Hashing, constant: bool, first_line: int = 1
 ) -> Batch:
-    """Return the rows of a sparse matrix as a batch of unlabelled examples of weight 1.
-
-    Parameters
-    ----------
-    start, column, value, rule, constant : as in `copy_sparse`
-    first_line : number of the first example, for messages
-    """
+    """Return the rows of a sparse matrix, see `copy_sparse`, as a batch of unlabelled examples of weight 1."""
     out = _new_batch(len(start) - 1, len(column), 1, constant, first_line)
     return _trimmed(out, copy_sparse(start, column, value, rule, constant, out))
 

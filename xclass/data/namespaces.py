@@ -54,8 +54,6 @@ def _grams(facts: Facts) -> Search | None:
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the options that drop or add features by namespace."""
-
     ignore: tuple[str, ...] = option(
         "leave out the namespaces that begin with these letters", metavar="ABC", repeated=True, stored=True
     )
@@ -94,7 +92,6 @@ def count_features(
 
     Parameters
     ----------
-    batch : examples
     constant : whether the last group of each example is the constant
     dropped : bool[256], groups to drop
     first_pattern : int64[256, 2], range of the patterns of each group
@@ -124,21 +121,8 @@ def add_ngrams(
 ) -> int:  # fmt: skip
     """Write examples low..low+n-1 of `batch`, without dropped groups and with their grams, to `out`.
 
-    Parameters
-    ----------
-    batch : examples
-    low : first example
-    constant : whether the last group of each example is the constant, which is copied unchanged
-    dropped : bool[256], groups to drop
-    first_pattern : int64[256, 2], range of the patterns of each group
-    pattern_start : int64[...], pattern t is `pattern[pattern_start[t]:pattern_start[t + 1]]`
-    pattern : int64[...], distances of a gram's parts from its first one
-    last_offset : int64[...], last distance of each pattern
-    out : batch of n examples, written
-
-    Returns
-    -------
-    g : number of groups written
+    Pattern t is `pattern[pattern_start[t]:pattern_start[t + 1]]`, distances of a gram's parts from its first one; other
+    arguments are as in `count_features`. The number of groups is returned.
     """
     z = g = 0
     for r in range(len(out.label)):
@@ -217,9 +201,7 @@ def _sizes(
 class IdleArguments:
     """Report the arguments of options that name namespaces which the data do not have.
 
-    Parameters
-    ----------
-    joint : what stands between the groups of an argument in a message
+    `joint` stands between the groups of an argument in a message.
 
     Attributes
     ----------
@@ -244,10 +226,8 @@ class IdleArguments:
     def messages(self, made_later: int, ended: bool) -> list[str]:
         """Return, once, a message for each argument that is still waiting.
 
-        Parameters
-        ----------
-        made_later : a group that learners generate; arguments that name it are left out
-        ended : whether no more examples come; if not, fewer than ENOUGH examples give no message
+        Arguments that name `made_later`, a group that learners generate, are left out. Unless the data have `ended`,
+        fewer than ENOUGH examples give no message.
         """
         if self.told or self.examples < (1 if ended else ENOUGH):
             return []
@@ -268,13 +248,7 @@ def _shown(group: int) -> str:
 
 
 class NamespaceTransformer:
-    """Apply the options about namespaces to batches.
-
-    Parameters
-    ----------
-    options : the options of this module
-    constant : whether every example ends with the constant
-    piece : maximum number of features of a batch
+    """Apply the options about namespaces to batches, in pieces of at most `piece` features.
 
     Attributes
     ----------
@@ -346,7 +320,6 @@ class NamespaceTransformer:
         self._make_arrays()
 
     def _named(self, flag: str, arguments: tuple[str, ...]) -> Bools:
-        """Return, as bool[256], the groups that the arguments of an option name."""
         named = np.zeros(256, bool)
         for argument in arguments:
             groups = decode(argument, self.notes)
@@ -359,7 +332,6 @@ class NamespaceTransformer:
         return named
 
     def _make_arrays(self) -> None:
-        """Convert the patterns to arrays for the kernels."""
         ranges: dict[int, tuple[int, int]] = {}  # keyed by identity, because groups share lists
         flat: list[tuple[int, ...]] = []
         self._first_pattern = np.zeros((256, 2), np.int64)

@@ -95,7 +95,6 @@ class Schema:
         self.add_names(names or {})
 
     def __bool__(self) -> bool:
-        """Return whether the learner has learned from a table."""
         return bool(self.columns)
 
     def __eq__(self, other: object) -> bool:
@@ -137,11 +136,8 @@ class Schema:
     def adopt(self, columns: Iterable[tuple[str, str]], label: str | None, place: str) -> None:
         """Take the columns of the first table; `place` names it in messages.
 
-        Raises
-        ------
-        DataError
-            if a model file cannot contain the names of so many columns, or if these cannot be the features of the
-            matrices or plain texts from which the learner has learned.
+        Raise DataError if a model file cannot contain the names of so many columns, or if these cannot be the features
+        of the matrices or plain texts from which the learner has learned.
         """
         new = Schema(columns, label, self.names, OTHER)
         numbers = all(map(str.isdecimal, new.columns)) and NUMBER in new.columns.values()
@@ -173,10 +169,7 @@ class Schema:
     def positions(self, names: Sequence[str], place: str, cure: str = "") -> list[int]:
         """Return the position of each column among the names of another table's columns.
 
-        Raises
-        ------
-        DataError
-            if a column is missing; `place` names the table, and `cure` says what else may help.
+        Raise DataError if one is missing; `place` names the table, and `cure` says what else may help.
         """
         position = {name: i for i, name in enumerate(names)}
         missing = [name for name in self.columns if name not in position]
@@ -209,7 +202,6 @@ class Schema:
         return ""
 
     def record(self) -> dict[str, Any]:
-        """Return the schema as an object of JSON."""
         names = {"names": dict(sorted(self.names.items()))} if self.names else {}  # sorted: batches mix them
         form = {"form": self.form} if self.form in FORMS else {}
         return {"columns": self.columns, "label": self.label, **names, **form}
@@ -242,7 +234,6 @@ class Schema:
 
 
 def left_out(names: Sequence[str]) -> str:
-    """Return a warning about additional columns."""
     verb = "are" if len(names) > 1 else "is"
     return f"the model has not learned from {columns_named(names)}, which {verb} left out"
 
@@ -253,7 +244,6 @@ def columns_named(names: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first of some names as a list."""
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     return (", ".join(map(short_repr, names[:MOST_SHOWN])) or "none") + more
 

@@ -31,12 +31,7 @@ LEAST_ROWS = 256  # rows of a DataFrame to convert at a time, because each colum
 
 
 class Table(ABC):
-    """Convert the rows of a table into features.
-
-    Attributes
-    ----------
-    n : number of rows
-    """
+    """Convert the `n` rows of a table into features."""
 
     n: int
 
@@ -54,18 +49,7 @@ class Table(ABC):
 
 
 class SparseTable(Table):
-    """Convert the rows of a sparse matrix.
-
-    Parameters
-    ----------
-    rows : the matrix
-    rule : how the names of columns are hashed
-
-    Raises
-    ------
-    DataError
-        if the arrays do not describe a matrix.
-    """
+    """Convert the rows of a sparse matrix."""
 
     def __init__(self, rows: SparseRows, rule: Hashing) -> None:
         self._rule = rule
@@ -98,13 +82,7 @@ class SparseTable(Table):
 
 
 class DenseTable(Table):
-    """Convert the rows of a dense array.
-
-    Parameters
-    ----------
-    given : number array[n, d], or n lists of d numbers
-    rule : how the names of columns are hashed
-    """
+    """Convert the rows of a number array[n, d], or of n lists of d numbers."""
 
     def __init__(self, given: Any, rule: Hashing) -> None:
         self.values = array_input.dense(given)
@@ -128,13 +106,7 @@ class DenseTable(Table):
 
 
 class TextTable(Table):
-    """Convert texts, whose words, separated by white space, are features without a namespace.
-
-    Parameters
-    ----------
-    texts : n texts
-    rule : how words are hashed
-    """
+    """Convert texts, whose words, separated by white space, are features without a namespace."""
 
     def __init__(self, texts: Sequence[str], rule: Hashing) -> None:
         self._texts, self._rule, self.n = texts, rule, len(texts)
@@ -162,12 +134,6 @@ class FrameTable(Table):
 
     Columns of numbers are features without a namespace; other columns are namespaces, whose features are their words,
     or whole cells of categories. Missing cells are no features.
-
-    Parameters
-    ----------
-    frame : n rows
-    rule : how names are hashed
-    hasher : hashes the names of the columns
     """
 
     def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher) -> None:
@@ -202,12 +168,7 @@ class FrameTable(Table):
 
 
 def table_of(given: Any, rule: Hashing, hasher: NameHasher, known: Schema) -> Table | None:
-    """Return what converts a sparse matrix, a dense array or a DataFrame; None if `given` is none of these.
-
-    Parameters
-    ----------
-    known : schema of the learner, by which a DataFrame is read
-    """
+    """Return what converts a sparse matrix, a dense array or a DataFrame; None if `given` is none of these."""
     if isinstance(given, Frame) or frames.is_frame(given):
         return FrameTable(given if isinstance(given, Frame) else Frame(given, known), rule, hasher)
     if hasattr(given, "tocsr") or hasattr(given, "indptr"):
@@ -224,15 +185,7 @@ def table_of(given: Any, rule: Hashing, hasher: NameHasher, known: Schema) -> Ta
 
 
 def sparse_arrays(given: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return a matrix as compressed sparse rows: int64[n + 1], int64[z] and float32[z].
-
-    Raises
-    ------
-    UsageError
-        if it is not a sparse or dense matrix.
-    DataError
-        if a value is not finite, or the arrays do not describe a matrix.
-    """
+    """Return a matrix as compressed sparse rows: int64[n + 1], int64[z] and float32[z]."""
     jit.activate(hide_scipy=False)
     rule = feature_names.new_hashing(0, False, 32)
     table = table_of(given, rule, NameHasher(rule), Schema())
@@ -249,7 +202,6 @@ def sparse_arrays(given: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
 
 
 def _words(texts: Sequence[str], group: int, seed: int, rule: Hashing) -> Part:
-    """Return the words of n texts as the features of a namespace."""
     encoded = [feature_names.encoded(text) for text in texts]
     end = np.cumsum([len(text) for text in encoded], dtype=np.int64)
     begin = end - np.array([len(text) for text in encoded], np.int64)
@@ -259,7 +211,6 @@ def _words(texts: Sequence[str], group: int, seed: int, rule: Hashing) -> Part:
 
 
 def _equal_pieces(n: int, width: int, least: int = 1) -> Iterator[tuple[int, int]]:
-    """Yield pieces of n rows with `width` entries each, of at least `least` rows."""
     rows = max(least, PIECE // width)
     for low in range(0, n, rows):
         yield low, min(low + rows, n)

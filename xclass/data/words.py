@@ -29,12 +29,7 @@ def hash_words(
 ) -> int:
     """Write the indices of the words of one document to `index` from z on; return z plus the number of words.
 
-    Parameters
-    ----------
-    text : pointer to uint8, seven bytes beyond `end` are read and must exist
-    begin, end : range of the document
-    seed, every, mask : as in `words`
-    index : pointer to uint32, written
+    Seven bytes beyond `end` are read and must exist.
     """
     p = begin
     while p < end:
@@ -57,20 +52,14 @@ def hash_words(
 def words(
     text: UInt8s, begin: Int64s, end: Int64s, seed: np.uint32, every: bool, mask: np.uint32
 ) -> tuple[Int64s, UInt32s]:
-    """Return the indices of the words of n documents.
+    """Return the indices of the words of n documents, and int64[n + 1], where those of each document begin.
 
     Parameters
     ----------
-    text : uint8[largest end + PADDING or more], not written
+    text : uint8[largest end + PADDING or more]
     begin, end : int64[n], range of each document in `text`
     seed : hash of the namespace; for the default namespace, that of the name "" (0 unless `--hash_seed` is given)
     every : whether names of digits are hashed, too (`--hash all`)
-    mask : bits of a hash that make the index of a feature
-
-    Returns
-    -------
-    start : int64[n + 1], where the words of each document begin in `index`
-    index : uint32[z], index of each word
     """
     pointer = intrinsics.pointer(text)
     n = len(begin)
