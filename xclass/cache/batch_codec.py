@@ -12,8 +12,6 @@ the tags are. A column whose numbers are all equal (no tags, all weights 1) take
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s, UInt16s, UInt32s
@@ -43,14 +41,9 @@ class DamagedCacheError(Exception):
 
 @jit
 def fill_column(batch: Batch, field: int, classes: bool, omitted: int, column: UInt32s) -> int:
-    """Copy a column of a batch and return its length.
+    """Copy a column of a batch, LABEL, WEIGHT, ... or TAG, to `column` (uint32[length or more]) and return its length.
 
-    Parameters
-    ----------
-    field : LABEL, WEIGHT, ... or TAG
-    classes : whether labels are classes
-    omitted : 1 if each example ends with the constant, which is left out, else 0
-    column : uint32[length or more], written
+    `omitted` is 1 if each example ends with the constant, which is left out, else 0.
     """
     n: int = batch.label.shape[0]
     if field == LABEL:
@@ -107,12 +100,10 @@ def encode_block(
 
     Parameters
     ----------
-    classes : whether labels are classes
-    constant : whether each example ends with the constant
     lines_before : number of lines in the files before this one
     table, codes, dictionary, column : uint32[2**18], uint16[m], uint32[2**16], uint32[m], scratch; m is the length of
         the longest column
-    out : uint8[...], written from byte 8 * HEADER on
+    out : written from byte 8 * HEADER on
     head : int64[HEADER], written except for the checksum
     secret : secret key of the hash of numbers, see `hash_table`
     """
@@ -153,12 +144,8 @@ def sum_range(counts: UInt32s, low: int, high: int) -> Int:
 def decode_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, out: Batch) -> None:
     """Fill in where the features of each example and of each namespace group begin.
 
-    Parameters
-    ----------
-    head : int64[HEADER]
-    counts : uint32[n], groups of each example without the constant's
-    names, lengths : uint32[g], namespace and number of features of each group
-    out : its `start`, `group_first`, `group_name` and `group_start` are written
+    `counts` is uint32[n], groups of each example without the constant's; `names` and `lengths` are uint32[g], namespace
+    and number of features of each group.
     """
     n, omitted = head[N], head[WITH_CONSTANT]
     count, name, length = intrinsics.pointer(counts), intrinsics.pointer(names), intrinsics.pointer(lengths)
@@ -186,11 +173,8 @@ def decode_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32
 @jit
 def decode_labels(head: Int64s, classes: bool, labels: UInt32s, out: Batch) -> None:
     """Fill in the labels from `labels` (uint32[n]): classes, or the bits of float32 values."""
-    label, target, real = (
-        intrinsics.pointer(labels),
-        intrinsics.pointer(out.label),
-        intrinsics.pointer(labels.view(np.float32)),
-    )
+    label, real = intrinsics.pointer(labels), intrinsics.pointer(labels.view(np.float32))
+    target = intrinsics.pointer(out.label)
     if classes:
         for i in range(head[N]):
             target[i] = np.float64(label[i]) if label[i] != UNLABELLED else np.nan
@@ -211,21 +195,12 @@ def decode_lines(head: Int64s, gaps: UInt32s, out: Batch) -> None:
 
 @jit
 def decode_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, tags: UInt8s) -> None:
-    """Copy the tags and fill in where each begins and ends.
+    """Copy the tags, which `data` holds from byte `at` on, and fill in where each begins and ends.
 
-    Parameters
-    ----------
-    data : uint8[...], which holds the tags from byte `at` on
-    head : int64[HEADER]
-    sizes : uint32[n], bytes of each tag
-    out : its `tag_start` and `tag_end` are written
-    tags : uint8[t], written
+    `sizes` is uint32[n], bytes of each tag.
     """
-    size, first, last = (
-        intrinsics.pointer(sizes),
-        intrinsics.pointer(out.tag_start),
-        intrinsics.pointer(out.tag_end),
-    )
+    size = intrinsics.pointer(sizes)
+    first, last = intrinsics.pointer(out.tag_start), intrinsics.pointer(out.tag_end)
     p: Int = 0
     for i in range(head[N]):
         first[i] = p
@@ -241,15 +216,8 @@ def decode_block(
 ) -> bool:
     """Decode the block at `data[at]`, whose checksum is right, and return whether its sizes are consistent.
 
-    Parameters
-    ----------
-    data : uint8[...]
-    head : int64[HEADER], header of the block
-    classes : whether labels are classes
-    scratch : uint32[2 n + 2 g or more], written
-    dictionary : uint32[2**16], scratch
-    out : batch of n examples, written
-    tags : uint8[t], written
+    `head` is its header, int64[HEADER]. `scratch`, uint32[2 n + 2 g or more], and `dictionary`, uint32[2**16], are
+    scratch. `out`, a batch of n examples, and `tags`, uint8[t], are written.
     """
     n, z, g, t, omitted = head[N], head[Z], head[G], head[T], head[WITH_CONSTANT]
     end = at + head[BYTES]
@@ -298,25 +266,13 @@ def decode_block(
 # -- Python --------------------------------------------------------------------------------------------------------
 
 
-class _Scratch(NamedTuple):
-    """Hold the hash table and the dictionary that `column_codec.encode_column` needs."""
-
-    table: UInt32s  # uint32[2**18]
-    dictionary: UInt32s  # uint32[2**16]
-
-
 class Packer:
-    """Encode batches as blocks.
-
-    Parameters
-    ----------
-    classes : whether labels are classes
-    constant : whether each example ends with the constant
-    """
+    """Encode batches as blocks."""
 
     def __init__(self, classes: bool, constant: bool) -> None:
         self._classes, self._constant = classes, constant
-        self._scratch = _Scratch(np.empty(1 << 18, np.uint32), np.empty(column_codec.MAX_DICTIONARY, np.uint32))
+        self._table = np.empty(1 << 18, np.uint32)
+        self._dictionary = np.empty(column_codec.MAX_DICTIONARY, np.uint32)
         self._codes = np.empty(0, np.uint16)
         self._column = np.empty(0, np.uint32)
         self._secret = hash_table.new_secret()
@@ -324,16 +280,9 @@ class Packer:
         self._head = np.zeros(HEADER, np.int64)
 
     def pack(self, batch: Batch, lines_before: int) -> tuple[UInt8s, int]:
-        """Encode a batch.
+        """Encode a batch; `lines_before` is the number of lines in the files before this one.
 
-        Parameters
-        ----------
-        lines_before : number of lines in the files before this one
-
-        Returns
-        -------
-        block : uint8[...], overwritten by the next call
-        checksum : as `block_checksum` computes it
+        The block, which the next call overwrites, and its checksum are returned.
         """
         n, z, g = batch.n, len(batch.index), len(batch.group_name)
         max_length = max(n, z, g)
@@ -346,8 +295,8 @@ class Packer:
             self._out = np.empty(2 * capacity, np.uint8)
         head = self._head
         size = encode_block(
-            batch, self._classes, self._constant, lines_before, self._scratch.table, self._codes,
-            self._scratch.dictionary, self._column, self._out, head, self._secret,
+            batch, self._classes, self._constant, lines_before, self._table, self._codes, self._dictionary,
+            self._column, self._out, head, self._secret,
         )  # fmt: skip
         checksum = block_checksum(head, self._out[8 * HEADER : size])
         head[CHECKSUM : CHECKSUM + 1].view(np.uint64)[0] = checksum
@@ -356,14 +305,7 @@ class Packer:
 
 
 class Unpacker:
-    """Decode blocks into batches.
-
-    Parameters
-    ----------
-    data : uint8[...], not writable, in which blocks begin at multiples of 8
-    end : offset in bytes where the last block ends
-    classes : whether labels are classes
-    """
+    """Decode blocks, which begin at multiples of 8 bytes of `data` and end at byte `end`, into batches."""
 
     def __init__(self, data: UInt8s, end: int, classes: bool) -> None:
         self._data, self._end, self._classes = data, end, classes
@@ -372,19 +314,9 @@ class Unpacker:
         self._dictionary = np.zeros(column_codec.MAX_DICTIONARY, np.uint32)
 
     def unpack(self, at: int) -> tuple[Batch, int, int, int]:
-        """Decode the block at byte `at`.
+        """Decode the block at byte `at`; return it, the number of lines in the files before, its size and its checksum.
 
-        Returns
-        -------
-        batch : the examples
-        lines_before : number of lines in the files before the block's file
-        size : bytes of the block
-        checksum : as `block_checksum` computes it
-
-        Raises
-        ------
-        DamagedCacheError
-            if the block is truncated, its checksum is wrong or its sizes are not consistent.
+        Raise DamagedCacheError if the block is truncated, its checksum is wrong or its sizes are not consistent.
         """
         body = at + 8 * HEADER
         if body > self._end:
@@ -406,13 +338,7 @@ class Unpacker:
 
 
 def block_checksum(head: Int64s, body: UInt8s) -> int:
-    """Return the checksum of a block.
-
-    Parameters
-    ----------
-    head : int64[HEADER], whose checksum counts as 0
-    body : uint8[...], the rest of the block
-    """
+    """Return the checksum of a block with a header, int64[HEADER], whose checksum counts as 0."""
     words = head.view(np.uint64).copy()
     words[CHECKSUM] = 0
     words.flags.writeable = False  # numba compiles a kernel again for writable arrays; one kernel is enough

@@ -44,16 +44,7 @@ POPULATE = 22  # madvise(2): map pages that will be read; Linux 5.14
 class Writer:
     """Write a cache, which exists under its name only after `finish`.
 
-    Parameters
-    ----------
-    path : file to write; None for a file without a name that disappears when it is closed
-    classes : whether labels are classes
-    constant : whether each example ends with the constant
-
-    Attributes
-    ----------
-    file : the open file
-    blocks : number of blocks written
+    Without a path, the file has no name and disappears when it is closed. `blocks` is the number of blocks written.
     """
 
     def __init__(self, path: str | None, classes: bool, constant: bool):
@@ -66,7 +57,6 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """Return the number of bytes written so far."""
         return self.file.tell()
 
     def write(self, batch: Batch, lines_before: int) -> None:
@@ -125,17 +115,14 @@ FACTS = Record(
 class Reader:
     """Iterate over the batches of a complete cache; every iteration begins with the first.
 
+    DamagedCacheError is raised at once if the file is incomplete, and while iterating if a block has changed.
+
     Attributes
     ----------
     facts : what `Writer.finish` was given, and the number of blocks
     fraction_read : fraction read, 0 to 1
     places : offset in bytes of each block that was read by the last iteration
     end : offset in bytes where the last block ends
-
-    Raises
-    ------
-    DamagedCacheError
-        at once if the file is incomplete; while iterating if a block has changed.
     """
 
     def __init__(self, file: IO[bytes], classes: bool) -> None:
@@ -182,17 +169,10 @@ class Reader:
             raise DamagedCacheError("some of its blocks are missing")
 
     def _new_unpacker(self) -> Unpacker:
-        """Return a decoder of the blocks with memory of its own."""
         return Unpacker(np.frombuffer(self._map, np.uint8), self.end, self._classes)
 
     def batches_from(self, places: Sequence[int]) -> Iterator[Batch]:
-        """Yield the batches of the blocks at these bytes; several threads may iterate at the same time.
-
-        Raises
-        ------
-        DamagedCacheError
-            if a block has changed.
-        """
+        """Yield the batches of the blocks at these bytes; several threads may iterate at the same time."""
         unpacker = self._new_unpacker()
         for at in places:
             yield unpacker.unpack(at)[0]

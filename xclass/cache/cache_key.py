@@ -29,13 +29,7 @@ def make_key(
 ) -> dict[str, Any]:
     """Return the part of the key that does not depend on the data.
 
-    Parameters
-    ----------
-    parse : options of the parser, a dataclass
-    bits : log2 of the number of slots of the weight table
-    multiclass : whether labels are classes
-    lowest, highest : range of the labels; None for no limit
-    limit : number of lines to read; None for all
+    `parse` has the options of the parser, and `limit` is the number of lines to read, None for all.
     """
     return {
         "version": VERSION,
@@ -71,14 +65,7 @@ def digest_of(path: str) -> str:
 
 
 def stale_reason(stored_key: dict[str, Any], current_key: dict[str, Any], paths: Sequence[str] | None) -> str:
-    """Return why a cache does not fit, or an empty string if it does.
-
-    Parameters
-    ----------
-    stored_key : key of the cache
-    current_key : key made now, as `make_key` returns it
-    paths : files of the data; None accepts a cache made of any data
-    """
+    """Return why a cache with a key does not fit, or an empty string if it does; without `paths`, any data will do."""
     for name, value in json.loads(json.dumps(current_key)).items():
         if stored_key.get(name) != value:
             if name == "version":
@@ -117,18 +104,15 @@ class Digesting(io.RawIOBase):
         self._ended = False
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]  # gzip passes no other types
-        """Read into `buffer` and return the number of bytes read."""
         count = self._file.readinto(buffer) or 0  # None is for non-blocking files only
         self._digest.update(memoryview(buffer)[:count])
         self._ended |= count == 0
         return count
 
     def tell(self) -> int:
-        """Return the position in the file."""
         return self._file.tell()
 
     def digest(self) -> str | None:

@@ -76,9 +76,8 @@ def encode_column(
 
     Parameters
     ----------
-    column : uint32[m or more]
     table, codes, dictionary : uint32[2**18], uint16[m or more], uint32[2**16], scratch
-    out : uint8[...], written from `at` on
+    out : written from `at` on
     encoding : int64[3], written: kind of the encoding, size of the dictionary, the number that all rows share
     secret : secret key of the hash of numbers, see `hash_table`
     """
@@ -174,11 +173,7 @@ def encoded_size(encoding: Int64s, m: int, limit: int) -> int:
 def read_dictionary(data: UInt8s, at: int, encoding: Int64s, dictionary: UInt32s) -> int:
     """Copy the dictionary of the column at `data[at]` and return the offset after it.
 
-    Parameters
-    ----------
-    data : uint8[...]
-    encoding : int64[3], encoding of the column
-    dictionary : uint32[2**16], written; it has a place for every code, so that damaged codes stay inside it
+    `dictionary`, uint32[2**16], has a place for every code, so that damaged codes stay inside it.
     """
     source, out = intrinsics.pointer(data[at : at + 4 * encoding[1]].view(np.uint32)), intrinsics.pointer(dictionary)
     for i in range(encoding[1]):
@@ -189,16 +184,7 @@ def read_dictionary(data: UInt8s, at: int, encoding: Int64s, dictionary: UInt32s
 
 @jit
 def decode_column(data: UInt8s, at: int, encoding: Int64s, m: int, dictionary: UInt32s, column: UInt32s) -> None:
-    """Decode a column.
-
-    Parameters
-    ----------
-    data : uint8[...], which holds the column from byte `at` on
-    encoding : int64[3], its encoding
-    m : its length
-    dictionary : uint32[2**16], scratch
-    column : uint32[m or more], written
-    """
+    """Decode the column of m numbers at `data[at]`; `dictionary` is uint32[2**16], scratch."""
     kind, shared = encoding[0], np.uint32(encoding[2])
     out = intrinsics.pointer(column)
     if kind == SAME:
@@ -246,16 +232,9 @@ def decode_rows(
     dictionary: UInt32s,
     target: UInt32s,
 ) -> None:
-    """Decode a column into rows that each end with the number `last`, which is not stored.
+    """Decode a column of z numbers into rows that each end with the number `last`, which is not stored.
 
-    Parameters
-    ----------
-    data : uint8[...], which holds the column from byte `at` on
-    encoding : int64[3], its encoding
-    z : its length
-    rows : int64[n + 1], row i is `target[rows[i]:rows[i + 1]]`
-    dictionary : uint32[2**16], scratch
-    target : uint32[z + n], written
+    `rows` is int64[n + 1], row i is `target[rows[i]:rows[i + 1]]`; other arguments are as in `decode_column`.
     """
     kind, shared = encoding[0], np.uint32(encoding[2])
     out, start = intrinsics.pointer(target), intrinsics.pointer(rows)

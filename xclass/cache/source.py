@@ -38,8 +38,6 @@ def beside_data(paths: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the options of the cache."""
-
     cache: bool = option(
         "keep the parsed examples in DATA.cache, and read that file instead of the data if it was made from the same "
         "data",
@@ -58,8 +56,6 @@ class Source:
 
     Parameters
     ----------
-    reader : reader of the text
-    options : options of the cache
     key : what `cache_key.make_key` returns
     constant : whether each example ends with the constant
     passes : number of times that the source will be iterated
@@ -73,13 +69,6 @@ class Source:
     notes : messages for the user; the caller removes those that it has shown
     lines : number of lines in all files, known after the first complete pass
     parsing : whether the batches of this pass come from the text and contain it
-
-    Raises
-    ------
-    UsageError
-        if --cache is given with standard input, which has no name for the cache.
-    DataError
-        if the cache cannot be used and there is no data to make it from.
     """
 
     def __init__(
@@ -132,12 +121,11 @@ class Source:
 
     @property
     def _cache_only(self) -> bool:
-        """Return whether there is no data but the cache."""
         return self._text.paths == (None,) and no_input()
 
     @property
     def _files(self) -> list[str]:
-        """Return the text files; the list is empty for standard input."""
+        """Return the text files, none for standard input."""
         return [path for path in self._text.paths if path is not None]
 
     def _open_cache(self, path: str, kill: bool) -> None:
@@ -194,12 +182,10 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Return the name of the file read last."""
         return self._text.name
 
     @property
     def parsing_seconds(self) -> float:
-        """Return the seconds spent on parsing text."""
         return self._text.parsing_seconds
 
     @property
@@ -232,12 +218,10 @@ class Source:
         return self._cache
 
     def report(self) -> list[str]:
-        """Return the lines about malformed input for the end of the run."""
         return self._text.report()
 
     @property
     def format(self) -> TextFormat | None:
-        """Return the format of the data, or None if it is not known."""
         return self._text.format
 
     def about(self) -> list[str]:
@@ -262,7 +246,6 @@ class Source:
         return [*lines, *self.about()]
 
     def _vw_banner(self) -> list[str]:
-        """Return VW's lines about the cache and the data, and those about its format."""
         if self._reused:
             lines = [f"using cache_file = {self.path}"]
             if self._text.paths != (None,):
@@ -286,11 +269,6 @@ class Source:
 
         If the cache turns out to be damaged, the text is parsed from the line after the last batch and the cache is
         made again.
-
-        Raises
-        ------
-        DataError
-            if the cache is damaged and the text cannot be read again.
         """
         self._pass += 1
         last = 0  # last line yielded, counted over all files
@@ -350,11 +328,7 @@ class Source:
     def _complete_cache(self, writer: Writer, entries_before: list[dict[str, Any]] | None) -> None:
         """Complete the cache and read the next passes from it, unless the data changed during the pass.
 
-        Parameters
-        ----------
-        writer : writer of the cache, to which all batches are written
-        entries_before : size, times and place of each file before the pass; None if the cache is not compared with its
-            data
+        `entries_before` are those of the files before the pass; None if the cache is not compared with its data.
         """
         parser = self._text.parser
         key = dict(self._key)
@@ -408,13 +382,7 @@ class Source:
             return None
 
     def _continue_without_cache(self, error: OSError) -> None:
-        """Continue without a cache after an error.
-
-        Raises
-        ------
-        DataError
-            if a further pass is needed and the text cannot be read again.
-        """
+        """Continue without a cache; raise DataError if a further pass is needed and the text cannot be read again."""
         folder = leftovers.temporary_folder() if self.path is None else os.path.dirname(os.path.realpath(self.path))
         failure = f"{self.path}: the cache cannot" if self.path is not None else f"{folder}: a temporary cache cannot"
         remedy = (

@@ -17,17 +17,17 @@ THREADS = 750 << 20  # part of RUN that is needed after the learner is built: ke
 
 
 def check_command() -> None:
-    """Check that there is enough address space for NumPy; raise XclassError if not."""
+    """Check that there is enough address space for NumPy."""
     _check(COMMAND, COMMAND + RUN, "")
 
 
 def check_run() -> None:
-    """Check that there is enough address space for the compiler and small tables; raise XclassError if not."""
+    """Check that there is enough address space for the compiler and small tables."""
     _check(RUN, RUN, "")
 
 
 def check_threads() -> None:
-    """Check that there is enough address space for the threads of a learner; raise XclassError if not."""
+    """Check that there is enough address space for the threads of a learner."""
     _check(THREADS, THREADS, ", or give a smaller -b")
 
 
@@ -40,11 +40,7 @@ def remaining() -> int | None:
 def _check(needed_now: int, needed_in_all: int, remedy: str) -> None:
     """Raise XclassError if the limit leaves fewer than `needed_now` bytes.
 
-    Parameters
-    ----------
-    needed_now : bytes that are needed now, in addition to those in use
-    needed_in_all : bytes that a whole run needs in addition to those in use, for the limit that the message recommends
-    remedy : end of the message, another remedy
+    The message recommends a limit with `needed_in_all` bytes more than are in use, and ends with `remedy`.
     """
     limit = _limit()
     if limit is None or _used() + needed_now <= limit:
@@ -57,7 +53,6 @@ def _check(needed_now: int, needed_in_all: int, remedy: str) -> None:
 
 
 def _limit() -> int | None:
-    """Return the limit of the address space in bytes, or None."""
     try:
         import resource
     except ImportError:  # Windows

@@ -27,13 +27,7 @@ MOST_DIGITS = 400  # characters of a number
 
 
 class Malformed(ValueError):
-    """Report JSON that is not read.
-
-    Attributes
-    ----------
-    line, column : where in the text, from 1; 0 if it is not known
-    reason : what is wrong
-    """
+    """Report JSON that is not read: what is wrong, and the line and column, from 1, or 0 if they are not known."""
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
         super().__init__(f"line {line}, column {column}: {reason}" if line else reason)
@@ -59,8 +53,6 @@ class Kind:
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """Allow a text."""
-
     allowed = "a text"
 
     def accepts(self, value: Any) -> bool:
@@ -153,8 +145,6 @@ class List(Kind):
 
 
 class Flag(Kind):
-    """Allow true and false."""
-
     allowed = "true or false"
 
     def accepts(self, value: Any) -> bool:
@@ -162,8 +152,6 @@ class Flag(Kind):
 
 
 class Anything(Kind):
-    """Allow any value."""
-
     allowed = "any value"
 
     def accepts(self, value: Any) -> bool:
@@ -172,13 +160,9 @@ class Anything(Kind):
 
 @dataclass(frozen=True)
 class Record(Kind):
-    """Allow objects with these names.
+    """Allow objects with the names `fields`, and perhaps those of `optional`.
 
-    Attributes
-    ----------
-    fields : the names that must be there
-    optional : the names that may be there
-    others : the kind of the values of all other names; None if there may be none
+    `others` is the kind of the values of all other names; None if there may be none.
     """
 
     fields: Mapping[str, Kind] = field(default_factory=dict)
@@ -205,17 +189,7 @@ class Record(Kind):
 
 
 def parse(text: str | bytes, kind: Kind, most_items: int = MOST_ITEMS) -> Any:
-    """Return the value of a JSON text of a kind.
-
-    Parameters
-    ----------
-    most_items : maximum number of values in it
-
-    Raises
-    ------
-    Malformed
-        if the text is no JSON, is not bounded, or its value is not of that kind.
-    """
+    """Return the value of a JSON text of a kind, with at most `most_items` values; raise Malformed if it is none."""
     commas = text.count(",") if isinstance(text, str) else text.count(b",")
     if commas >= most_items:
         raise Malformed(f"there are {commas} commas; allowed are at most {most_items} values")
@@ -237,17 +211,7 @@ def parse(text: str | bytes, kind: Kind, most_items: int = MOST_ITEMS) -> Any:
 
 
 def read(path: str, kind: Kind, cure: str) -> Any:
-    """Return the value of a JSON file of a kind.
-
-    Parameters
-    ----------
-    cure : the end of the message of an error, which says what to do
-
-    Raises
-    ------
-    DataError
-        if it cannot be read or is not of that kind.
-    """
+    """Return the value of a JSON file of a kind; `cure` ends the message of an error and says what to do."""
     data = read_bytes(path, cure)
     try:
         return parse(data, kind)
@@ -297,7 +261,6 @@ def _number(convert: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def _constant(text: str) -> None:
-    """Refuse NaN, Infinity and -Infinity."""
     raise Malformed(f"{text} is no JSON; allowed are finite numbers")
 
 

@@ -141,18 +141,14 @@ class Exclusive:
     def complete(self, job: Callable[[], T], stop: Callable[[], object] | None = None, changes: bool = True) -> T:
         """Call a function while no other thread has the object, to its end, and return its result.
 
-        Parameters
-        ----------
-        job : the function; it may call `until_interrupted`
-        stop : called if this thread is interrupted while the job runs, so that the job ends soon
-        changes : whether the job changes what the object has learned
+        The function may call `until_interrupted`. `stop` is called if this thread is interrupted while the job runs, so
+        that it ends soon. `changes` says whether the job changes what the object has learned.
         """
         if self._lock._is_owned():  # type: ignore[attr-defined]  # `threading.Condition` uses it, too
             return job()
         return to_its_end(lambda: self._alone(job, changes), stop)
 
     def _alone(self, job: Callable[[], T], changes: bool) -> T:
-        """Call a function while this thread has the object."""
         with self.lock:
             self._changing = changes
             try:

@@ -49,6 +49,8 @@ class LinkRefused(OSError):
 class Unfinished:
     """Write a new file in the folder of an existing or future file, which it replaces when it is complete.
 
+    If it cannot be created, the folder has no new files.
+
     Parameters
     ----------
     path : path of the file to replace
@@ -61,11 +63,6 @@ class Unfinished:
     ----------
     file : the new file, open for reading and writing
     mode : permissions of the file to replace, 0 if there is none
-
-    Raises
-    ------
-    OSError
-        if the file cannot be created. The folder has no new files then.
     """
 
     def __init__(self, path: str | os.PathLike[str], links: str = "follow", kind: str = "tmp", nameless: bool = True):
@@ -129,7 +126,6 @@ class Unfinished:
             return file.read(size)
 
     def flush(self) -> None:
-        """Write all buffered data to the disk."""
         self.file.flush()
         os.fsync(self.file.fileno())
 
@@ -212,11 +208,8 @@ def open_folder(path: str, follow: bool = True) -> int:
 def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | None = None) -> None:
     """Remove the temporary files beside a file whose processes have ended; errors are ignored.
 
-    Parameters
-    ----------
-    path : path of the file; a symbolic link is not followed
-    derived : whether to remove those of PATH.1, PATH.2, ... and PATH.interrupted, too
-    folder : handle of the folder of the file; None to open it
+    A symbolic link at `path` is not followed. With `derived`, those of PATH.1, PATH.2, ... and PATH.interrupted are
+    removed, too. `folder` is a handle of the folder of the file; None to open it.
     """
     name = re.escape(_shortened_name(os.path.basename(path))) + (DERIVED_SUFFIXES if derived else "")
     lockable = re.compile(rf"\.{name}\.[0-9]+-[0-9a-f]{{8}}\.(?:tmp|best)")
@@ -257,7 +250,6 @@ def _open_own(name: str, folder: int) -> int:
 
 
 def _has_name(handle: int, name: str, folder: int | None) -> bool:
-    """Return whether an open file still has that name."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=folder, follow_symlinks=False))
     except FileNotFoundError:
@@ -302,7 +294,6 @@ def _link(handle: int, folder: int, name: str, kind: str) -> str:
 
 
 def _temporary_name(name: str, kind: str, locked: bool | None) -> str:
-    """Return a new temporary name for `name`."""
     unlocked = "" if locked else ".unlocked"
     return f".{_shortened_name(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.{kind}"
 

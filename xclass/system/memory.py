@@ -17,7 +17,6 @@ def available() -> int | None:
 
 
 def _free_memory() -> int | None:
-    """Return the free memory of the machine in bytes, or None if it is not known."""
     try:
         with open("/proc/meminfo", encoding="ascii") as f:
             for line in f:

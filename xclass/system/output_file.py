@@ -25,23 +25,13 @@ class Output:
     """Write a file of results that takes its place only when it is complete.
 
     Devices, pipes, and files that the process has open, such as /dev/stdout, cannot be replaced; they are written
-    directly.
-
-    Parameters
-    ----------
-    path : file to write; "stdout" is standard output
-    description : what the file holds, such as "the summary", for messages
+    directly. The path "stdout" is standard output, and the description, such as "the summary", is for messages.
 
     Attributes
     ----------
     file : the file, open for writing
     out : object to write to: the file, or what escapes characters for a terminal
     streams : whether a reader may be waiting for what is written, because the file is not a regular one
-
-    Raises
-    ------
-    DataError
-        if the file cannot be opened.
     """
 
     def __init__(self, path: str, description: str) -> None:
@@ -77,18 +67,8 @@ class Output:
     def close(self, complete: bool = True) -> str:
         """Close the file and let it take its place.
 
-        Parameters
-        ----------
-        complete : False for a run that ended early: what was written becomes FILE.interrupted, and an older file stays
-
-        Returns
-        -------
-        note : where an incomplete file is, or an empty string
-
-        Raises
-        ------
-        DataError
-            if it cannot be written.
+        If the run ended early, it is not `complete`: what was written becomes FILE.interrupted, an older file stays,
+        and a note about that is returned, else an empty string.
         """
         with self.explained():
             try:
@@ -114,13 +94,7 @@ class Output:
 
 @contextlib.contextmanager
 def opened(path: str, description: str) -> Iterator[terminal.Output]:
-    """Open a file of results for writing in the `with` block, at whose end it takes its place; see `Output`.
-
-    Raises
-    ------
-    DataError
-        if it cannot be written.
-    """
+    """Open a file of results for writing in the `with` block, at whose end it takes its place; see `Output`."""
     output = Output(path, description)
     try:
         with output.explained():
@@ -189,13 +163,7 @@ def open_file(path: str) -> int | None:
 
 
 def check_writable(path: str, description: str) -> None:
-    """Check that a file can be written, before any learning whose result would be lost; see `opened`.
-
-    Raises
-    ------
-    DataError
-        if its folder does not exist, or it must not be written to.
-    """
+    """Check that a file can be written, before any learning whose result would be lost; raise DataError if not."""
     if open_file(path) is not None:
         return
     folder = os.path.dirname(os.path.realpath(path))
@@ -225,7 +193,6 @@ def _is_replaced(path: str) -> bool:
 
 
 def _is_regular(file: BinaryIO) -> bool:
-    """Return whether a file is a regular file, and not a pipe or terminal."""
     try:
         return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
     except (OSError, ValueError):  # standard output replaced by something without a descriptor

@@ -58,11 +58,9 @@ class Pipeline(Generic[Item]):
 
     @staticmethod
     def _start(task: Callable[..., object], *args: object) -> None:
-        """Call a function on a new thread."""
         threading.Thread(target=task, args=args, daemon=True).start()
 
     def _feed(self) -> None:
-        """Put the items of the source into the first queue."""
         error = None
         try:
             for item in self._source:
@@ -80,7 +78,6 @@ class Pipeline(Generic[Item]):
         input_queue: queue.Queue[Item | _End],
         output_queue: queue.Queue[Item | _End],
     ) -> None:
-        """Apply a stage to every item of one queue and put it into the next."""
         while True:
             item = input_queue.get()
             if not isinstance(item, _End):

@@ -33,7 +33,6 @@ def short_repr(value: object) -> str:
 
 
 def _escaped(c: str) -> str:
-    """Return the escape of a character."""
     code = ord(c)
     if c in SHORT:
         return SHORT[c]

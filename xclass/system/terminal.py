@@ -27,9 +27,7 @@ def line(text: str = "") -> None:
 def error_line(text: str, mark: str = "", style: str = "") -> None:
     """Write one line to standard error at once; characters that are not printable are escaped.
 
-    Parameters
-    ----------
-    mark : text of xclass before it, which gets the style BOLD, RED or YELLOW
+    `mark` is text of xclass before it, which gets the style BOLD, RED or YELLOW.
     """
     _write(_styled(mark, style, sys.stderr) + printable(text), sys.stderr)
     sys.stderr.flush()
@@ -63,7 +61,6 @@ def error_stream() -> TextIO:
 
 
 def shows_errors() -> bool:
-    """Return whether standard error goes to a terminal."""
     return sys.stderr.isatty()
 
 

@@ -24,18 +24,12 @@ _held = contextvars.ContextVar("held", default=False)  # whether a thread, or th
 
 
 def most() -> int | None:
-    """Return the limit, None if there is none."""
     return _most
 
 
 @contextlib.contextmanager
 def limited(threads: int | None) -> Iterator[None]:
-    """Limit the threads of this process that compute at the same time, until the context ends.
-
-    Parameters
-    ----------
-    threads : the limit, at least 1; None leaves the present one
-    """
+    """Limit the threads that compute at the same time until the context ends; None leaves the limit as it is."""
     global _permits, _most
     before = _permits, _most
     if threads is not None:

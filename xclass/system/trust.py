@@ -23,11 +23,8 @@ class UntrustedError(OSError):
 def trusted_folder(path: Path) -> Path:
     """Return the folder without symbolic links in its path; as long as the system runs, only root can exchange it.
 
-    Raises
-    ------
-    UntrustedError
-        if another user can write to it or to a folder above it. A folder above it with the sticky bit, such as /tmp, is
-        no danger, because others cannot rename what this user has in it.
+    Raise UntrustedError if another user can write to it or to a folder above it. A folder above it with the sticky bit,
+    such as /tmp, is no danger, because others cannot rename what this user has in it.
     """
     folder = Path(os.path.realpath(path))
     for place in (folder, *folder.parents):
@@ -40,13 +37,7 @@ def trusted_folder(path: Path) -> Path:
 
 
 def open_trusted(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file for reading; symbolic links are not followed.
-
-    Raises
-    ------
-    UntrustedError
-        if another user owns it or can write to it.
-    """
+    """Open a regular file for reading, not through a link; raise UntrustedError if others own it or can write to it."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)
