@@ -20,13 +20,7 @@ import numpy as np
 
 
 class DirectCall:
-    """Call one kernel with arguments whose types are always the same.
-
-    Parameters
-    ----------
-    module : module of the kernel
-    name : name of the kernel in the module
-    """
+    """Call the kernel of a module and name with arguments whose types are always the same."""
 
     def __init__(self, module: ModuleType, name: str) -> None:
         self._module, self._name = module, name

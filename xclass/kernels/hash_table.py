@@ -50,13 +50,7 @@ def hashed_pair(key: Int) -> np.uint64:
 def search(keys: AnyArray, key: Int, empty: Int, start_hash: Int, max_steps: int) -> np.int64:
     """Return the cell of a key, or the empty cell where it belongs; -1 after `max_steps` steps.
 
-    Parameters
-    ----------
-    keys : integers[cells], read only
-    key : key to look up
-    empty : value of empty cells
-    start_hash : hash of the key; its lowest bits give the cell where the search begins
-    max_steps : largest number of steps
+    The lowest bits of `start_hash` give the cell where the search begins.
     """
     last = np.int64(keys.shape[0] - 1)
     at = np.int64(start_hash) & last

@@ -134,10 +134,9 @@ def before_compiling(install: Callable[[], None]) -> None:
 def activate(hide_scipy: bool = True) -> None:
     """Prepare every function marked so far to be compiled; later calls include functions marked since.
 
-    Parameters
-    ----------
-    hide_scipy : start faster by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only the
-        command `xclass` may set this: in other programs another thread may import SciPy at the same time.
+    `hide_scipy` makes the start faster by hiding SciPy while numba is imported and while kernels are loaded or
+    compiled. Only the command `xclass` may set this: in other programs another thread may import SciPy at the same
+    time.
     """
     global _active, _hide_scipy
     _hide_scipy = _hide_scipy and hide_scipy
@@ -172,7 +171,7 @@ class _Kernel:
         return exclusive.to_its_end(self._dispatcher_of_module)
 
     def _dispatcher_of_module(self) -> Callable[..., Any]:
-        """Return the compiled kernel, and put it in the place of this object; numba must not be interrupted."""
+        """Do what `dispatcher` does on a helper thread, because numba must not be interrupted."""
         with _dispatcher_lock:
             if self._dispatcher is None:
                 import numba
@@ -188,7 +187,6 @@ class _Kernel:
             return self._dispatcher
 
     def _put_in_module(self, kernel: Callable[..., Any]) -> None:
-        """Put `kernel` in the place of the function in its module."""
         setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, kernel)
 
 
@@ -220,7 +218,6 @@ class _Versions:
         return exclusive.to_its_end(lambda: self._compiled_or_loaded(types))
 
     def _compiled_or_loaded(self, types: tuple[Any, ...]) -> Any:
-        """Return the function for some types of arguments."""
         from numba.core.compiler_lock import global_compiler_lock
         from numba.core.types.misc import unliteral
 
@@ -241,7 +238,6 @@ class _Versions:
                 cache.internal = before
 
     def add(self, compiled: Any) -> None:
-        """Add a version to those that the dispatcher knows."""
         if self._dispatcher._cache.internal:
             types = tuple(compiled.signature.args)
             self._internal.add(types)
@@ -449,15 +445,7 @@ def _choose_folder() -> None:
 
 
 def _usable(folder: Path) -> Path:
-    """Create a folder if it does not exist, and return it without symbolic links.
-
-    Raises
-    ------
-    UntrustedError
-        if other users can write to it or to a folder above it.
-    OSError
-        if files cannot be written there.
-    """
+    """Create a folder if it is missing, and return it without symbolic links; raise OSError if it cannot be used."""
     folder.mkdir(trust.SAFE_MODE, parents=True, exist_ok=True)
     folder = trust.trusted_folder(folder)
     tempfile.TemporaryFile(dir=folder).close()
@@ -465,7 +453,6 @@ def _usable(folder: Path) -> Path:
 
 
 def _untrusted(place: str, error: OSError) -> str:
-    """Return the warning about a folder that other users can write to."""
     return (
         f"{place}: {error}, and a user who writes compiled kernels chooses code that this process executes; they are "
         "neither read nor kept there. Take the permission to write from others (chmod go-w), or set NUMBA_CACHE_DIR to "

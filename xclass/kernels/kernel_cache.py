@@ -36,20 +36,14 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def fingerprint(function: FunctionType, settings: str = "") -> str:
-    """Return a hash of everything that the machine code of a kernel depends on, except the types of its arguments.
-
-    Parameters
-    ----------
-    settings : settings of the compiler
-    """
+    """Return a hash of everything that the machine code of a kernel depends on, except the types of its arguments."""
     digest = hashlib.sha256(settings.encode())
     for callee in sorted(_closure(function), key=_name):
-        digest.update(_own_hash(callee))
+        digest.update(_hash_and_callees(callee)[0])
     return digest.hexdigest()[:16]
 
 
 def _name(function: FunctionType) -> str:
-    """Return the qualified name of a function."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
@@ -62,11 +56,6 @@ def _closure(function: FunctionType) -> set[FunctionType]:
                 closure.add(callee)
                 waiting.append(callee)
     return closure
-
-
-def _own_hash(function: FunctionType) -> bytes:
-    """Return a hash of a function without the functions that it calls."""
-    return _hash_and_callees(function)[0]
 
 
 @functools.cache
@@ -97,7 +86,6 @@ def _hash_and_callees(function: FunctionType) -> tuple[bytes, tuple[FunctionType
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -148,17 +136,12 @@ def new_cache(
 ) -> Any:
     """Return the cache that numba's dispatcher of a kernel uses.
 
-    Parameters
-    ----------
-    folder : folder of compiled code
-    settings : settings of the compiler
-    run_locked : called with a function that writes to `folder`; it calls that function when writing is safe
+    `run_locked` is called with a function that writes to `folder`; it calls that function when writing is safe.
     """
     return _cache_class()(function, folder, settings, run_locked)
 
 
 def _is_of_numba(environment: Any) -> bool:
-    """Return whether an environment belongs to one of numba's own functions."""
     return str(environment.globals["__name__"]).partition(".")[0] == "numba"
 
 
@@ -199,7 +182,6 @@ def _cache_class() -> type:
             pass
 
         def reduce(self, compiled: Any) -> Any:
-            """Return what is stored of a compiled version."""
             (name, kind, (machine_code, intermediate)), *rest, environments = super().reduce(compiled)
             symbols = defined_symbols(compiled.library)
             # an environment holds the Python objects that a function uses; to read one imports the function's module
@@ -207,7 +189,6 @@ def _cache_class() -> type:
             return (name, kind, (machine_code, intermediate, symbols)), *rest, environments
 
         def rebuild(self, context: Any, stored: Any) -> Any:
-            """Return a compiled version from what is stored of it."""
             owner = context.codegen()
             read = owner.unserialize_library
 
@@ -261,7 +242,6 @@ def _cache_class() -> type:
             return Files(self._cache_path, name, source_stamp=None)
 
         def load_overload(self, signature: Any, context: Any) -> Any:
-            """Return a compiled version, or None if there is none or it cannot be read."""
             # numba's method first registers everything that numba can compile in the context, which takes .08 s.
             # Code that is already compiled needs only the reference counting of the context.
             context.refresh = functools.partial(self._start_reference_counting, context)
@@ -303,7 +283,6 @@ def _cache_class() -> type:
             return library
 
         def save_overload(self, signature: Any, compiled: Any) -> None:
-            """Write a compiled version when that is safe."""
             self._run_locked(lambda: self._save(signature, compiled))
 
         def _save(self, signature: Any, compiled: Any) -> None:

@@ -100,13 +100,11 @@ def prefetch(words: Any, position: Int) -> None:
 
 @jit
 def find(words: Any, at: Int64s, begin: Int, end: Int, low: Int) -> None:
-    """Find and prefetch the words of some lines.
+    """Find and prefetch the words of the lines begin..end-1.
 
-    Parameters
-    ----------
-    at : items begin..end-1 are written. Before, an item is the position of a line in the whole table. Afterwards, its
-        bits 0 to 15 are those of the lanes in use, and the higher ones the position of the first word.
-    low : number of lowest bits of the items that come before those and are left as they are
+    Before, an item of `at` is the position of a line in the whole table. Afterwards, its bits 0 to 15 are those of the
+    lanes in use, and the higher ones the position of the first word. The `low` lowest bits come before those and are
+    left as they are.
     """
     lines = words.lines
     kept = (np.int64(1) << low) - 1
@@ -130,12 +128,7 @@ def find(words: Any, at: Int64s, begin: Int, end: Int, low: Int) -> None:
 
 @jit
 def score(words: Any, x: Float32s, count: Int, at: Int64s, first: Int, scores: Float32s, begin: Int) -> None:
-    """Do what `tagged_words.score_fetched` does.
-
-    Parameters
-    ----------
-    at : `at[first:first + count]` was written by `find`, with the tags as the lowest bits
-    """
+    """Do what `tagged_words.score_fetched` does; `find` has written `at[first:first + count]`, tags in the low bits."""
     sums = tagged_lines.new_sums()
     for f in range(count):
         where: Any = at[first + f]
@@ -172,12 +165,9 @@ def read(words: Any, pairs: Any, begin: Int, end: Int) -> None:
 
 @jit
 def copy_lines(words: Any, position: Int64s, lines: UInt32s) -> None:
-    """Copy some lines, with all lanes.
+    """Copy the lines at these positions in the whole table, with all lanes, to `lines`, uint32[n, 16], zeros before.
 
-    Parameters
-    ----------
-    position : int64[n], positions of the lines in the whole table; written
-    lines : uint32[n, 16], zeros, written
+    `position`, int64[n], is written.
     """
     find(words, position, 0, len(position), np.int64(0))
     for i in range(len(position)):

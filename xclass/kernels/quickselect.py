@@ -24,10 +24,7 @@ def _ranks_before(score: AnyArray, a: int, b: int) -> bool:
 def select(item: Int64s, begin: int, end: int, middle: int, score: AnyArray) -> None:
     """Reorder `item[begin:end]` so that the items of the highest scores are in `item[begin:middle]`, in any order.
 
-    Parameters
-    ----------
-    item : int64, items, written between `begin` and `end`
-    score : numbers, `score[i]` is the score of item i, read only; the lower item wins a tie
+    `score[i]` is the score of item i; the lower item wins a tie.
     """
     low, high = begin, end - 1
     seed = np.uint64(begin)

@@ -13,12 +13,7 @@ from .jit import jit
 
 @jit
 def draw(state: UInt64s) -> np.float32:
-    """Return the next float32 in [0, 1).
-
-    Parameters
-    ----------
-    state : uint64[1], initially `--random_seed`; written
-    """
+    """Return the next float32 in [0, 1); `state` is uint64[1], initially `--random_seed`."""
     state[0] = np.uint64(0xEECE66D5DEECE66D) * state[0] + np.uint64(2147483647)
     return np.float32((state[0] >> np.uint64(25)) & np.uint64(0x7FFFFF)) / np.float32(8388608)
 

@@ -41,12 +41,9 @@ def add_to_sum(sums: Float32s, q: Int, value: np.float32) -> None:
 
 
 def _places(line: UInt32s, tag: Int) -> tuple[AnyArray, list[int]]:
-    """Return the lanes of `line` that hold words of a feature and block elsewhere than at home, and those at home.
+    """Return the lanes that hold words of a feature and block elsewhere than at home, and those at home.
 
-    Returns
-    -------
-    elsewhere : bool[16]
-    home : lane of the word of each regressor that is in one of its homes, else -1
+    The former are bool[16], and the latter the lane of the word of each regressor in one of its homes, else -1.
     """
     difference = line ^ ((_LANE & NUMBER_MASK) ^ np.uint32(tag))
     at_home = (difference & TAG_MASK) == 0
@@ -59,16 +56,13 @@ def _places(line: UInt32s, tag: Int) -> tuple[AnyArray, list[int]]:
 
 
 def _mask(flags: Any) -> int:
-    """Return a number in which bit i is set if flag i is."""
     return sum(1 << i for i, flag in enumerate(flags) if flag)
 
 
 def add_line(sums: Float32s, words: UInt32s, position: Int, tag: Int, x: np.float32) -> int:
     """Add w * x of all words that are at home to the sums of their regressors.
 
-    Returns
-    -------
-    Bits of the lanes that hold words of the feature and block elsewhere than at home.
+    Return the bits of the lanes that hold words of the feature and block elsewhere than at home.
     """
     line = words[position : position + LANES]
     elsewhere, home = _places(line, tag)
@@ -81,10 +75,8 @@ def add_line(sums: Float32s, words: UInt32s, position: Int, tag: Int, x: np.floa
 def add_packed_line(sums: Float32s, words: UInt32s, position: Int, lanes: Int, tag: Int, x: np.float32) -> int:
     """Do what `add_line` does for a line whose words are stored without its empty lanes.
 
-    Parameters
-    ----------
-    position : of the first of these words; at least 16 items of `words` begin there
-    lanes : bits of the lanes that have words
+    The first of these words is at `position`, where at least 16 items of `words` begin; `lanes` are the bits of the
+    lanes that have words.
     """
     line, used = np.zeros(LANES, np.uint32), [lane for lane in range(LANES) if int(lanes) >> lane & 1]
     line[used] = words[position : position + len(used)]
@@ -97,15 +89,10 @@ def learn_line(
 ) -> int:  # fmt: skip
     """Add square * x**2 to G of the words of a block, and compute their rates, where that needs no search.
 
-    Regressors with square 0 are left alone. A word that is not there is added if one of its homes is empty and no
-    other word of the feature and block is elsewhere than at home.
-
-    Parameters
-    ----------
-    square : float32[8]
-    reach : numbers of `new_sums`, to which x * rate is added
-    random : number of the step, see `tagged_format.random32`
-    rate : `rate[begin:begin + 8]` is written: x * tagged_format.inverse_root(G), 0 where nothing was done
+    Regressors with square 0 are left alone. A word that is not there is added if one of its homes is empty and no other
+    word of the feature and block is elsewhere than at home. `square` is float32[8], and `random` is the number of the
+    step, see `tagged_format.random32`. `rate[begin:begin + 8]` is written: x * tagged_format.inverse_root(G), 0 where
+    nothing was done; x * rate is added to `reach`, numbers of `new_sums`.
 
     Returns
     -------
@@ -142,20 +129,11 @@ def learn_line(
     return missing | _mask(elsewhere) << 8 | added << 24
 
 
-def move_line(
-    words: UInt32s, position: Int, tag: Int, step: Float32s, random: Int, rate: Float32s, begin: Int
-) -> int:  # fmt: skip
+def move_line(words: UInt32s, position: Int, tag: Int, step: Float32s, random: Int, rate: Float32s, begin: Int) -> int:
     """Subtract step * rate from the words of a block that are at home and whose rates are not 0.
 
-    Parameters
-    ----------
-    step : float32[8]
-    random : number of the step, see `tagged_format.random32`
-    rate : `rate[begin:begin + 8]`, as written by `learn_line`
-
-    Returns
-    -------
-    Bits of the regressors whose rates are not 0 and whose words are not at home.
+    `step` is float32[8], `random` is the number of the step, and `rate[begin:begin + 8]` was written by `learn_line`.
+    Return the bits of the regressors whose rates are not 0 and whose words are not at home.
     """
     line = words[position : position + LANES]
     _, home = _places(line, tag)

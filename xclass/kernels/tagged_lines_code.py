@@ -136,7 +136,6 @@ def intrinsics() -> dict[str, Any]:
         return builder.bitcast(builder.and_(shifted, constant(i32x8, sign_and_code)), f32x8)
 
     def scaled(builder: Any, vector: Any, scale: Any) -> Any:
-        """Return f32x8 times a power of two."""
         return builder.fmul(vector, constant(f32x8, float(scale)))
 
     def randoms(builder: Any, number: Any, multiplier: int, bits: int) -> Any:
@@ -221,9 +220,7 @@ def intrinsics() -> dict[str, Any]:
         return types.int64(sums, words, types.intp, types.uint32, types.float32), codegen
 
     @intrinsic
-    def add_packed_line(
-        typingctx: Any, sums: Any, words: Any, position: Any, lanes: Any, tag: Any, x: Any
-    ) -> Any:  # fmt: skip
+    def add_packed_line(typingctx: Any, sums: Any, words: Any, position: Any, lanes: Any, tag: Any, x: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = address(context, builder, signature.args[1], args[1], args[2], i32x16)
             pointer = builder.bitcast(vector, i32.as_pointer())
@@ -332,10 +329,7 @@ def intrinsics() -> dict[str, Any]:
             line.write(words, builder.and_(moved, line.home_low), builder.and_(moved, only_high))
             return bits_of(builder, builder.and_(active, builder.not_(present)), i8)
 
-        return (
-            types.int64(words, types.intp, types.uint32, step, types.uint32, rate, types.intp),
-            codegen,
-        )
+        return types.int64(words, types.intp, types.uint32, step, types.uint32, rate, types.intp), codegen
 
     @intrinsic
     def match_lanes(typingctx: Any, words: Any, position: Any, tag: Any) -> Any:

@@ -35,16 +35,7 @@ def rank(score: AnyArray, begin: int, end: int, best: Int64s) -> int:
     """Find the positions of the largest numbers in `score[begin:end]`, in descending order; the earlier wins a tie.
 
     A number costs one comparison unless it is among the best so far, as about k log(m / k) of m numbers in random order
-    are.
-
-    Parameters
-    ----------
-    score : numbers, read only
-    best : int64[k], positions in `score`, written
-
-    Returns
-    -------
-    Number of positions written, at most k.
+    are. The positions are written to `best`, int64[k], and their number, at most k, is returned.
     """
     size: int = min(end - begin, best.shape[0])
     for j in range(size):
@@ -68,19 +59,8 @@ def rank(score: AnyArray, begin: int, end: int, best: Int64s) -> int:
 def insert(items: AnyArray, top_scores: AnyArray, size: int, item: Any, score: Any) -> int:
     """Insert an item into a list of the best items, in descending order of their scores; the earlier wins a tie.
 
-    If the list is full, the last item is dropped, or the new one if its score is not higher.
-
-    Parameters
-    ----------
-    items : [k], items, written
-    top_scores : [k], their scores, written
-    size : number of items in the list
-    item : item to insert
-    score : its score
-
-    Returns
-    -------
-    Number of items in the list afterwards, at most k.
+    If the list is full, the last item is dropped, or the new one if its score is not higher. `items` and `top_scores`
+    have room for k items, `size` is the number of those in the list, and the number afterwards is returned.
     """
     k: int = items.shape[0]
     if size == k and score <= top_scores[k - 1]:

@@ -47,11 +47,7 @@ def items_of(bitmap: UInt64s) -> Int64s:
 def fill(bitmap: UInt64s, part: UInt32s, parts: Int) -> int:
     """Enter the items that contain some parts, such as the lines in which slots are; return the number of items.
 
-    Parameters
-    ----------
-    bitmap : written; no item is in use before
-    part : uint32[n], numbers of parts that are in use
-    parts : number of parts of an item
+    No item is in use before. `part`, uint32[n], are numbers of parts that are in use, and an item has `parts` parts.
     """
     for i in range(len(part)):
         item = np.int64(part[i]) // parts
