@@ -64,7 +64,6 @@ class BlockScratch(NamedTuple):
 
 
 def block_scratch(most_features: int) -> BlockScratch:
-    """Return buffers for examples of up to `most_features` features."""
     at = np.empty(most_features, np.int64)
     return BlockScratch(at, np.empty(8 * most_features, np.float32), *(np.empty(8, np.float32) for _ in range(3)))
 
@@ -75,15 +74,8 @@ def new_weights(
 ) -> Weights:  # fmt: skip
     """Return an empty table, aligned to cache lines.
 
-    Parameters
-    ----------
-    bits : log2 of the number of slots; tagged words take the same bytes
-    kind : loss.LOGISTIC or loss.SQUARED
-    rate : learning rate
-    plain : plain gradient steps instead of AdaGrad
-    tagged : tagged words instead of slots
-    doublings : how often a table of tagged words may be doubled
-    weights_only : whether the table only predicts and is not inspected, see `tagged_words.new_words`
+    `bits` is log2 of the number of slots; tagged words take the same bytes, and their table may be doubled `doublings`
+    times. `weights_only` is as in `tagged_words.new_words`.
     """
     if tagged:
         words = tagged_words.new_words(max(bits - LOG2_LINE_SLOTS, 1), doublings, weights_only)
@@ -97,7 +89,6 @@ def new_weights(
 
 
 def copied(weights: Weights) -> Weights:
-    """Return a copy of a table."""
     return weights._replace(flat=weights.flat.copy(), words=tagged_words.copied(weights.words))
 
 
@@ -113,14 +104,8 @@ def weights_arrays(name: str, weights: Weights, weights_only: bool = False) -> d
 def restored_weights(name: str, weights: Weights, arrays: Mapping[str, Stored], weights_only: bool = False) -> Weights:
     """Return a new table filled with the arrays of a model file, see `weights_arrays`.
 
-    G may be missing if `weights_only` is set.
-
-    Learning never produces a negative G. It is refused, because it has no square root and steps would not be finite.
-
-    Raises
-    ------
-    ModelError
-        If a G is negative or an array does not fit the table.
+    G may be missing if `weights_only` is set. Learning never produces a negative G. It is refused, because it has no
+    square root and steps would not be finite.
     """
     if weights.tagged:
         return weights._replace(words=tagged_words.restored(name, weights.words, arrays))
@@ -145,17 +130,7 @@ def inverse_root(total: float) -> np.float32:
 
 @jit
 def load(batch: Batch, i: int, unit: bool, h: UInt64s, x: Float32s) -> int:
-    """Copy example i into `h` and `x`, scaled to length 1 if `unit` is set.
-
-    Parameters
-    ----------
-    h : uint64[s], written
-    x : float32[s], written
-
-    Returns
-    -------
-    Number of features.
-    """
+    """Copy example i into `h` and `x`, scaled to length 1 if `unit` is set; return the number of its features."""
     begin, end = batch.start[i], batch.start[i + 1]
     scale = ONE
     if unit:
@@ -253,15 +228,9 @@ def adagrad(x: np.float32, g: np.float32) -> np.float32:
 def find_rates(
     flat: Float32s, at: AnyArray, begin: Int, twist: Int, x: Float32s, count: Int, square: np.float32, rate: Float32s
 ) -> None:
-    """Add square * x**2 to each G, then set each rate to x / sqrt(G).
+    """Add square * x**2 to each G, then set each rate (float32[count]) to x / sqrt(G).
 
-    Parameters
-    ----------
-    flat : float32[2 << b], G is written
-    at : int64 or uint64, read only
-    x : float32[count], read only
-    square : importance * slope**2
-    rate : float32[count], written
+    `flat` is float32[2 << b], and `square` is importance * slope**2.
     """
     for f in range(count):
         flat[np.uint64(at[begin + f] ^ twist) + np.uint64(1)] += square * (x[f] * x[f])
@@ -282,7 +251,7 @@ def score_change(x: Float32s, count: Int, rate: Float32s) -> np.float32:
 
 @bare
 def move(flat: Float32s, at: AnyArray, begin: Int, twist: Int, count: Int, step: np.float32, rate: Float32s) -> None:
-    """Subtract step * rate from each weight in `flat`; `rate` (float32[count]) is read only."""
+    """Subtract step * rate (float32[count]) from each weight in `flat`."""
     for f in range(count):
         flat[np.uint64(at[begin + f] ^ twist)] -= step * rate[f]
 
@@ -292,19 +261,12 @@ def learn(
     weights: Weights, at: Int64s, begin: Int, count: Int, x: Float32s, s: np.float32, y: np.float32, weight: np.float32,
     rate: Float32s,
 ) -> None:  # fmt: skip
-    """Update a regressor with an AdaGrad step towards label y (-1 or 1).
+    """Update a regressor with score s by an AdaGrad step towards label y (-1 or 1).
 
     For each feature, G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). With squared loss, a
     step that would move the score beyond y is shortened to end at y, because it would be far too long for an example
-    with many features or new weights. With `weights.plain`, w -= rate * weight * slope * x.
-
-    Parameters
-    ----------
-    weights : `flat` is written
-    at, x : read only
-    s : score of the example
-    weight : importance weight
-    rate : float32[count], scratch
+    with many features or new weights. With `weights.plain`, w -= rate * weight * slope * x. `rate` is float32[count],
+    scratch.
     """
     d = slope(weights, s, y)
     if d == ZERO:
@@ -330,12 +292,7 @@ def learn_block(
 ) -> None:  # fmt: skip
     """Update the regressors of a block, whose weights are tagged words, by AdaGrad steps as `learn` takes them.
 
-    Parameters
-    ----------
-    weights : `words` are written
-    s : float32[8], scores of the example
-    y : float32[8], label of each regressor, -1 or 1, or 0 if it does not learn
-    weight : importance weight
+    `s` and `y`, float32[8], are the score and the label of each regressor, -1 or 1, or 0 if it does not learn.
     """
     square, step, reach = scratch.square, scratch.step, scratch.reach
     learns = False

@@ -47,7 +47,6 @@ class Weighted(NamedTuple):
 
 
 def not_weighted(batch: Batch) -> Weighted:
-    """Return a batch as it is."""
     zeros = np.zeros(len(batch.value), np.float32)
     return Weighted(batch, zeros, zeros)
 
@@ -64,8 +63,8 @@ class Frequencies:
     Attributes
     ----------
     state : float64[3], N, number of examples, and 1 if one of the first examples had a value other than 1
-    count : float64[2**feature_scaling.BITS], df; packed counts lack the slots that no feature has used,
-        and end with 0 for all of these
+    count : float64[2**feature_scaling.BITS], df; packed counts lack the slots that no feature has used, and end with 0
+        for all of these
     bitmap : the slots of packed counts, see `used_items`; empty if they are not packed
     """
 
@@ -89,7 +88,6 @@ class Frequencies:
         return weighted
 
     def arrays(self) -> dict[str, Stored]:
-        """Return the arrays that a model file stores."""
         if len(self.bitmap):
             slot = used_items.items_of(self.bitmap).astype(np.uint32)
             counts: dict[str, Stored] = {"frequencies.index": slot, "frequencies.count": self.count[:-1]}
@@ -98,13 +96,7 @@ class Frequencies:
         return {"frequencies.state": self.state, **counts}
 
     def restore(self, arrays: Mapping[str, Stored]) -> None:
-        """Fill new counts with the arrays of a model file, see `arrays`; packed ones stay so if few have been used.
-
-        Raises
-        ------
-        ModelError
-            if an array is missing, does not fit or is out of range.
-        """
+        """Fill new counts with the arrays of a model file, see `arrays`; packed ones stay so if few have been used."""
         state = stored_arrays.take("frequencies.state", arrays, np.float64, (NUMBERS,))
         stored_arrays.check_range("frequencies.state", state[:VALUED], 0, stored_arrays.MAX_COUNT)
         stored_arrays.check_range("frequencies.state", state[VALUED:], 0, 1)
@@ -141,13 +133,8 @@ def weigh(
 ) -> None:  # fmt: skip
     """Compute the weighted values of a batch, example by example, and count each example that is learned afterwards.
 
-    Parameters
-    ----------
-    learns : bool[n], read only
-    constants : number of constant features at the end of each example, 0 or 1
-    state : attribute of `Frequencies`, written
-    counts : the attributes `count`, written, and `bitmap` of `Frequencies`
-    weighted : a copy of the batch and zeros, written
+    `learns` is bool[n], and `constants` is the number of constant features at the end of each example, 0 or 1. `state`
+    and `counts` are attributes of `Frequencies`, written. `weighted` is a copy of the batch and zeros, written.
     """
     for i in range(len(learns)):
         begin, end = batch.start[i], batch.start[i + 1] - constants

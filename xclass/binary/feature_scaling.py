@@ -51,10 +51,7 @@ EXAMPLES, COLUMNS, NUMBERS = range(3)  # positions in `state`, and its size
 def normalize_option(size: str, weighting: str) -> Any:
     """Return the declaration of the option `normalize_features`.
 
-    Parameters
-    ----------
-    size : text for the help that names the divisor of a column
-    weighting : text for the help about the choice `idf`
+    The help names the divisor of a column, `size`, and describes the choice `idf` by `weighting`.
     """
     return option(
         f"`unit` scales every example to length 1; `columns` first divides every feature by {size}; `auto` chooses "
@@ -75,10 +72,7 @@ def from_option(mode: str, window: float = WINDOW) -> Scales | None:
 class Scales:
     """Hold the scales of all features and whether they are applied.
 
-    Parameters
-    ----------
-    always : whether features are treated as columns without a decision
-    window : number of values in the mean of a feature, `math.inf` for all
+    With `always`, features are treated as columns without a decision. A mean has `window` values, `math.inf` for all.
 
     Attributes
     ----------
@@ -121,18 +115,11 @@ class Scales:
             count(batch, learns, self.always, self.window, self.state, self.size, self.seen, self.valued)
 
     def divide(self, index: UInt32s, value: Float32s) -> None:
-        """Scale values in place by the examples counted so far.
-
-        Parameters
-        ----------
-        index : uint32[z], hash of each feature
-        value : float32[z], written
-        """
+        """Scale values in place by the examples counted so far; `index` and `value` are uint32[z] and float32[z]."""
         if self.state[COLUMNS]:
             divide(index, value, self.size)
 
     def copy(self) -> Scales:
-        """Return an independent copy."""
         scales = Scales(self.always, self.window)
         for name in ("state", "size", "seen", "valued"):
             getattr(scales, name)[:] = getattr(self, name)
@@ -155,11 +142,6 @@ class Scales:
 
         No stored number is used as an index, because kernels find scales by the hashes of features. Means must be
         finite and not negative, so that scaled values are finite.
-
-        Raises
-        ------
-        ModelError
-            If an array does not fit or contains a number out of range.
         """
         state = stored_arrays.take("scales.state", arrays, np.int64, (NUMBERS,))
         stored_arrays.check_range("scales.state", state[EXAMPLES : EXAMPLES + 1], 0, stored_arrays.MAX_COUNT)
@@ -189,14 +171,7 @@ def scale(
     batch: Batch, learns: Bools, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s,
     valued: UInt8s, value: Float32s,
 ) -> None:  # fmt: skip
-    """Scale the features of a batch, example by example, counting an example first if it is learned.
-
-    Parameters
-    ----------
-    learns : bool[n], read only
-    state, size, seen, valued : written
-    value : float32[z], scaled values, written
-    """
+    """Scale the features of a batch to `value` (float32[z]), first counting an example that `learns` (bool[n])."""
     for i in range(len(learns)):
         if learns[i]:
             count_example(batch, i, always, window, state, size, seen, valued)
@@ -209,13 +184,7 @@ def count(
     batch: Batch, learns: Bools, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s,
     valued: UInt8s,
 ) -> None:  # fmt: skip
-    """Count the examples of a batch that are learned.
-
-    Parameters
-    ----------
-    learns : bool[n], read only
-    state, size, seen, valued : written
-    """
+    """Count the examples of a batch that are learned (`learns`, bool[n])."""
     for i in range(len(learns)):
         if learns[i]:
             count_example(batch, i, always, window, state, size, seen, valued)
@@ -223,21 +192,13 @@ def count(
 
 @jit
 def divide(index: UInt32s, value: Float32s, size: Float64s) -> None:
-    """Scale values in place.
-
-    Parameters
-    ----------
-    index : uint32[z], hash of each feature, read only
-    value : float32[z], written
-    size : float64[2**BITS], read only
-    """
+    """Scale values in place by their sizes, float64[2**BITS]; `index` and `value` are uint32[z] and float32[z]."""
     for f in range(len(index)):
         value[f] = scaled_value(index[f], value[f], size)
 
 
 @jit
 def slot_of(index: np.uint32) -> np.int64:
-    """Return the position of a feature in the table of scales."""
     return np.int64((np.uint64(index) * GOLDEN) >> SHIFT)
 
 
@@ -245,12 +206,7 @@ def slot_of(index: np.uint32) -> np.int64:
 def count_example(
     batch: Batch, i: int, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s, valued: UInt8s
 ) -> None:
-    """Count example i and, after some numbers of examples, decide whether features are columns (see the module).
-
-    Parameters
-    ----------
-    state, size, seen, valued : written
-    """
+    """Count example i and, after some numbers of examples, decide whether features are columns (see the module)."""
     if state[EXAMPLES] >= DECISION_EXAMPLES and not state[COLUMNS]:
         return
     for f in range(batch.start[i], batch.start[i + 1]):
@@ -276,7 +232,7 @@ def count_example(
 
 @jit
 def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -> bool:
-    """Return whether features are columns with different units, after `examples` examples; arrays are read only."""
+    """Return whether features are columns with different units, after `examples` examples."""
     slots = np.flatnonzero(valued)
     total = mean = square = 0.0
     for slot in slots:
@@ -292,7 +248,7 @@ def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -
 
 @jit
 def scaled_value(index: np.uint32, x: np.float32, size: Float64s) -> np.float32:
-    """Return the scaled value x of a feature; `size` (float64[2**BITS]) is read only."""
+    """Return the scaled value x of a feature; `size` is float64[2**BITS]."""
     if x == 0.0 or math.isnan(x):
         return x
     mean = size[slot_of(index)]

@@ -96,14 +96,10 @@ def guarded(table: GuardedTable, task: _Surveyed) -> GuardedTable:
 
 
 def clean(batch: Batch) -> tuple[Batch, Bools | None]:
-    """Replace values and weights that are not finite.
+    """Replace values and weights that are not finite; return the batch, itself or a copy, and the examples with them.
 
     An infinite value becomes the largest float of its sign, NaN becomes 0, and a weight that is not finite becomes 0.
-
-    Returns
-    -------
-    batch : the batch, itself or a copy
-    replaced : bool[n], examples in which a number was replaced, or None if there are none
+    The examples are bool[n], or None if there are none.
     """
     begin, end = int(batch.start[0]), int(batch.start[-1])
     if all_finite(batch.value[begin:end], batch.weight):
@@ -128,7 +124,6 @@ def largest_step(rate: float) -> float:
 
 @jit
 def all_finite(values: Float32s, weights: Float32s) -> bool:
-    """Return whether all values and all weights are finite."""
     finite = True
     for x in values:
         finite &= abs(x) <= LARGEST
@@ -151,8 +146,7 @@ def survey(
 
     Parameters
     ----------
-    batch : read only
-    learns : bool[n], examples to be learned, read only
+    learns : bool[n], examples to be learned
     exact : learn as VW does: refuse no example, and only mark values so large that vectorised kernels cannot be used
     largest_step : bound of the learner, see `largest_step`
     scaled : whether the learner scales examples, so that `largest_step` bounds the weight alone
@@ -195,7 +189,6 @@ def is_plain(guard: StepGuard) -> bool:
 
 @bare
 def mark_step_skipped(guard: StepGuard) -> None:
-    """Mark the current example as one with a skipped step."""
     guard.skipped[guard.now[0]] = STEP_SKIPPED
 
 
@@ -203,10 +196,7 @@ def mark_step_skipped(guard: StepGuard) -> None:
 def is_safe(rule: Rule, guard: StepGuard, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
     """Return whether a step can be taken unchecked, if S and T allow it too (`gd.norms_are_safe`).
 
-    Parameters
-    ----------
-    g2 : weight * slope**2
-    s : learning rate * weight
+    `g2` is weight * slope**2, and `s` is learning rate * weight.
     """
     if not (rule.bounds_hold and weight <= 2.0**40 and s <= 2.0**20 and g2 <= 2.0**40 * np.float64(weight)):
         return False

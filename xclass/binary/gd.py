@@ -64,7 +64,7 @@ __all__ = [  # contains no kernels: a kernel is called through the module that d
     "restore_table",
     "table_arrays",
     "vw_width",
-]  # fmt: skip
+]
 
 TINY_X2 = finite.SMALLEST_SQUARE
 TINY_X = np.float32(1.084202e-19)  # square root of TINY_X2
@@ -77,7 +77,7 @@ MOST_CONTRACTION = 1.5  # limit of |contraction| (--l2), which is at most 1 apar
 
 @jit
 def clip(p: np.float32, limits: Float32s) -> np.float32:
-    """Return p clipped to the label range `limits` (float32[2], read only), or 0 if p is NaN."""
+    """Return p clipped to the label range `limits` (float32[2]), or 0 if p is NaN."""
     if math.isnan(p):
         return ZERO
     return max(limits[0], min(limits[1], p))
@@ -92,18 +92,7 @@ def widen(limits: Float32s, y: np.float32) -> None:
 
 @jit
 def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32) -> np.float32:
-    """Return the score of a subproblem, neither clipped nor linked.
-
-    Parameters
-    ----------
-    table : read only
-    sub : number of the subproblem
-    initial : initial score of the example
-
-    Returns
-    -------
-    float32, summed in the order of the features.
-    """
+    """Return the score of a subproblem, neither clipped nor linked, as float32 summed in the order of the features."""
     if len(table.shrunk) > 0:
         return _shrunk_score(table, place, x, count, sub, initial)
     s = initial
@@ -172,12 +161,7 @@ def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
 
 @jit
 def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float32:
-    """Return the factor that compensates for examples with many or few non-zero features, in float32.
-
-    Parameters
-    ----------
-    sum_norm, total : S and T of a subproblem
-    """
+    """Return the factor, from S and T, that compensates for examples with many or few non-zero features."""
     if rule.uses_sqrt:
         mean = np.float32(total) / np.float32(sum_norm)
         return np.float32(math.sqrt(mean)) if rule.adaptive else mean
@@ -206,7 +190,7 @@ def learn(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
     p: np.float32, y: np.float32, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
-    """Update a subproblem towards label y.
+    """Update a subproblem with the clipped prediction p towards label y.
 
     This is the reference for the vectorised forms of the same update, which give the same bits: `learn_lanes` over
     subproblems, `gd_sequential.update` over features, and one-against-all over neighbouring classes.
@@ -214,18 +198,12 @@ def learn(
     There are two passes over the features, in order. The first updates G and N, rescales weights and computes the
     rates; the second updates the weights. A slot that two features share is processed twice.
 
-    With --l1 and --l2, every step of size e = -u / (dL/dp) in any subproblem multiplies all weights of the table by
-    1 - l2 e and moves them by l1 e towards 0. The table stores only the product of these factors (contraction) and the
-    sum of these amounts (gravity), which are applied whenever a weight is read.
+    With --l1 and --l2, every step of size e = -u / (dL/dp) in any subproblem multiplies all weights of the table by 1 -
+    l2 e and moves them by l1 e towards 0. The table stores only the product of these factors (contraction) and the sum
+    of these amounts (gravity), which are applied whenever a weight is read.
 
     A step that would lead to a number that is not finite is skipped, and the example is marked in `table.guard`.
-
-    Parameters
-    ----------
-    table : written
-    p : prediction of the subproblem, clipped to the label range
-    weight : importance weight
-    clock : weight of the labelled examples up to and including this one
+    `clock` is the weight of the labelled examples up to and including this one.
     """
     if not loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1]) > ZERO:
         return
@@ -364,15 +342,7 @@ def _try_step(
 def score_lanes(
     table: Table, place: UInt64s, x: Float32s, count: Int, subs: UInt64s, lanes: int, out: Float32s
 ) -> None:
-    """Score several subproblems in one pass over the features.
-
-    Parameters
-    ----------
-    table : read only
-    subs : uint64[lanes], subproblem of each lane, read only
-    lanes : number of lanes
-    out : float32[lanes], scores, written
-    """
+    """Score the subproblems `subs` (uint64[lanes]) in one pass over the features; `out` is float32[lanes]."""
     flat, mask, stride = table.flat, table.mask, table.stride
     if len(table.shrunk) > 0:
         for j in range(lanes):
@@ -404,7 +374,6 @@ class Lanes(NamedTuple):
 
 
 def new_lanes(max_lanes: int) -> Lanes:
-    """Return buffers for up to `max_lanes` lanes."""
     return Lanes(
         np.empty(max_lanes, np.uint64),
         np.empty(max_lanes, np.int64),
@@ -445,13 +414,7 @@ def learn_lanes(
     lanes, so that it vectorises. Only if two lanes share a slot do the results differ from those of `learn`: each lane
     then reads what the other stored at an earlier feature.
 
-    Parameters
-    ----------
-    table : written
-    lanes : number of lanes
-    scratch : `sub`, `p` and `y` are read for each lane; all arrays are written
-    weight : importance weight
-    clock : weight of the labelled examples up to and including this one
+    `sub`, `p` and `y` of `scratch` are read for each lane; all its arrays are written.
     """
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.uses_sqrt and rule.loss == loss.LOGISTIC
     fast = fast and not rule.regularized and finite.is_plain(table.guard)

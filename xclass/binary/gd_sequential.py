@@ -59,13 +59,7 @@ def new_row(batch: Batch) -> Row:
 
 @jit
 def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tuple[int, bool]:
-    """Fill `row` with example i of a batch.
-
-    Returns
-    -------
-    count : number of features
-    vectorised : whether `update` can use the vectorised loops
-    """
+    """Fill `row` with example i; return its number of features and whether `update` can use the vectorised loops."""
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
     last = row.seen.shape[0] - 1
@@ -95,7 +89,6 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
 
 @jit
 def score(row: Row, table: gd.Table, count: Int, sub: np.uint64) -> np.float32:
-    """Return the unclipped score of a subproblem."""
     return gd.score(table, row.place, row.x, count, sub, ZERO)
 
 
@@ -104,19 +97,9 @@ def update(
     row: Row, table: gd.Table, rule: gd.Rule, count: Int, vectorised: bool, sub: np.uint64, y: np.float32,
     weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
-    """Extend the label range to include y, and update a subproblem towards y.
+    """Extend the label range to include y, and update a subproblem towards y; return its unclipped score afterwards.
 
-    Parameters
-    ----------
-    row : example from `load`, whose buffers are written
-    table : written
-    vectorised : second result of `load`
-    weight : importance weight
-    clock : weight of the labelled examples up to and including this one
-
-    Returns
-    -------
-    Unclipped score of the subproblem after the update.
+    `vectorised` is the second result of `load`, and `clock` as in `gd.learn`.
     """
     if rule.widen:
         gd.widen(table.range, y)

@@ -13,18 +13,11 @@ def size(number: float) -> str:
 
 
 def table(bits: int, slot_bytes: int) -> str:
-    """Return the line about a table of 2**bits weights.
-
-    Parameters
-    ----------
-    bits : log2 of the number of weights
-    slot_bytes : bytes that a weight takes with its sums, which only learning needs
-    """
+    """Return the line about a table of 2**bits weights, each of which takes `slot_bytes` with its sums."""
     return f"Weights: 2^{bits} of {slot_bytes} bytes (-b {bits}), at most {size(slot_bytes << bits)}"
 
 
 def loss(options: Options) -> str:
-    """Return the line about the loss function."""
     quantile = f" {options.quantile_tau:g}" if options.loss_function == "quantile" else ""
     return f"Loss: {options.loss_function}{quantile}"
 

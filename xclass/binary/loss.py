@@ -169,13 +169,8 @@ def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.f
 def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count: int) -> None:
     """Compute e**(y p) and the squared slope for `count` lanes with labels -1 or 1, vectorised.
 
-    The squared slopes are those of `squared_slope`, but 0 where the loss (`value`) is 0 in float32.
-
-    Parameters
-    ----------
-    p, y : float32[lanes], read only
-    d : float32[lanes], e**(y p), written
-    out : float32[lanes], squared slopes, written
+    The squared slopes, written to `out`, are those of `squared_slope`, but 0 where the loss (`value`) is 0 in float32.
+    `p`, `y`, `d` and `out` are float32[lanes]; `d` is e**(y p), written.
     """
     for j in range(count):
         yp = y[j] * p[j]
@@ -191,13 +186,7 @@ def logistic_steps(
     """Compute the importance-invariant steps of `count` lanes with labels -1 or 1, vectorised.
 
     The results are those of `step`. Arguments x < 1 of `lambert_less_x`, where the prediction is wrong, are rare, so
-    that they are left to a loop of their own, which does not vectorise.
-
-    Parameters
-    ----------
-    p, y, q : float32[lanes], read only
-    d : float32[lanes], as `logistic_slopes` computed it, read only
-    out : float32[lanes], written
+    that they are left to a loop of their own, which does not vectorise. `d` is as `logistic_slopes` computed it.
     """
     small = False
     for j in range(count):

@@ -56,7 +56,6 @@ def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | Non
 
     Parameters
     ----------
-    models : tables of the models, read only
     base : table of the base, empty without one. The result is written into its words, unless tables are doubled first
     changes : for each model, the words that differ from those of the base, which has the same size then; the words of
         the model itself are not read. None for models whose words are compared with those of the base
@@ -86,11 +85,7 @@ def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | Non
 def _is_too_small(base: Words, changes: Sequence[Changes], lost: int) -> bool:
     """Return whether to double tables before they are merged.
 
-    Parameters
-    ----------
-    base : its table
-    changes : of the models
-    lost : words evicted and refused since the last doubling in the base and in the models
+    `lost` are the words evicted and refused since the last doubling in the base and in the models.
     """
     if tagged_words.doublings(base) >= base.state[DOUBLINGS]:
         return False
@@ -161,10 +156,7 @@ def count_changes(word: UInt32s, base: UInt32s) -> int:
 def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s | Int64s, changed: UInt32s) -> None:
     """List the places in which a table differs from another one of its size, and what it has there.
 
-    Parameters
-    ----------
-    rows : uint32[count_changes(word, base)], or int64 for tables of more than 16 GB, written
-    changed : uint32[count_changes(word, base)], written
+    `rows` and `changed` have `count_changes(word, base)` elements; tables of more than 16 GB need int64 for `rows`.
     """
     n = 0
     for begin in range(0, len(word), LINE_WORDS):
@@ -254,7 +246,6 @@ def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int
 
 @inlined
 def _new_averages() -> Averages:
-    """Return averages of no words."""
     total, plain, mass, added = np.empty(LINE_WORDS), np.empty(LINE_WORDS), np.empty(LINE_WORDS), np.empty(LINE_WORDS)
     return Averages(np.zeros(LINE_WORDS, np.int64), np.empty(LINE_WORDS, np.uint32), total, plain, mass, added)
 
@@ -265,15 +256,8 @@ def _average_in_place(
 ) -> bool:
     """Add up the changes of a line if each lane has words of one tag only, and each tag has one lane, as is usual.
 
-    Parameters
-    ----------
-    base, begin : the table of the base, and where the line begins in it
-    rows, word : changes; those of the line in model k are `at[k]:end[k]`
-    averages : written
-
-    Returns
-    -------
-    False if a word was removed or has another lane in another model.
+    The line begins at `begin` of the base, and its changes in model k are `at[k]:end[k]`. Return False if a word was
+    removed or has another lane in another model.
     """
     changed, last, total, plain, mass, added = averages
     j: Int
@@ -373,10 +357,8 @@ def find_word(tables: UInt32s, k: Int, tag: np.uint32) -> np.uint32:
 def average_word(tables: UInt32s, tag: np.uint32, number: Int) -> np.uint32:
     """Return the merged word of a tag.
 
-    Parameters
-    ----------
-    tables : uint32[models + 1, 16], the words of a line in the base, then in each model; read only
-    number : decides, with the tag, how the average is rounded
+    `tables` is uint32[models + 1, 16], the words of a line in the base, then in each model. `number` decides, with the
+    tag, how the average is rounded.
     """
     before = find_word(tables, 0, tag)
     before_g = np.float64(tagged_format.decode_g(before))

@@ -48,17 +48,9 @@ def average_slots(
 ) -> int | None:
     """Fill the slots of a table with the average of the models, see the module.
 
-    Parameters
-    ----------
-    target : written; slots that are all zero, or those of the base
-    models, base : slots of tables of the same size
-    examples : weight of the examples that each model has learned since the base, finite and >= 0, used without G
-    starts : for each model, the slots of the base in the order of the model's; by default `base` for all
-
-    Returns
-    -------
-    The index of the last model in which a G is smaller than in the base, which learning never causes; None if there is
-    none.
+    `examples` is the weight of the examples that each model has learned since the base, finite and >= 0, used without
+    G. `starts` are the slots of the base in the order of each model's; by default `base` for all. Return the index of
+    the last model in which a G is smaller than in the base, which learning never causes; None if there is none.
     """
     slots = len(target.w)
     smaller: int | None = None
@@ -98,12 +90,7 @@ def merge_slots(
 ) -> int | None:
     """Replace the slots of a base by the average of the models; return what `average_slots` does.
 
-    Parameters
-    ----------
-    base : written
-    models : slots of tables of the same size
-    examples : see `average_slots`
-    changes : for each model, the slots that differ from the base; its own slots are not read then
+    `changes` are the slots of each model that differ from the base; its own slots are not read then.
     """
     known = [own for own in changes if own is not None]
     if len(known) < len(models):
@@ -137,7 +124,6 @@ def merge_slots(
 
 
 def _picked(slots: Slots, where: slice | Int64s) -> Slots:
-    """Return a copy of some slots."""
     g, n = (None if plane is None else plane[where].copy() for plane in (slots.g, slots.n))
     return Slots(slots.w[where].copy(), g, n)
 
@@ -153,10 +139,8 @@ def _changed(base: Slots, changes: Changes) -> Slots:
 class _Sums:
     """Add up the weights of models, to average them.
 
-    Attributes
-    ----------
-    total, mass : float64[slots], sums of mass times weight, and of mass, over the models whose mass is above 0
-    touched : bool[slots], whether a model has changed the slot
+    `total` and `mass` are float64[slots], sums of mass times weight, and of mass, over the models whose mass is above
+    0; `touched` is bool[slots], whether a model has changed the slot.
     """
 
     def __init__(self, base: Float32s) -> None:
@@ -185,13 +169,7 @@ class _Sums:
 
 
 def average_parameters(target: Float64s, models: Sequence[Float64s], base: Float64s) -> None:
-    """Average parameters that learn by AdaGrad without a table.
-
-    Parameters
-    ----------
-    target : float64[2, m], written: parameters, and their sums of squared slopes
-    models, base : arrays of the same shape
-    """
+    """Average parameters that learn by AdaGrad without a table, float64[2, m], beside their sums of squared slopes."""
     least = np.finfo(np.float64).tiny  # where a parameter has changed and what was added is lost in rounding
     added = [np.maximum(model[1] - base[1], np.where(model[0] != base[0], least, 0.0)) for model in models]
     target[0] = weighted_mean([model[0] for model in models], added, base[0])
@@ -244,8 +222,7 @@ def merge_tables(
     target : a new table; the result has its sums and ranges, which are written, and the slots of the base
     models, base : tables of the same size; --l1 and --l2 may be applied to them. The slots of the base are replaced
     adaptive : whether the update rule uses G
-    examples : see `average_slots`
-    changes : see `merge_slots`
+    examples, changes : see `merge_slots`
     columns : for each model, int64[subproblems], the subproblem of the model for each of the result; None for the same
         numbers. Without G of a slot this concerns tables with planes, whose rows hold all subproblems
     """
@@ -275,7 +252,6 @@ def merge_tables(
 
 
 def _table_of(table: Table, base: Table, changes: Changes) -> Table:
-    """Return the table of a model whose changes since the base are known."""
     table = table._replace(flat=base.flat.copy())
     for name, plane in weight_table.columns(table).items():
         plane[changes.rows] = changes.planes[name]

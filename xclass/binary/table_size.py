@@ -12,19 +12,7 @@ CLASS_SLOTS_LOG2 = 10  # log2 of the slots per class if -b is not given
 
 
 def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, extra_bytes: int = 0) -> None:
-    """Check that a table of 2**bits slots fits into free memory.
-
-    Parameters
-    ----------
-    bits : log2 of the number of slots
-    slot_bytes : size of a slot
-    extra_bytes : bytes that the reduction needs besides the table
-
-    Raises
-    ------
-    UsageError
-        If it does not fit; the message names the largest table that does.
-    """
+    """Check that a table of 2**bits slots fits into free memory, beside `extra_bytes` that the reduction needs."""
     free = memory.available()
     if free is None or (slot_bytes << bits) + extra_bytes <= free:
         return

@@ -85,7 +85,6 @@ class Pairs(NamedTuple):
 
 
 def new_pairs(size: int) -> Pairs:
-    """Return memory for a number of pairs."""
     return Pairs(
         np.empty(size, np.int64), np.empty(size, np.uint32), np.empty(size, np.float32), np.empty(size, np.float32),
         np.empty(size, np.uint32), np.empty(size, np.uint32),
@@ -126,7 +125,6 @@ def _with_limit(words: Words) -> Words:
 
 
 def copied(words: Words) -> Words:
-    """Return a copy of a table."""
     word = sparse_memory.zeros(len(words.word))
     word[:] = words.word
     return words._replace(word=word, state=words.state.copy())
@@ -166,11 +164,6 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
 
     Any word is valid: weights are always finite. The number of words in use is counted anew. A table that is packed,
     see `new_words`, stays so if few of its lanes have words.
-
-    Raises
-    ------
-    ModelError
-        if an array does not fit the table.
     """
     most = int(words.state[DOUBLINGS])
     times = stored_arrays.take(f"{name}.doublings", stored, np.int64, (1,))
@@ -208,7 +201,6 @@ def read_lines(words: Words, position: Int64s) -> UInt32s:
 
 
 def occupancy(tables: Sequence[Words]) -> str:
-    """Return the line of the summary about the words of some tables."""
     used, evicted, refused = (sum(int(words.state[i]) for words in tables) for i in (USED, EVICTED, REFUSED))
     lanes = sum(map(size, tables))
     return f"weights in use = {used} of {lanes} ({100 * used / lanes:.1f}%), evicted = {evicted}, refused = {refused}"
@@ -219,20 +211,13 @@ def occupancy(tables: Sequence[Words]) -> str:
 
 @bare
 def is_full(words: Words) -> bool:
-    """Return whether a table should be doubled before more is learned."""
     full: bool = words.state[USED] >= words.state[FULL] or words.state[LOST] >= words.state[MOST_LOST]
     return full
 
 
 @jit
 def forget_g(word: UInt32s, stripped: UInt32s) -> None:
-    """Copy words with the smallest G, and without those whose weight is 0, which predictions do not miss.
-
-    Parameters
-    ----------
-    word : uint32[n], read only
-    stripped : uint32[n], written
-    """
+    """Copy words with the smallest G, and without those whose weight is 0, which predictions do not miss."""
     keep = np.uint32(~((tagged_format.G_CODES - 1) << tagged_format.G_FIELD) & 0xFFFFFFFF)
     for i in range(len(word)):
         has_weight = np.int64(word[i]) >> tagged_format.W_FIELD & (tagged_format.W_CODES - 1) != 0
@@ -241,13 +226,7 @@ def forget_g(word: UInt32s, stripped: UInt32s) -> None:
 
 @jit
 def spread_lines(word: UInt32s, larger: UInt32s, bit: Int) -> None:
-    """Copy each word to the same lane of line 2 i or 2 i + 1, by a bit of its tag.
-
-    Parameters
-    ----------
-    word : uint32[16 * lines], read only
-    larger : uint32[32 * lines], zeros, written
-    """
+    """Copy each word to the same lane of line 2 i or 2 i + 1 of `larger`, zeros before, by a bit of its tag."""
     for i in range(len(word)):
         half = np.int64(word[i]) >> bit & 1
         larger[(2 * (i >> 4) + half) * LINE_WORDS + (i & LINE_WORDS - 1)] = word[i]
@@ -272,7 +251,6 @@ def prefetch_line(words: Words, position: Int) -> None:
 
 @bare
 def prefetch_block(words: Words, h: UInt64s, count: Int, block: Int) -> None:
-    """Prefetch the lines of a block."""
     for f in range(count):
         prefetch_line(words, locate(words, h[f], block)[0])
 
@@ -292,26 +270,14 @@ def fetch_block(words: Words, h: UInt64s, count: Int, block: Int, at: Int64s, fi
 def score_block(
     words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, at: Int64s, scores: Float32s, begin: Int
 ) -> None:
-    """Write the scores of the eight regressors of a block to `scores[begin:begin + 8]`.
-
-    Parameters
-    ----------
-    at : int64[count], scratch
-    """
+    """Write the scores of the regressors of a block to `scores[begin:begin + 8]`; `at` is int64[count], scratch."""
     fetch_block(words, h, count, block, at, np.int64(0))  # all lines are fetched before the first is used
     score_fetched(words, x, count, at, np.int64(0), scores, begin)
 
 
 @jit
-def score_fetched(
-    words: Words, x: Float32s, count: Int, at: Int64s, first: Int, scores: Float32s, begin: Int
-) -> None:  # fmt: skip
-    """Write the scores of the regressors of a block that was fetched to `scores[begin:begin + 8]`.
-
-    Parameters
-    ----------
-    at, first : as `fetch_block` received and wrote them
-    """
+def score_fetched(words: Words, x: Float32s, count: Int, at: Int64s, first: Int, scores: Float32s, begin: Int) -> None:
+    """Write the scores of the regressors of a block that `fetch_block` fetched to `scores[begin:begin + 8]`."""
     if packed_words.is_packed(words):
         packed_words.score(words, x, count, at, first, scores, begin)
         return
@@ -372,14 +338,9 @@ def _search_and_learn(
 ) -> None:  # fmt: skip
     """Do what `tagged_lines.learn_line` left: find words elsewhere than at home, and add new ones to full homes.
 
-    A word that is found elsewhere is moved home if one of its homes has become empty.
-
-    Parameters
-    ----------
-    missing : bits of the regressors
-    elsewhere : bits of the lanes with words of the feature and block that are not at home
-    number : of the step, for random numbers
-    rate : see `tagged_lines.learn_line`, written
+    A word that is found elsewhere is moved home if one of its homes has become empty. `missing` are bits of the
+    regressors, `elsewhere` those of the lanes with words of the feature and block that are not at home, and `number` is
+    that of the step, for random numbers.
     """
     twist = np.int64(tag) & NUMBER_MASK
     for phase in range(3):
@@ -422,39 +383,21 @@ def add_squares(
 ) -> int:
     """Add square * x**2 to G of the regressors of a block, and compute the rates of their features.
 
-    Parameters
-    ----------
-    words : written
-    square : float32[8], importance * slope**2, 0 for regressors that do not learn; read only
-    rate : float32[8 * count], written: x / sqrt(G) of each feature and regressor, by the estimate
-        `tagged_format.inverse_root`; 0 where it has no weight
-    reach : float32[8], written: the sums of x * rate
-
-    Returns
-    -------
-    Number of the step, for `move`.
+    `square` is float32[8], importance * slope**2, 0 for regressors that do not learn. Written are `rate`, float32[8 *
+    count], x / sqrt(G) of each feature and regressor by the estimate `tagged_format.inverse_root`, 0 where it has no
+    weight, and `reach`, float32[8], the sums of x * rate. The number of the step is returned, for `move`.
     """
     number: int = words.state[COUNTER]
     words.state[COUNTER] += count
     sums = tagged_lines.new_sums()
     for f in range(count):
         position, tag = locate(words, h[f], block)
-        left = tagged_lines.learn_line(
-            words.word, position, tag, square, x[f], np.uint32(number + f), rate, 8 * f, sums
-        )
+        step = np.uint32(number + f)
+        left = tagged_lines.learn_line(words.word, position, tag, square, x[f], step, rate, 8 * f, sums)
         words.state[USED] += intrinsics.count_ones(np.uint64(left >> 24))
         if left & 255 != 0:
             _search_and_learn(
-                words,
-                position,
-                tag,
-                left & 255,
-                left >> 8 & 65535,
-                square,
-                x[f],
-                np.int64(np.uint32(number + f)),
-                rate,
-                8 * f,
+                words, position, tag, left & 255, left >> 8 & 65535, square, x[f], np.int64(step), rate, 8 * f
             )
             left &= 255
             while left != 0:
@@ -467,14 +410,7 @@ def add_squares(
 
 @jit
 def move(words: Words, h: UInt64s, count: Int, block: Int, step: Float32s, rate: Float32s, number: Int) -> None:
-    """Subtract step * rate from the weights of a block.
-
-    Parameters
-    ----------
-    words : written
-    step : float32[8]
-    rate, number : as written and returned by `add_squares`
-    """
+    """Subtract step * rate from the weights of a block; `rate` and `number` are those of `add_squares`."""
     for f in range(count):
         position, tag = locate(words, h[f], block)
         missing = tagged_lines.move_line(words.word, position, tag, step, np.uint32(number + f), rate, 8 * f)
@@ -500,9 +436,7 @@ def move(words: Words, h: UInt64s, count: Int, block: Int, step: Float32s, rate:
 def read_words(words: Words, pairs: Pairs, begin: Int, end: Int) -> None:
     """Find the words of the pairs begin..end-1, and read their weights and G, 0 where there is none.
 
-    Parameters
-    ----------
-    pairs : `at` holds positions of lines, and `tag` is set; written
+    Before, `pairs.at` holds positions of lines, and `tag` is set.
     """
     if packed_words.is_packed(words):
         packed_words.read(words, pairs, begin, end)
@@ -519,9 +453,7 @@ def read_words(words: Words, pairs: Pairs, begin: Int, end: Int) -> None:
 
 
 @bare
-def _stepped(
-    w: Any, g: Any, x: Any, square: np.float32, step: np.float32, delta: np.float32, number: Int
-) -> Any:  # fmt: skip
+def _stepped(w: Any, g: Any, x: Any, square: np.float32, step: np.float32, delta: np.float32, number: Int) -> Any:
     """Return the bits, but for the tag, of a word after a step, see `step_words`."""
     total = g + square * x * x
     moved = w - step * x / np.sqrt(total + delta)
@@ -537,11 +469,8 @@ def step_words(
 ) -> None:  # fmt: skip
     """Add square * x**2 to G of a scorer, subtract step * x / sqrt(G + delta) from its weights, and round both.
 
-    Parameters
-    ----------
-    x : float32[count]
-    pairs : `w`, `g` and `code` of the items begin..begin+count-1 are written
-    number : number of the first feature among all that were learned, for random numbers
+    `w`, `g` and `code` of the pairs begin..begin+count-1 are written. `number` is that of the first feature among all
+    that were learned, for random numbers.
     """
     _, _, w, g, code, _ = pairs
     first = np.uint64(begin)
@@ -562,10 +491,6 @@ def write_words(
 
     If a word is not as the pair left it, because its feature occurs twice in the example, the step is taken from the
     word as it is now. A pair that is refused a word keeps the weight 0.
-
-    Parameters
-    ----------
-    words, pairs : written
     """
     at, tag, w, g, code, before = pairs
     for f in range(count):

@@ -35,8 +35,6 @@ def _penalties(facts: Facts) -> Search | None:
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of the binary learner and its weight table."""
-
     bits: int = option(
         "size of the weight table: 2**B weights",
         flags=("-b", "--bit_precision"),
@@ -222,16 +220,7 @@ def resolve_defaults(
     """Return values for options that were not given: loss, label range, rate, clock and table size.
 
     The table gets 2**class_slots_log2 slots per class, between 2**MIN_BITS and 2**most_bits in all, but at most a
-    quarter of the free memory.
-
-    Parameters
-    ----------
-    options : options of the binary learner
-    classes : number of classes or subproblems
-    reduction : whether a reduction uses the learner, with labels -1 and 1
-    slot_bytes : size of a slot
-    class_slots_log2 : log2 of the slots per class
-    most_bits : log2 of the most slots
+    quarter of the free memory. `reduction` says whether a reduction uses the learner, with labels -1 and 1.
     """
     defaults: dict[str, object] = {}
     if options.loss_function is None:
@@ -279,16 +268,8 @@ class Rule(NamedTuple):
 def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
     """Return the update rule for resolved options.
 
-    Parameters
-    ----------
-    options : options of the binary learner, see `resolve_defaults`
-    reduction : True if a reduction passes labels -1 and 1, False for real-valued labels
-    exact : take steps that lead to numbers that are not finite, as VW does
-
-    Raises
-    ------
-    UsageError
-        If the learning rate is not finite or the range of predictions is empty.
+    `reduction` is True if a reduction passes labels -1 and 1, False for real-valued labels. With `exact`, steps that
+    lead to numbers that are not finite are taken, as VW does.
     """
     any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
     adaptive = options.adaptive if any_rule_given else True

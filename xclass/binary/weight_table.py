@@ -80,14 +80,8 @@ def vw_width(subs: int) -> int:
 def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False, weights_only: bool = False) -> Table:
     """Return a table of 2**bits slots; the operating system allocates its pages when they are first written.
 
-    Parameters
-    ----------
-    bits : log2 of the number of slots
-    subs : number of subproblems
-    width : slots of a feature, see `odd_width` and `vw_width`
-    planes : whether all w come first, then all G, all N and all rates
-    weights_only : whether only weights are read: the table then has planes, and takes memory for those pages of 4 kB
-        alone that have weights in use
+    With `planes`, all w come first, then all G, all N and all rates. With `weights_only`, only weights are read: the
+    table then has planes, and takes memory for those pages of 4 kB alone that have weights in use.
     """
     planes = planes or weights_only
     slots = 1 << bits
@@ -125,10 +119,7 @@ COLUMNS = ("w", "g", "n")  # columns stored in a model file
 def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[str, Stored]:
     """Return the arrays of a table that are stored in a model file, without untouched slots if that is smaller.
 
-    Parameters
-    ----------
-    name : prefix of the arrays' names
-    weights_only : leave out what only learning needs; --l1 and --l2 are then applied to the weights
+    With `weights_only`, what only learning needs is left out; --l1 and --l2 are then applied to the weights.
     """
     planes = columns(table)
     if weights_only:
@@ -154,18 +145,8 @@ def restore_table(
     """Fill a new table with the arrays of a model file, see `table_arrays`.
 
     The row numbers of a sparse array must ascend and lie within the table. All other numbers are only used in
-    arithmetic and comparisons, so any value is accepted, even an infinite one.
-
-    Parameters
-    ----------
-    name : prefix of the arrays' names
-    resume : value of the option --resume
-    rule : update rule whose initial weight and label range apply, if any
-
-    Raises
-    ------
-    ModelError
-        If an array does not fit the table.
+    arithmetic and comparisons, so any value is accepted, even an infinite one. `rule` has the initial weight and label
+    range that apply.
     """
     planes = columns(table)
     if name + ".g" not in arrays:  # --predict_only_model
@@ -221,7 +202,6 @@ def effective_weights(table: Table) -> Float32s:
 
 
 def _is_shrunk(table: Table) -> bool:
-    """Return whether --l1 and --l2 change the weights."""
     return len(table.shrunk) > 0 and (table.shrunk[0] != 0 or table.shrunk[1] != 1)
 
 

@@ -42,11 +42,8 @@ def compared(by_block: bool) -> np.uint32:
 def fitted(words: Words, owners: Owners, by_block: bool) -> Owners:
     """Return the owners of the words of a table that was doubled or replaced since they were noted.
 
-    Those that no longer find their words are left out.
-
-    Parameters
-    ----------
-    by_block : whether keys are blocks, whose words also hold the number of a regressor
+    Those that no longer find their words are left out. Keys may be blocks, whose words also hold the number of a
+    regressor.
     """
     mask = compared(by_block)
     same_size = len(owners.after_key) == len(words.word)
@@ -66,14 +63,9 @@ def fitted(words: Words, owners: Owners, by_block: bool) -> Owners:
 def note(
     words: Words, owners: Owners, mask: np.uint32, index: UInt32s, start: Int64s, rows: Int64s, key: Int64s
 ) -> None:
-    """Note the owners of the words that examples use.
+    """Note the owners of the words that the examples `rows` use, in this order.
 
-    Parameters
-    ----------
-    owners : written
-    index, start : features of n examples, as in a Batch
-    rows : int64[r], examples, in the order in which they are looked at
-    key : int64[n, k], keys of each example; -1 for none
+    `key` is int64[n, k], keys of each example; -1 for none.
     """
     for row in rows:
         for f in range(start[row], start[row + 1]):
