@@ -61,16 +61,7 @@ def _cell(key: UInt64s, wanted: np.uint64) -> np.int64:
 def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
     """Add the counted examples from number `begin` on to the sums, until the map is half full.
 
-    Parameters
-    ----------
-    sums : written
-    batch : examples with a label
-    counted : bool[n], the examples to add
-    begin : number of the first example
-
-    Returns
-    -------
-    number of the first example that did not fit, or n
+    `counted` is bool[n]. Return the number of the first example that did not fit, or n.
     """
     capacity = np.int64(sums.key.shape[0] // 2)
     for i in range(begin, batch.label.shape[0]):
@@ -112,14 +103,9 @@ def move_cells(sums: Sums, larger: Sums) -> None:
 
 @jit
 def weight_and_normalise(rows: Rows, weight: Float64s) -> None:
-    """Multiply each feature by its weight and scale the rows to length 1; `rows.value` is written.
+    """Multiply each feature by its weight (float64[F]) and scale the rows to length 1; `rows.value` is written.
 
     Rows whose sum overflowed become 0.
-
-    Parameters
-    ----------
-    rows : prototypes
-    weight : float64[F], weight of each feature
     """
     for r in range(rows.start.shape[0] - 1):
         total = 0.0
@@ -134,15 +120,7 @@ def weight_and_normalise(rows: Rows, weight: Float64s) -> None:
 
 @jit
 def mark_heaviest(start: Int64s, worth: Float64s, most: int, marked: Bools) -> None:
-    """Mark the `most` features of largest worth in every row.
-
-    Parameters
-    ----------
-    start : int64[k + 1], where the rows begin
-    worth : float64[z]
-    most : number of features to mark in each row
-    marked : bool[z], written
-    """
+    """Mark the `most` features of largest worth in every row; `worth` is float64[z], and `marked` bool[z]."""
     item = np.arange(worth.shape[0])
     for r in range(start.shape[0] - 1):
         middle = min(start[r] + most, start[r + 1])
@@ -153,15 +131,9 @@ def mark_heaviest(start: Int64s, worth: Float64s, most: int, marked: Bools) -> N
 
 @jit
 def copy_marked(rows: Rows, label: UInt64s, feature: UInt64s, marked: Bools, sums: Sums) -> None:
-    """Copy the marked features of the rows into an empty map.
+    """Copy the marked features (bool[z]) of the rows into an empty map.
 
-    Parameters
-    ----------
-    rows : sums of each label
-    label : uint64[k], label of each row
-    feature : uint64[F], hash of each feature
-    marked : bool[z], features to copy
-    sums : empty map, written
+    `label` is uint64[k], label of each row, and `feature` uint64[F], hash of each feature.
     """
     for r in range(rows.start.shape[0] - 1):
         for j in range(rows.start[r], rows.start[r + 1]):
@@ -178,7 +150,6 @@ def copy_marked(rows: Rows, label: UInt64s, feature: UInt64s, marked: Bools, sum
 
 
 def new_sums(cells: int) -> Sums:
-    """Return an empty map with `cells` cells, a power of two."""
     return Sums(np.zeros(cells, np.uint64), np.zeros(cells, np.float32), np.zeros(1, np.int64))
 
 
@@ -202,17 +173,7 @@ def to_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
 
 
 def idf(classes: Int64s, k: int) -> Float64s:
-    """Return the weight of each feature by how few of the k classes have it: log((1 + k) / classes).
-
-    Parameters
-    ----------
-    classes : int64[F], number of classes that have the feature
-    k : number of classes
-
-    Returns
-    -------
-    float64[F]
-    """
+    """Return the weight of each feature, float64[F], by how few of the k classes have it: log((1 + k) / classes)."""
     weight: Float64s = np.log((1.0 + k) / classes)
     return weight
 

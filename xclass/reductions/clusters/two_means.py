@@ -71,20 +71,11 @@ def _move(rows: centroids.Rows, r: int, centre: Float32s, side: Int, sign: np.fl
 def _split(
     rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64
 ) -> float:
-    """Split `order[begin:end]` into similar halves by 2-means from one random pair of rows; return their similarity.
+    """Split `order[begin:end]` into similar halves by 2-means from one random pair of rows.
 
-    Parameters
-    ----------
-    rows : prototypes
-    order : int64[k], rows; read only
-    begin, end : range to split, two rows or more
-    centre : float32[F, 2], sums of the halves; zero before and after
-    scratch : `side` receives the half of each row; of an odd number of rows, the first half gets one more
-    seed : seed for the choice of the pair
-
-    Returns
-    -------
-    mean similarity of the rows to the centre of their half
+    `scratch.side` receives the half of each row; of an odd number of rows, the first half gets one more. `centre` is
+    float32[F, 2], sums of the halves; zero before and after. Return the mean similarity of the rows to the centre of
+    their half.
     """
     n = end - begin
     middle = begin + (n + 1) // 2
@@ -153,17 +144,8 @@ def split(
 ) -> int:  # fmt: skip
     """Partition `order[begin:end]` into two similar halves; return where the second half begins.
 
-    The best of `tries` splits is taken. Rows must be in ascending order and stay so within each half.
-
-    Parameters
-    ----------
-    rows : prototypes
-    order : int64[k], written
-    begin, end : range to split
-    centre : float32[F, 2], zero before and after
-    scratch : written
-    seed : seed for the choice of the initial centres
-    tries : number of pairs of initial centres to try
+    The best of `tries` splits is taken. Rows must be in ascending order and stay so within each half. `centre` is
+    float32[F, 2], zero before and after.
     """
     salt = np.uint64(begin) << np.uint64(32) | np.uint64(end)
     best = -1.0
@@ -211,16 +193,7 @@ def split_all(
 
 
 class Sample:
-    """Collect the examples of a preview and order their labels.
-
-    Parameters
-    ----------
-    examples : how many examples to use, 0 for all
-
-    Attributes
-    ----------
-    seen : how many were added so far
-    """
+    """Collect the first `examples` examples of a preview, all for 0, and order their labels; `seen` are added."""
 
     def __init__(self, examples: int) -> None:
         self.examples = examples
@@ -236,16 +209,10 @@ class Sample:
         return not self.examples or self.seen < self.examples
 
     def orders(self, seeds: list[int], share: Share) -> list[Int64s]:
-        """Return for each seed the labels in an order in which similar labels are near each other.
+        """Return for each seed the labels, int64[k], in an order in which similar labels are near each other.
 
-        Parameters
-        ----------
-        seeds : one for each order
-        share : `share(job, items)` calls `job(*item)` for all items, possibly on several threads
-
-        Returns
-        -------
-        list of int64[k]; each half of an order, each half of these halves and so on contains similar labels
+        Each half of an order, each half of these halves and so on contains similar labels. `share(job, items)` calls
+        `job(*item)` for all items, possibly on several threads.
         """
         label, feature, rows, classes = centroids.to_rows(self._sums)
         centroids.weight_and_normalise(rows, centroids.idf(classes, len(label)))

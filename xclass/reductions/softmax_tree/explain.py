@@ -14,16 +14,11 @@ from .inference import PreparedTree
 
 def explain(
     prepared: PreparedTree, index: UInt32s, x: Float32s, label: float, k: int, eps: float, classes: int
-) -> Reasons:  # fmt: skip
+) -> Reasons:
     """Explain the prediction of an example.
 
-    Parameters
-    ----------
-    index, x : uint32[s], float32[s], features and their scaled values
-    label : label of the example, NaN for none
-    k : number of classes to explain
-    eps : probability of a class that the leaf lacks, before normalisation
-    classes : number of classes K
+    `x` are its scaled values, and `label` is NaN for none. Of the `classes`, `k` are explained; `eps` is the
+    probability of a class that the leaf lacks, before normalisation.
     """
     if not len(prepared.label):
         return NOTHING

@@ -71,7 +71,6 @@ class Scratch(NamedTuple):
 
 
 def new_walk_result(n: int, most: int) -> WalkResult:
-    """Return space for the results of n rows with `most` labels each."""
     return WalkResult(
         np.zeros(n, np.int32), np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64),
         np.zeros((n, most), np.int64), np.zeros((n, most)),
@@ -79,7 +78,6 @@ def new_walk_result(n: int, most: int) -> WalkResult:
 
 
 def new_scratch(prepared: PreparedTree, most: int) -> Scratch:
-    """Return buffers for one thread and `most` labels per row."""
     k = int(np.diff(prepared.first).max(initial=1))
     return Scratch(
         np.zeros(k),
@@ -96,7 +94,6 @@ def new_scratch(prepared: PreparedTree, most: int) -> Scratch:
 
 @jit
 def _cell(key, wanted, secret):
-    """Return the cell of the key `wanted`, or the empty cell where it belongs."""
     return hash_table.probe(key, wanted, EMPTY_KEY, secret)
 
 
@@ -104,11 +101,7 @@ def _cell(key, wanted, secret):
 def fill(key, at, node, feature, secret):
     """Enter keys into the hash map; key i gets the value i.
 
-    Parameters
-    ----------
-    key, at : uint64[cells], int64[cells], written
-    node : int32[q], node of each key; read only
-    feature : uint32[q], feature of each key; read only
+    `key` and `at`, uint64[cells] and int64[cells], are written; `node` and `feature` are int32[q] and uint32[q].
     """
     for i in range(node.shape[0]):
         wanted = np.uint64(node[i]) << NODE_SHIFT | np.uint64(feature[i])
@@ -179,13 +172,9 @@ def _goes_right(prepared, at, start, feature, value, r):
 
 @jit
 def sides(prepared, start, feature, value, node, begin, end, right):
-    """Find the side to which the routers of their nodes send the rows begin..end-1.
+    """Find the side to which the routers of their nodes send the rows begin..end-1, as in `row_store.Rows`.
 
-    Parameters
-    ----------
-    start, feature, value : rows as in `row_store.Rows`, read only
-    node : int32[n], node at which each row is; read only
-    right : bool[n], written; False where the node is a leaf
+    `node` is int32[n], node at which each row is; `right` is bool[n], written, False where the node is a leaf.
     """
     for r in range(begin, end):
         at = np.int64(node[r])
@@ -194,15 +183,9 @@ def sides(prepared, start, feature, value, node, begin, end, right):
 
 @jit
 def walk(prepared, start, feature, value, label, node, begin, end, scratch, output):
-    """Route the rows begin..end-1 to a leaf and evaluate its softmax.
+    """Route the rows begin..end-1, as in `row_store.Rows`, to a leaf and evaluate its softmax.
 
-    Parameters
-    ----------
-    start, feature, value : rows as in `row_store.Rows`, read only
-    label : int64[n], read only
-    node : int32[n], node at which each row begins; read only
-    scratch : written
-    output : WalkResult, rows begin..end-1 are written
+    `label` is int64[n], and `node` int32[n], node at which each row begins.
     """
     most = output.top.shape[1]
     z, mark, touched = scratch.z, scratch.mark, scratch.touched
@@ -297,7 +280,6 @@ DTYPES = {name: DTYPES[name] for name in TreeArrays._fields}
 
 
 def prepare(stored: TreeArrays) -> PreparedTree:
-    """Return a stored tree prepared for routing."""
     keys = len(stored.router_node) + len(stored.leaf_node)
     cells = 1 << max(4, (2 * keys).bit_length())
     key, at, secret = np.full(cells, EMPTY_KEY), np.zeros(cells, np.int64), hash_table.new_secret()
@@ -324,22 +306,12 @@ def empty_tree() -> TreeArrays:
 
 
 def check(stored: TreeArrays, classes: int, deepest: int) -> None:
-    """Check that arrays from a file are a softmax tree.
+    """Check that arrays from a file are a softmax tree, with labels up to `classes` and at most `deepest` levels.
 
     `walk` and `sides` go from node to node, to a leaf's classes in `label` and `score`, and from a key to `weight`, or
     through `entry` to `owner` and `value`. The check guarantees that all these indices are in range, and that a walk
     ends because children have higher numbers. Keys are distinct, so `fill` uses one cell for each and half of the cells
     stay empty. The depth is limited because training is recursive. Intercepts and weights are finite.
-
-    Parameters
-    ----------
-    classes : highest label allowed
-    deepest : most levels of routers allowed
-
-    Raises
-    ------
-    ModelError
-        naming the array that is wrong.
     """
     nodes, leaves, rows = len(stored.left), len(stored.first) - 1, len(stored.leaf_node)
     for name, like in LENGTHS.items():
@@ -403,10 +375,8 @@ def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int)
 def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, right_kind: np.ndarray, order: np.ndarray) -> None:
     """Refuse keys of the wrong kind of node, or in the wrong order.
 
-    Parameters
-    ----------
-    right_kind : bool[m], whether a node is of the right kind
-    order : int64[m], keys must ascend by the order of their node, then by feature
+    `right_kind` is bool[m], whether a node is of the right kind. Keys must ascend by the `order` (int64[m]) of their
+    node, then by feature.
     """
     stored_arrays.check_range(f"tree.{kind}_node", node, 0, len(right_kind) - 1)
     if not right_kind[node].all():
@@ -417,5 +387,4 @@ def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, right_kind: np
 
 
 def _refuse(name: str, problem: str) -> None:
-    """Raise a ModelError about one array of the tree."""
     raise stored_arrays.unfit(f"tree.{name}", problem)

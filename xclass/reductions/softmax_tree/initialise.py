@@ -37,16 +37,9 @@ def nearest(
 ) -> float:
     """Find the nearest of L centres for every prototype.
 
-    Parameters
-    ----------
-    start, feature, value : prototypes as in `row_store.Rows`, read only
-    centre : float64[F, L], read only
-    square : float64[L], squared lengths of the centres; read only
-    cluster : int64[k], written: the nearest centre
-
-    Returns
-    -------
-    Sum of the squared distances, without the squared lengths of the prototypes
+    Prototypes are as in `row_store.Rows`. `centre` is float64[F, L], and `square` float64[L], squared lengths of the
+    centres; `cluster` is int64[k], written. Return the sum of the squared distances, without the squared lengths of the
+    prototypes.
     """
     count = square.shape[0]
     distance = np.zeros(count)
@@ -73,13 +66,8 @@ def means(
 ) -> None:
     """Compute the weighted mean of the prototypes of every cluster; empty clusters keep their centre.
 
-    Parameters
-    ----------
-    start, feature, value : prototypes, read only
-    size : float64[k], weight of each prototype; read only
-    cluster : int64[k], cluster of each prototype; read only
-    centre : float64[F, L], written
-    mass : float64[L], written: weight of each cluster
+    `size` and `cluster` are float64[k] and int64[k], weight and cluster of each prototype. `centre` is float64[F, L],
+    and `mass` is float64[L], weight of each cluster; both are written.
     """
     mass[:] = 0.0
     for r in range(start.shape[0] - 1):
@@ -101,14 +89,9 @@ def class_means(
 ) -> int:  # fmt: skip
     """Compute the mean row of every class and return the number of its nonzeros over all classes.
 
-    Parameters
-    ----------
-    start, feature, value, weight : rows as in `row_store.Rows`, read only
-    order : int64[n], rows sorted by class; read only
-    class_of : int64[n], class of each row in this order; read only
-    out_start, out_feature, out_value : int64[k + 1], int32[z], float32[z], written: the mean rows
-    place : float64[F], scratch, 0 before and after
-    total : float64[k], weight of the rows of each class; read only
+    `order` and `class_of` are int64[n], rows sorted by class, and the class of each row in this order. `out_start`,
+    `out_feature` and `out_value`, int64[k + 1], int32[z] and float32[z], are the mean rows, written. `place` is
+    float64[F], scratch, 0 before and after; `total` is float64[k], weight of the rows of each class.
     """
     used = 0
     begin = 0
@@ -136,14 +119,7 @@ def class_means(
 
 
 def prototypes(rows: row_store.Rows, features: int) -> tuple[Int64s, Float64s, tuple[Int64s, Int32s, Float32s]]:
-    """Return the prototypes of the classes.
-
-    Returns
-    -------
-    label : int64[k], labels that occur
-    total : float64[k], weight of the rows of each label
-    prototypes : start (int64[k + 1]), feature (int32[z]) and value (float32[z]) of the mean rows
-    """
+    """Return the labels that occur (int64[k]), the weight of the rows of each (float64[k]), and their mean rows."""
     label, class_of = np.unique(rows.label, return_inverse=True)
     total: Float64s = np.bincount(class_of, rows.weight).astype(np.float64, copy=False)
     order = np.argsort(class_of, kind="stable")
@@ -161,15 +137,8 @@ def k_means(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cluster prototypes by k-means, with initial centres drawn as in k-means++.
 
-    Parameters
-    ----------
-    proto : start, feature and value of the prototypes
-    size : float64[k], weight of each prototype
-
-    Returns
-    -------
-    cluster : int64[k], cluster of each prototype
-    centre : float64[F, L], means of the clusters
+    `size` is float64[k], weight of each prototype. Return the cluster of each prototype, int64[k], and the means of the
+    clusters, float64[F, L].
     """
     start, feature, value = proto
     k = len(size)
@@ -206,10 +175,7 @@ def k_means(
 def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:
     """Return the order of the clusters as leaves from left to right, pairing the nearest clusters level by level.
 
-    Parameters
-    ----------
-    centre : float64[F, L], means of the clusters; L is a power of two
-    mass : float64[L], weight of each cluster
+    `centre` and `mass`, float64[F, L] and float64[L], are means and weights of the clusters; L is a power of two.
     """
     groups = [[c] for c in range(centre.shape[1])]
     mean, size = centre.T.copy(), mass.astype(np.float64).copy()

@@ -173,13 +173,7 @@ def _screen(problem, low, high, base, mass, screening, touched, size, scratch, m
 def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercept, begin):
     """Update the weights of the classes from `begin` on; return the first class for which `new` lacks capacity, or k.
 
-    Parameters
-    ----------
-    problem, old, screening : read only
-    state : `bias`, `mass` and `skipped` are written
-    new : written: the weights after the sweep
-    touched, scratch : written
-    intercept : whether intercepts may change
+    `new` receives the weights after the sweep. With `intercept`, intercepts may change.
     """
     class_start, bias, mass, skipped = state
     share = screening.share
@@ -262,13 +256,8 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
 def update_intercepts(problem, state, weights, touched, scratch, alpha, intercept, fresh):
     """Return the objective, then update the intercepts if they may change, and recompute S.
 
-    Parameters
-    ----------
-    state : `bias` and `mass` are written
-    weights : read only
-    touched, scratch : written
-    intercept : whether intercepts may change
-    fresh : float64[n, 2], scratch: for each row the exponentials of the classes that touch it, with and without weights
+    `fresh` is float64[n, 2], scratch: for each row the exponentials of the classes that touch it, with and without
+    weights.
     """
     class_start, bias, mass, _ = state
     n = problem.weight.shape[0]
@@ -323,7 +312,6 @@ def update_intercepts(problem, state, weights, touched, scratch, alpha, intercep
 
 
 def empty_weights(classes: int, capacity: int = 0) -> Weights:
-    """Return no weights for `classes` classes, with capacity for `capacity` weights."""
     return Weights(np.zeros(classes + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity))
 
 
@@ -337,22 +325,16 @@ def solve(
     problem, class_start, alpha: float, weights: Weights, bias, intercept=True, sweeps=SWEEPS, tol=TOLERANCE,
     stopped: Callable[[], bool] = lambda: False,
 ):  # fmt: skip
-    """Fit a softmax.
+    """Fit a softmax; return its weights, whose arrays may have spare capacity, and the objective.
 
     Parameters
     ----------
     class_start : int64[k + 1], class c has the rows class_start[c] .. class_start[c + 1] - 1
-    weights : initial weights
-    bias : float64[k], initial intercepts, written
+    weights, bias : initial weights, and initial intercepts, float64[k], written
     intercept : whether intercepts may change
     sweeps : most sweeps
     tol : share of the objective by which a sweep has to lower it for another sweep to follow
     stopped : called after every sweep; True ends the fit
-
-    Returns
-    -------
-    weights : their arrays may have spare capacity
-    objective : float
     """
     n, features, k = len(problem.weight), len(problem.col_start) - 1, len(bias)
     alpha = float(alpha)

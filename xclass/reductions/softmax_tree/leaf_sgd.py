@@ -118,15 +118,8 @@ def _exponentials(z, lane):
 def sample_slopes(problem, table, order, draw, first, low, high, y, scratch, output):
     """Compute the slopes of the rows order[low:high], sampling improbable classes.
 
-    Parameters
-    ----------
-    problem, table : read only
-    order : int64[n], order of the rows; read only
-    draw : float32[n], a random number from 0 to 1 for each visit; read only
-    first : index of the block's first row in `order`; its slopes are at 0 of `output`
-    y : int32[n], class of each row; read only
-    scratch : written
-    output : SampledSlopes, written
+    `order` is int64[n], and `draw` float32[n], a random number from 0 to 1 for each visit. The slopes of order[first],
+    the block's first row, are at 0 of `output`. `y` is int32[n], class of each row.
     """
     z = scratch.z
     base = table.base[0]
@@ -184,14 +177,7 @@ def sample_slopes(problem, table, order, draw, first, low, high, y, scratch, out
 
 @jit
 def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate):
-    """Update the weights by the slopes of the rows order[low:high].
-
-    Parameters
-    ----------
-    table : `w`, `bias` and `square` are written
-    block_slopes : SampledSlopes, read only
-    slope : float32[K], scratch, 0 before and after
-    """
+    """Update the weights by the slopes of the rows order[low:high]; `slope` is float32[K], 0 before and after."""
     base = table.base[0]
     for at in range(low, high):
         r = order[at]
@@ -239,13 +225,7 @@ def shrink(w, limit):
 
 @jit
 def load_weights(table, start, feature, value):
-    """Copy the weights of classes into a table; those without a place are dropped.
-
-    Parameters
-    ----------
-    table : `w` is written
-    start, feature, value : as in `leaf_exact.Weights`, read only
-    """
+    """Copy the weights of classes, as in `leaf_exact.Weights`, into a table; those without a place are dropped."""
     base = table.base[0]
     for c in range(start.shape[0] - 1):
         for i in range(start[c], start[c + 1]):
@@ -277,13 +257,9 @@ def count_weights(table, k, start):
 
 @jit
 def extract_weights(table, k, end, feature, value):
-    """Copy the nonzero weights, ordered by class.
+    """Copy the nonzero weights to `feature` and `value` (int32[...], float64[...]), ordered by class.
 
-    Parameters
-    ----------
-    table : read only
-    end : int64[k], start of each class in the output; its end afterwards
-    feature, value : int32[...], float64[...], written
+    `end`, int64[k], is the start of each class in the output; its end afterwards.
     """
     base = table.base[0]
     for f in range(table.place.shape[0]):
@@ -309,11 +285,8 @@ def extract_weights(table, k, end, feature, value):
 def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_DENSE) -> Table:
     """Return a table with weights 0.
 
-    Parameters
-    ----------
-    y : int32[n], class of each row of the problem
-    bias : float64[k], initial intercepts
-    most_dense : most bytes of the weights of frequent features
+    `y` is int32[n], class of each row, and `bias` float64[k], initial intercepts. The weights of frequent features take
+    at most `most_dense` bytes.
     """
     k = len(bias)
     size = -(-k // LANES) * LANES
@@ -342,7 +315,6 @@ def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_D
 
 
 def weights(table: Table, k: int) -> leaf_exact.Weights:
-    """Return the nonzero weights by class."""
     start = np.zeros(k + 1, np.int64)
     count_weights(table, k, start)
     start = np.cumsum(start)
@@ -352,7 +324,6 @@ def weights(table: Table, k: int) -> leaf_exact.Weights:
 
 
 def run_serially(job, items) -> None:
-    """Call `job(*item)` for all items, in this thread."""
     for item in items:
         job(*item)
 
@@ -366,13 +337,11 @@ def fit(
     problem, class_start, alpha: float, initial: leaf_exact.Weights, bias, intercept=True, passes=PASSES, seed=0,
     share: Callable = run_serially, stopped: Callable[[], bool] = lambda: False,
 ) -> leaf_exact.Weights:  # fmt: skip
-    """Fit a softmax and return its weights.
+    """Fit a softmax with the L1 penalty alpha, from initial weights, and return its weights.
 
     Parameters
     ----------
     class_start : int64[k + 1], class c has the rows class_start[c] .. class_start[c + 1] - 1
-    alpha : L1 penalty
-    initial : initial weights
     bias : float64[k], initial intercepts, written
     intercept : whether intercepts may change
     share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
@@ -407,18 +376,9 @@ def fit(
             if workers == 1:
                 visits = Visits(order, draw, y)
                 learn_sequentially(
-                    problem,
-                    table,
-                    visits,
-                    low,
-                    high,
-                    block,
-                    scratch[0],
-                    gradients,
-                    slope,
-                    np.float32(current_rate),
+                    problem, table, visits, low, high, block, scratch[0], gradients, slope, np.float32(current_rate),
                     bias_rate,
-                )
+                )  # fmt: skip
             else:
                 for first in range(low, high, block):
                     last = min(first + block, high)

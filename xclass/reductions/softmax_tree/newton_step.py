@@ -54,7 +54,6 @@ class Touched(NamedTuple):
 
 
 def new_touched(rows: int) -> Touched:
-    """Return buffers for a problem of `rows` rows."""
     return Touched(np.zeros(rows, np.int32), *(np.empty(rows) for _ in range(6)))
 
 
@@ -88,8 +87,7 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
 
     Parameters
     ----------
-    problem : read only
-    feature : int32[count or more], active features; every row of their columns must be touched; read only
+    feature : int32[count or more], active features; every row of their columns must be touched
     w : float64[count or more], their weights, written
     target, curve : float64[count or more], scratch
     touched : `p`, `y`, `c` and `place` are read; `d`, `slope` and `curve` are written
@@ -178,13 +176,9 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
 
 @jit
 def columns(row_start, row_feature, row_value, col_start, col_row, col_value):
-    """Compute the columns of rows.
+    """Compute the columns of rows, int64[n + 1], int32[z] and float32[z].
 
-    Parameters
-    ----------
-    row_start, row_feature, row_value : int64[n + 1], int32[z], float32[z], read only
-    col_start : int64[F + 1], 0 before; written
-    col_row, col_value : int32[z], float32[z], written
+    `col_start`, int64[F + 1], 0 before, and `col_row` and `col_value`, int32[z] and float32[z], are written.
     """
     n = row_start.shape[0] - 1
     for i in range(row_start[0], row_start[n]):
@@ -206,14 +200,7 @@ def columns(row_start, row_feature, row_value, col_start, col_row, col_value):
 
 
 def new_problem(row_start, row_feature, row_value, features: int, weight) -> Problem:
-    """Return a problem with the columns of its rows.
-
-    Parameters
-    ----------
-    row_start, row_feature, row_value : int64[n + 1], int32[z], float32[z]
-    features : F
-    weight : float64[n], importance of each row
-    """
+    """Return a problem with the columns of its rows, int64[n + 1], int32[z] and float32[z]; `weight` is float64[n]."""
     z = len(row_feature)
     col_start, col_row, col_value = np.zeros(features + 1, np.int64), np.empty(z, np.int32), np.empty(z, np.float32)
     columns(row_start, row_feature, row_value, col_start, col_row, col_value)

@@ -28,8 +28,6 @@ def _tried(facts: Facts) -> Search | None:
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of the softmax tree."""
-
     softmax_tree: int = option(
         "number of classes; labels are 1..K",
         kind=int,
@@ -119,7 +117,6 @@ WORK = 1e10  # examples times classes above which routers divide them among seve
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Return the values of options whose defaults depend on other options."""
     resolved = {"bits": spec.binary.bits or BITS}
     return {**gd.resolve_defaults(spec.binary, spec.options.softmax_tree, True), **resolved}
 
@@ -136,13 +133,7 @@ def refused(spec: LearnerSpec) -> dict[str, str]:
 
 
 def check(spec: LearnerSpec) -> None:
-    """Check that the given options make sense together.
-
-    Raises
-    ------
-    UsageError
-        if an option has no effect or contradicts another one.
-    """
+    """Check that the given options make sense together."""
     given, o = spec.given, spec.options
     gd.check(spec)
     if o.normalize_features == "idf":
@@ -180,12 +171,10 @@ def check(spec: LearnerSpec) -> None:
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return the lowest and highest label, and the option that sets the range."""
     return 1, spec.options.softmax_tree, f"--softmax_tree {spec.options.softmax_tree}"
 
 
 def default_depth(examples: int, classes: int) -> int:
-    """Return the default number of levels of routers."""
     work = float(examples) * classes  # of one pass over a single softmax
     return max(0, min(10, math.ceil(math.log2(max(work, 1.0) / WORK))))
 
@@ -201,7 +190,6 @@ def default_solver(examples: int, features: int, entries: int) -> str:
 
 
 def default_passes(examples: int, classes: int) -> int:
-    """Return the default of --leaf_passes."""
     passes = MOST_PASSES * math.sqrt(MANY / max(float(examples) * classes, 1.0))
     return min(MOST_PASSES, max(FEWEST_PASSES, round(passes)))
 

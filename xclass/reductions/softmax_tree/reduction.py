@@ -54,7 +54,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
 
     Attributes
     ----------
-    unlearned : whether there are stored examples that were not learned from
     store : stored examples, None if the learner only predicts
     scales, new_scales : scales of numeric columns, of the examples learned from and of all examples, or None
     eps : probability of a class that the leaf lacks, before normalisation
@@ -95,18 +94,16 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
 
     @property
     def unlearned(self) -> bool:
-        """Return whether there are stored examples that were not learned from."""
         return self.store is not None and self.store.rows > 0
 
     @property
     def most_rows(self) -> int | None:
-        """Return the most examples of a batch, fewer if all classes of a leaf are listed, or None for no limit."""
+        """Return the most examples of a batch, fewer if all classes of a leaf are listed."""
         return (
             max(1, probabilities.MOST_PAIRS // (self.largest_leaf + 1)) if self.listing_options.probabilities else None
         )
 
     def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
-        """Set the console for messages about training, and the function that returns the fraction of data read."""
         self.info, self.start_steps, self.step = console.info, console.start_steps, console.step
         if self.store is not None:
             self.store.part_read = part
@@ -116,20 +113,17 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         self.stop_requested = True
 
     def close(self) -> None:
-        """Delete the stored examples."""
         super().close()
         if self.store is not None:
             self.store.close()
 
     def _use(self, parts: inference.TreeArrays) -> None:
-        """Predict with this tree from now on."""
         self.tree_arrays, self.prepared = parts, inference.prepare(parts)
         self.largest_leaf = int(np.diff(parts.first).max(initial=0))
 
     # prediction
 
     def _predict(self, task: BatchTask) -> None:
-        """Predict the examples of a task, as the first stage."""
         self._set_results(task, self._walk(task))
 
     def _walk(self, task: BatchTask) -> inference.WalkResult | None:
@@ -188,7 +182,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
             self._list(task, top, top_p, size)
 
     def _list(self, task: BatchTask, top: Int64s, top_p: Float64s, size: Int64s) -> None:
-        """Set the listing and the scores of a task."""
         rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
         task.class_lists = probabilities.class_lists(top, top_p, size, rest)
         task.scores, task.score_labels, task.score_start = task.class_lists[:3]
@@ -220,17 +213,14 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         self.inside_log -= float((counted * np.where(inside, results.log_p, 0.0)).sum())
 
     def want(self, wanted: Wanted) -> None:
-        """Set what the caller wants to be computed."""
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
         self.report = Report(self.listing_options)
 
     def results(self) -> list[Result]:
-        """Return the reliability table, if it is requested."""
         return self.report.results()
 
     def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name."""
         figures = self.report.figures()
         if self.report.weight > 0:
             figures["top_5_error"] = self.missed_top_5 / self.report.weight
@@ -245,7 +235,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         }
 
     def summary(self) -> list[str]:
-        """Return the lines of the summary that are specific to this reduction."""
         lines = self.report.lines()
         if self.report.weight > 0:
             lines.append(f"top-5 error = {self.missed_top_5 / self.report.weight:.6f}")
@@ -275,7 +264,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         return int(depth.max())
 
     def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction, see `Explains`."""
         from . import explain
 
         scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(1, bool))
@@ -293,7 +281,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         self.store.add(task.batch, learned)
 
     def end_pass(self) -> None:
-        """Learn from the stored examples at the end of the data."""
         run_alone(self.pass_rounds())
 
     def pass_rounds(self) -> Generator[tao.Fitted, Sequence[tao.Fitted], None]:
@@ -372,7 +359,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         return leaves.take(output.leaf)
 
     def _report_iteration(self, report: tao.Report) -> None:
-        """Print the line of one iteration."""
         self.info(
             f"{report.number:9d} {report.objective:13.2f} {report.error:12.6f} {report.covered:8.4f} "
             f"{report.nonzeros:11d} {report.unchanged:10d} {report.seconds:8.1f}"
@@ -388,11 +374,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
     ) -> None:
         """Prune the tree, choose eps, and predict with the tree from now on.
 
-        Parameters
-        ----------
-        results : results of the rows, None if training ended early
-        held_out : held-out rows, or None
-        hashes : uint32[F], hash of every feature
+        `results` are those of the rows, None if training ended early, and `hashes` is uint32[F], hash of every feature.
         """
         if results is None:
             results = softmax_nodes.walk(tree, rows, self.share)
@@ -416,7 +398,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
 
     @property
     def units(self) -> int:
-        """Return the largest number of nodes of a level, as far as it is known before the data are."""
         depth = softmax_options.MOST_DEPTH if self.options.depth is None else self.options.depth
         return int(1 << depth)
 
@@ -467,22 +448,14 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
         ]
 
     def arrays(self) -> dict[str, Stored]:
-        """Return the arrays that a model file stores."""
         stored = {f"tree.{name}": array for name, array in self.tree_arrays._asdict().items()}
         return stored if self.scales is None else {**stored, **self.scales.arrays(self.predict_only)}
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts that a model file stores."""
         return {"smooth": self.eps}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Load the arrays and facts of a model; `inference.check` and `feature_scaling` say what their checks protect.
-
-        Raises
-        ------
-        ModelError
-            if an array or a fact is missing or does not fit.
-        """
+        """Restore a model; `inference.check` and `feature_scaling` say what their checks protect."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             parts = inference.TreeArrays(
                 *(

@@ -80,14 +80,7 @@ def scores(problem, w, b, z):
 
 @jit
 def objective(problem, right, w, b, alpha, z):
-    """Return the objective.
-
-    Parameters
-    ----------
-    right : bool[n], read only
-    w : float64[F], read only
-    z : float64[n], written
-    """
+    """Return the objective; `right` is bool[n], `w` float64[F], and `z` float64[n], written."""
     scores(problem, w, b, z)
     total = 0.0
     for r in range(problem.weight.shape[0]):
@@ -100,16 +93,9 @@ def objective(problem, right, w, b, alpha, z):
 
 @jit
 def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
-    """Minimise the objective and return b.
+    """Minimise the objective and return b; `right` is bool[n], and `w` float64[F], initial weights, written.
 
-    Parameters
-    ----------
-    problem : read only
-    right : bool[n], read only
-    intercept : whether b may change
-    w : float64[F], initial weights, written
-    scratch : written
-    tolerance : share of the violation with all weights 0 that ends the fit
+    `tolerance` is the share of the violation with all weights 0 that ends the fit. With `intercept`, b may change.
     """
     z, touched, feature, slope, active_w, target, curve = scratch
     n = problem.weight.shape[0]
@@ -155,15 +141,7 @@ def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
 
 
 def solve(problem, right, alpha: float, w, b: float, intercept: bool = True, rounds=ROUNDS, tolerance=TOLERANCE):
-    """Fit a router and return its intercept.
-
-    Parameters
-    ----------
-    right : bool[n], whether the row should go right
-    w : float64[F], initial weights, written
-    b : initial intercept
-    intercept : whether b may change
-    """
+    """Fit a router and return its intercept; the parameters are those of `fit`."""
     n, features = len(problem.weight), len(w)
     scratch = Scratch(
         np.empty(n), newton_step.new_touched(n), np.empty(features, np.int32), *(np.empty(features) for _ in range(4))

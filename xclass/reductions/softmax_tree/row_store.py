@@ -52,7 +52,6 @@ def values(batch: Batch, unit: bool) -> Float32s:
 
 
 def chosen(rows: Rows, numbers: Int64s) -> Rows:
-    """Return the rows with the given numbers (int64[...])."""
     size = rows.start[numbers + 1] - rows.start[numbers]
     start = np.concatenate([[0], np.cumsum(size)])
     places = np.arange(start[-1]) + np.repeat(rows.start[numbers] - start[:-1], size)
@@ -60,17 +59,10 @@ def chosen(rows: Rows, numbers: Int64s) -> Rows:
 
 
 class Store:
-    """Collect rows in temporary files and return them all at the end.
+    """Collect `rows` rows in temporary files and return them all at the end.
 
-    Attributes
-    ----------
-    rows : number of rows stored
-    part_read : function that returns the fraction of the data that was read, 0 to 1, or None if it is unknown
-
-    Raises
-    ------
-    DataError
-        if the folder for temporary files has no space for them.
+    `part_read` returns the fraction of the data that was read, None if it is unknown. DataError is raised if the folder
+    for temporary files has no space for them.
     """
 
     KINDS: tuple[type[np.generic], ...] = (np.int64, np.uint32, np.float32, np.int32, np.float32)
@@ -108,7 +100,6 @@ class Store:
             raise self._space_error(error) from None
 
     def _space_error(self, error: OSError) -> DataError:
-        """Return the error that says how much space the folder for temporary files lacks."""
         folder, part_read = leftovers.temporary_folder(), self.part_read()
         needed = ""
         if self._size:
@@ -123,17 +114,10 @@ class Store:
         )
 
     def finish(self, unit: bool, scale: Callable[[UInt32s, Float32s], None] | None) -> tuple[Rows, UInt32s]:
-        """Number the features, scale the values and return all rows.
+        """Number the features, scale the values, and return all rows and the hashes of the features, ascending.
 
-        Parameters
-        ----------
-        unit : whether to scale rows to length 1
-        scale : called before as `scale(hashes, value)`; changes values (float32[z]) in place
-
-        Returns
-        -------
-        rows : their arrays lie in the temporary files
-        hashes : uint32[F], hash of every feature, ascending
+        `scale(hashes, value)` changes values in place before; with `unit`, rows are scaled to length 1. The arrays of
+        the rows lie in the temporary files.
         """
         size, index, value, label, weight = (
             _mapped(file, kind) for file, kind in zip(self._files, self.KINDS, strict=True)
@@ -185,17 +169,9 @@ def to_unit(start: Int64s, value: Float32s) -> None:
 
 @jit
 def merge(start: Int64s, feature: UInt32s, value: Float32s, merged: Int64s) -> int:
-    """Sort each row by feature and merge equal features by adding their values.
+    """Sort each row by feature and add the values of equal features, in place; return the number of features left.
 
-    Parameters
-    ----------
-    start : int64[n + 1], read only
-    feature, value : uint32[z], float32[z], written: the merged rows
-    merged : int64[n + 1], written: start of each merged row
-
-    Returns
-    -------
-    Number of features in all merged rows
+    `merged`, int64[n + 1], is written: the start of each merged row.
     """
     used: int = start[0]
     for r in range(start.shape[0] - 1):
@@ -233,13 +209,8 @@ def renumber_features(
 ) -> int:  # fmt: skip
     """Copy rows and renumber their features 0, 1, ...; return the number of distinct features.
 
-    Parameters
-    ----------
-    start, feature, value : rows as in `Rows`, read only
-    chosen : int64[m], numbers of the rows to copy; read only
-    number : int32[F], scratch, -1 before and after
-    out_start, out_feature, out_value : int64[m + 1], int32[z], float32[z], written: the copy
-    name : int32[...], written: the original number of every feature
+    `chosen` is int64[m], numbers of the rows to copy; `number` is int32[F], scratch, -1 before and after. Written are
+    the copy, int64[m + 1], int32[z] and float32[z], and `name`, int32[...], the original number of every feature.
     """
     count = 0
     at = 0

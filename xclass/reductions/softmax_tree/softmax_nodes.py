@@ -41,13 +41,7 @@ NO_LEAF = Leaf(np.empty(0, np.int64), np.empty(0), np.zeros(1, np.int64), np.emp
 
 
 class Tree:
-    """Hold the nodes of a tree.
-
-    Attributes
-    ----------
-    left, right : children of each node, -1 for a leaf
-    contents : router or leaf of each node
-    """
+    """Hold the nodes of a tree: the children of each, -1 for a leaf, and its contents."""
 
     def __init__(self, left: list[int], right: list[int]) -> None:
         self.left, self.right = left, right
@@ -64,13 +58,11 @@ class Tree:
         )
 
     def router(self, i: int) -> Router:
-        """Return the router of an inner node."""
         router = self.contents[i]
         assert isinstance(router, Router)
         return router
 
     def leaf(self, i: int) -> Leaf:
-        """Return the softmax of a leaf."""
         leaf = self.contents[i]
         assert isinstance(leaf, Leaf)
         return leaf
@@ -99,7 +91,6 @@ class Tree:
         return float(sum(np.abs(node.weight).sum() for node in self.contents if leaves or isinstance(node, Router)))
 
     def nonzeros(self) -> int:
-        """Return the number of weights."""
         return sum(len(node.weight) for node in self.contents)
 
 
@@ -197,11 +188,9 @@ def walk(
 ) -> inference.WalkResult:
     """Route rows to a leaf and return the results.
 
-    Parameters
-    ----------
-    node : int32[n], node at which each row begins; the root by default
-    chosen : bool[n], rows of interest; chunks without any are skipped and their results are 0
-    prepared : the tree prepared for routing, if the caller has it already
+    `node` is int32[n], node at which each row begins, the root by default. `chosen` is bool[n], rows of interest;
+    chunks without any are skipped and their results are 0. `prepared` is the tree if the caller has prepared it
+    already.
     """
     prepared = prepared or inference.prepare(to_arrays(tree))
     n = len(rows.label)
@@ -220,12 +209,7 @@ def walk(
 
 
 def sides(prepared: inference.PreparedTree, rows: row_store.Rows, share: Share, node: Int32s) -> Bools:
-    """Return whether routers send rows right (bool[n]), False for rows at a leaf.
-
-    Parameters
-    ----------
-    node : int32[n], node of each row
-    """
+    """Return whether routers send rows right (bool[n]), False at a leaf; `node` is int32[n], node of each row."""
     n = len(rows.label)
     right = np.zeros(n, bool)
 
@@ -240,10 +224,7 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
     """Return a tree without useless nodes, and the number of nodes removed.
 
     Leaves that no row reaches and routers without weights are removed, and subtrees with a single class become a leaf.
-
-    Parameters
-    ----------
-    leaf_rows : weight of the rows in every leaf
+    `leaf_rows` has the weight of the rows in every leaf.
     """
     left: list[int] = []
     right: list[int] = []

@@ -74,10 +74,7 @@ class Trainer:
 
     Parameters
     ----------
-    rows : the examples
-    features : F
     tree : initial tree, which is changed
-    settings : options of training
     share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
     stopped : called before every level and every node; True ends the training
     node_done : called after every node
@@ -104,9 +101,7 @@ class Trainer:
     def losses(self, results: inference.WalkResult, label: Int64s | None = None) -> Float64s:
         """Return L of every row (float64[n]), infinite for rows that `remove` excludes.
 
-        Parameters
-        ----------
-        label : int64[n], labels of the rows; those of all rows by default
+        `label` is int64[n], labels of the rows; those of all rows by default.
         """
         if self.settings.zero_loss == "01":
             wrong: Bools = results.predicted != (self.rows.label if label is None else label)
@@ -124,7 +119,6 @@ class Trainer:
     # training
 
     def run(self, leaf_of: Int32s | None, report: Callable[[Report], None]) -> None:
-        """Run all iterations; the parameters are those of `rounds`."""
         run_alone(self.rounds(leaf_of, report))
 
     def rounds(
@@ -132,10 +126,7 @@ class Trainer:
     ) -> Generator[Fitted, Sequence[Fitted], None]:
         """Run all iterations; yield the nodes of each level that are fitted here, and receive those of all parts.
 
-        Parameters
-        ----------
-        leaf_of : int32[n], leaf (its node) assigned to each row, or None if the routers decide
-        report : called with the report of each iteration
+        `leaf_of` is int32[n], leaf (its node) assigned to each row, or None if the routers decide.
         """
         start_time = time.perf_counter()
         first = leaf_of is not None
@@ -351,7 +342,6 @@ class Trainer:
 
 
 def _finite(values: Float64s) -> float:
-    """Return the sum of the finite values."""
     return float(values[np.isfinite(values)].sum())
 
 
