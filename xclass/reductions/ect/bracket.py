@@ -52,7 +52,6 @@ def matches(classes: int, errors: int) -> int:
 
 
 def draw(classes: int, errors: int) -> Draw:
-    """Return the matches of errors + 1 tournaments of `classes` labels."""
     total = matches(classes, errors)
     sides = np.zeros((total, 2), np.int32)
     entry = np.full(classes + 2 * total, OUT, np.int32)
@@ -112,12 +111,8 @@ def cache_friendly_numbers(draw: Draw, classes: int) -> tuple[np.ndarray, int]:
     """Number the matches so that a match and the two matches before it fall into a block of four numbers.
 
     The block of a match of an odd round also contains the matches of even rounds whose winners it pairs. Four
-    neighbouring subproblems of a feature share a cache line.
-
-    Returns
-    -------
-    numbers : int32[M], number of each match
-    total : how many numbers are used, including gaps
+    neighbouring subproblems of a feature share a cache line. Return the number of each match, int32[M], and how many
+    numbers are used, including gaps.
     """
     total = len(draw.sides)
     numbers = np.full(total, -1, np.int64)

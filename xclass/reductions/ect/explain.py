@@ -14,10 +14,7 @@ from . import matches
 def explain(bracket: matches.Bracket, table: gd.Table, decided: list[int], label: int, batch: Batch) -> Reasons:
     """Explain the prediction of the only example of a batch; the score of a match is that before the link.
 
-    Parameters
-    ----------
-    decided : the matches of the prediction, from the last one to the first
-    label : the prediction
+    `decided` are the matches of the prediction, from the last one to the first.
     """
     place, x = batch.index.astype(np.uint64) * table.width, batch.value
     path = []

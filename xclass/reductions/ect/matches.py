@@ -62,17 +62,8 @@ def predict(
 ) -> tuple[np.int64, int]:
     """Return the 0-based label that wins, and write the matches that decided it.
 
-    Parameters
-    ----------
-    row : the example, loaded by `gd_sequential.load`
-    count : number of its features
-    scored, score : int64[...], float32[...], written from position `end` on: the matches scored and their scores
-    end : position of the first match
-
-    Returns
-    -------
-    label : 0-based
-    end : position after the last match
+    `row` is loaded by `gd_sequential.load`. The matches and their scores are written to `scored` and `score`
+    (int64[...], float32[...]) from position `end` on; the position after the last one is returned.
     """
     total = bracket.sides.shape[0]
     if total == 0:
@@ -122,15 +113,10 @@ def _learn(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, label: Int,
     weight: np.float32, clock: np.float64, won: Bools,
 ) -> None:  # fmt: skip
-    """Update the matches of a label, from its first match to the final.
+    """Update the matches of a 0-based label, from its first match to the final.
 
-    Parameters
-    ----------
-    row, count, quick : the example, as `gd_sequential.load` returned it
-    label : 0-based
-    weight : importance
-    clock : weight of the labelled examples so far
-    won : bool[E + 2], scratch, written: which tournaments the label won
+    `row`, `count` and `quick` are as `gd_sequential.load` returned them, and `clock` is the weight of the labelled
+    examples so far. `won` is bool[E + 2], scratch: which tournaments the label won.
     """
     total = bracket.sides.shape[0]
     errors = bracket.last.shape[0] - 1
@@ -239,15 +225,10 @@ def learn_batch(
 
     Parameters
     ----------
-    table : weight table, written
-    rule : update rule
-    batch : examples
     label : int64[n], 0-based, -1 for examples that are not learned from
     clock : float64[n], weight of the labelled examples up to and including this one
     drift : float64[1], written: sum by which VW's changes of weights have advanced the clock beyond `clock`
-    results : written
-    row : scratch, written
-    won : bool[E + 2], scratch, written
+    won : bool[E + 2], scratch
     """
     prediction, counted, scored, score, first = results
     keeps_matches = first.shape[0] > 0

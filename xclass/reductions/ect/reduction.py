@@ -53,8 +53,6 @@ MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of subp
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the options of the error-correcting tournament."""
-
     ect: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     error: int = option(
         "number of matches a class may lose and still win; needs E + 1 times as many regressors. 0 is the filter tree",
@@ -76,20 +74,12 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Return {field: value} for options whose defaults depend on others."""
     o: Options = spec.options
     resolved = gd.resolve_defaults(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
     return {**resolved, "loss_function": spec.binary.loss_function or "squared"}
 
 
 def check(spec: LearnerSpec) -> None:
-    """Check that the options fit together.
-
-    Raises
-    ------
-    UsageError
-        if they do not.
-    """
     gd.check(spec)
     o: Options = spec.options
     total = bracket.matches(o.ect, o.error)
@@ -107,13 +97,7 @@ def refused(spec: LearnerSpec) -> dict[str, str]:
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Check that a model has sums for every match, before the matches are drawn.
-
-    Raises
-    ------
-    ModelError
-        if it has fewer.
-    """
+    """Raise ModelError unless a model has sums for every match, before the matches are drawn."""
     o: Options = spec.options
     least = bracket.matches(o.ect, o.error) + o.error if o.ect > 1 else 1
     if "weights.sums" in arrays and len(np.atleast_1d(arrays["weights.sums"])) < least:
@@ -121,20 +105,13 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return lowest label, highest label and the option that sets them."""
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
 class Tournament(Learner, TreeViewable, Inspectable, Explains):
     """A learner that chooses classes by an error-correcting tournament.
 
-    Attributes
-    ----------
-    classes, errors : K and E
-    draw, bracket : the matches, for output and for kernels
-    most_matches : upper bound of the matches of one example
-    tables : the only weight table
-    drift : float64[1], see `matches.learn_batch`
+    `most_matches` is an upper bound of the matches of one example, and `drift` is as in `matches.learn_batch`.
     """
 
     def __init__(self, spec: LearnerSpec):
@@ -183,14 +160,11 @@ class Tournament(Learner, TreeViewable, Inspectable, Explains):
         return self.classes_of(task, learns, "ect", self.classes)
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch: the only stage."""
         batch = task.batch
         n = batch.n
         capacity = n if self.keep_scores else 1
-        scored, score = (
-            np.empty(capacity * self.most_matches, np.int64),
-            np.empty(capacity * self.most_matches, np.float32),
-        )
+        scored = np.empty(capacity * self.most_matches, np.int64)
+        score = np.empty(capacity * self.most_matches, np.float32)
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
         counted = batch.weight.copy()
         task.prediction = np.empty(n)
@@ -211,7 +185,6 @@ class Tournament(Learner, TreeViewable, Inspectable, Explains):
     # inspection
 
     def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction, see `Explains`."""
         from . import explain
 
         table, row = self.tables[0], gd_sequential.new_row(batch)
@@ -221,20 +194,17 @@ class Tournament(Learner, TreeViewable, Inspectable, Explains):
         return explain.explain(self.bracket, table, decided[:end].tolist(), int(best) + 1, batch)
 
     def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name."""
         if self.errors:
             return {}
         return tree_view.figures(2 * self.classes - 1, bracket.depths(self.draw, self.classes))
 
     def summary(self) -> list[str]:
-        """Return the line about nodes and depths; with --error above 0 the matches form no tree."""
         if self.errors:
             return []
         depths = bracket.depths(self.draw, self.classes)
         return [tree_view.statistics(2 * self.classes - 1, depths)]
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
-        """Yield the last match and the matches below it; nodes are named by their places."""
         root = self.classes + 2 * len(self.draw.sides) - 2 if self.classes > 1 else 0
         return tree_view.preorder(root, levels, partial(bracket.node_view, self.draw, self.classes))
 
@@ -246,7 +216,6 @@ class Tournament(Learner, TreeViewable, Inspectable, Explains):
         return index.astype(np.uint64) * self.tables[0].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """Return the matches of the prediction, then those of the label, the final included."""
         bracket, table = self.bracket, self.tables[0]
         row = gd_sequential.new_row(batch)
         count, _ = gd_sequential.load(row, table, self.rule, batch, 0)

@@ -66,8 +66,6 @@ def _routers(facts: Facts) -> Search:
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of LOMTree."""
-
     log_multi: int = option(
         "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**31 - 1, stored=True
     )
@@ -123,22 +121,13 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return defaults
 
 
-def check(spec: LearnerSpec) -> None:
-    """Raise UsageError if options contradict each other."""
-    tree_routers.check(spec)
-
-
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Raise ModelError unless a model with VW's layout has sums for each router.
-
-    This runs before the weight table is allocated.
-    """
+    """Raise ModelError unless a model with VW's layout has sums for each router, before the table is allocated."""
     if spec.binary.layout == "vw":
         stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.max_predictors))
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return the lowest label, the highest label and the option that sets them."""
     classes = spec.options.log_multi
     return 1, classes, f"--log_multi {classes}"
 
@@ -148,10 +137,6 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
 
     Attributes
     ----------
-    most_routers : T, most routers
-    routers : the routers and their weights
-    tree, cells : the tree and the label counts of its nodes
-    settings : options that the kernels read
     labels : lowest and highest label that a model may contain
     any_label : whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
     vw_layout : whether VW's binary learner and layout are used
@@ -186,18 +171,15 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
 
     @property
     def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
-        """Return the update rule of the routers."""
         return self.routers.rule
 
     def end_pass(self) -> None:
-        """Decay the learning rate at the end of a pass."""
         if self.vw_layout:
             self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
 
     # stages
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch (the only stage)."""
         batch = task.batch
         label = label_arrays.whole(batch.label)
         as_vw = self.settings.as_vw
@@ -226,13 +208,12 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
             task.scores, task.score_labels, task.score_start = output.score[used], output.node[used], output.first
 
     def _new_predictions(self, n: int) -> split_walk.Predictions:
-        """Return space for the results of n examples."""
         capacity = 4 * n if self.settings.keep_scores else 0
         return split_walk.Predictions(
             np.zeros(n, np.int64),
             np.zeros(n + 1, np.int64),
             np.empty(capacity, np.int64),
-            _floats(capacity),
+            np.empty(capacity, np.float32),
             np.ones(n, bool),
         )
 
@@ -279,7 +260,7 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
                 more = len(output.node) + tree_routers.GROUP_SIZE * self._levels()
                 output = output._replace(
                     node=np.concatenate([output.node, np.empty(more, np.int64)]),
-                    score=np.concatenate([output.score, _floats(more)]),
+                    score=np.concatenate([output.score, np.empty(more, np.float32)]),
                 )
 
     def _predict_in_parallel(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Predictions:
@@ -299,7 +280,6 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         return batch_output
 
     def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name."""
         tree = self.tree
         recycled = np.count_nonzero(tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED])
         figures = {"swaps": int(tree.size[split_tree.SWAPS]), "recycled_nodes": int(recycled)}
@@ -311,7 +291,6 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         return nodes, depth[(self.tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
 
     def summary(self) -> list[str]:
-        """Return the lines that this reduction adds to the summary of a run."""
         tree = self.tree
         times = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED]
         return [
@@ -329,7 +308,6 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
     # inspection
 
     def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction by the routers on the way to its leaf, see `Explains`."""
         from ..core import router_path
         from ..core.explanation import Candidate, Reasons
 
@@ -348,7 +326,6 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         return index.astype(np.uint64) * self.tables[table].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """Return the routers on the path to the leaf that predicts."""
         scratch = tree_routers.new_scratch(batch.most_features, self._levels())
         tree_routers.load(self.routers, batch, 0, scratch, 0, False)
         _, level = split_walk.predict(self.tree, self.routers, scratch, 0)
@@ -388,7 +365,6 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         return lines
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
-        """Yield the nodes of the first `levels` levels."""
         t = self.tree
 
         def view(a: int) -> tree_view.NodeView:
@@ -458,11 +434,6 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
 
 
-def _floats(n: int) -> np.ndarray:
-    """Return an uninitialised float32[n]."""
-    return np.empty(n, np.float32)
-
-
 def _mean(total: float, n: int) -> np.float32:
     """Return the mean of n scores with the sum `total` in float32, as in VW; 0 if n is 0."""
     return np.float32(total) / np.float32(n) if n else np.float32(0)
@@ -476,7 +447,7 @@ REDUCTION = Reduction(
     labels="multiclass",
     enabled="gd, scorer-identity, log_multi",
     build=LomTree,
-    check=check,
+    check=tree_routers.check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,

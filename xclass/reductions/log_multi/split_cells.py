@@ -161,7 +161,6 @@ def _is_live(version, cells, i):
 
 @bare
 def _count_live(version, cells):
-    """Return the number of cells in use that are not outdated."""
     live = 0
     for i in range(cells.word.shape[0] >> 2):
         if cells.word[4 * i] != np.uint64(0) and _is_live(version, cells, i):
@@ -193,7 +192,6 @@ def aligned(words: int) -> np.ndarray:
 
 
 def new_cells(cells: int = FIRST_CELLS) -> Cells:
-    """Return a table of `cells` empty cells, a power of two."""
     return _views(aligned(4 * cells))
 
 
@@ -212,28 +210,14 @@ def _cells_for(number: int) -> int:
 
 
 def with_capacity_for(cells: Cells, version: np.ndarray, more: int) -> Cells:
-    """Return a new table with the cells that are not outdated and with space for `more` cells.
-
-    Parameters
-    ----------
-    version : int64[nodes], version of each node
-    """
+    """Return a new table with the cells that are not outdated and with space for `more` cells."""
     larger = new_cells(_cells_for(int(_count_live(version, cells)) + more))
     _rehash(version, cells, larger)
     return larger
 
 
 def array(cells: Cells, version: np.ndarray) -> np.ndarray:
-    """Return the cells stored in a model file, which do not depend on the order of the hash table.
-
-    Parameters
-    ----------
-    version : int64[nodes], version of each node
-
-    Returns
-    -------
-    uint64[live cells, 4], in ascending order of keys.
-    """
+    """Return the cells stored in a model file, uint64[live cells, 4], in ascending order of keys."""
     words = cells.word.reshape(-1, 4)
     filled = np.flatnonzero(words[:, 0])
     halves = cells.half.reshape(-1, 8)[filled]
@@ -247,19 +231,7 @@ def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, label
     """Return the table that `array` stored in a model file.
 
     Strictly ascending keys are distinct, so `find` and `seek` reach each of them. At least half of the cells stay
-    empty, where searches end.
-
-    Parameters
-    ----------
-    name : name of the array
-    stored : the arrays of the model by name
-    version : int64[nodes], version of each node
-    labels : lowest and highest label allowed
-
-    Raises
-    ------
-    ModelError
-        If a cell belongs to no node, label or version, or counts are negative.
+    empty, where searches end. `version` is int64[nodes], and `labels` are the lowest and highest label allowed.
     """
     words = stored_arrays.take(name, stored, np.uint64, (None, 4))
     key, halves = words[:, 0], words.view(np.uint32)
@@ -277,17 +249,7 @@ def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, label
 
 
 def by_node(words: np.ndarray) -> dict[int, list[tuple[int, float, int, int]]]:
-    """Return the counts in an array of `array`, grouped by node.
-
-    Parameters
-    ----------
-    words : uint64[cells, 4]
-
-    Returns
-    -------
-    Dictionary from node to a list of (label, sum of scores, times trained, times ended there), in ascending order of
-    labels.
-    """
+    """Return the counts in an array of `array` by node: label, sum of scores, times trained, times ended there."""
     counts: dict[int, list] = {}
     sums, halves = words.view(np.float64), words.view(np.uint32)
     for i, key in enumerate(words[:, 0].tolist()):

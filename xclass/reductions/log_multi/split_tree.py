@@ -95,7 +95,6 @@ def levels(tree):
 
 @bare
 def is_leaf(tree, a):
-    """Return whether node a is a leaf."""
     return tree.link[a, ROUTER] < 0
 
 
@@ -214,13 +213,8 @@ def split(tree, a, most_routers, blocked, depth):
     """Split leaf a, at this depth: give it a router and two leaves.
 
     The leaves are new nodes while there are fewer than `most_routers` routers; afterwards the smallest leaf and its
-    parent are recycled, and leaf a takes over the parent's router [Swap].
-
-    Parameters
-    ----------
-    most_routers : T
-    blocked : whether routers are numbered by blocks, see `tree_routers`
-    depth : depth of leaf a
+    parent are recycled, and leaf a takes over the parent's router [Swap]. `blocked` says whether routers are numbered
+    by blocks, see `tree_routers`.
     """
     if tree.size[ROUTERS] < most_routers:
         left = tree.size[NODES]
@@ -256,11 +250,8 @@ def smallest_is_below_root(tree):
 def collapse(tree, a):
     """Reduce the tree to a single leaf, as VW does when leaf a splits and the recycled leaf is a child of the root.
 
-    The root becomes a leaf that predicts what leaf a predicted and that never splits.
-
-    Returns
-    -------
-    The router that leaf a gets for the current example.
+    The root becomes a leaf that predicts what leaf a predicted and that never splits. Return the router that leaf a
+    gets for the current example.
     """
     router = np.int64(tree.link[0, ROUTER])
     smallest = tree.count[a, SMALLEST]
@@ -298,11 +289,9 @@ def _detach(tree, leaf, parent):
 
 @bare
 def depths(tree, depth):
-    """Compute the depth of every node.
+    """Compute the depth of every node, int32[m], -1 for nodes that cannot be reached.
 
-    Parameters
-    ----------
-    depth : int32[m], -1 for nodes that cannot be reached; written. Children may have lower numbers than their parents.
+    Children may have lower numbers than their parents.
     """
     for a in range(tree.size[NODES]):
         depth[a] = -1
@@ -382,20 +371,8 @@ def restored(
     The checks protect the kernels here and in `split_walk`. They descend by LEFT and RIGHT, ascend by PARENT, reach the
     smallest leaf by SMALLEST, write nodes from NODES on, use the numbers of routers as places of weights, and allocate
     space for DEEPEST levels. So all of these have to belong to one tree, and routers have to be numbered consecutively
-    or by places in blocks.
-
-    Parameters
-    ----------
-    stored : the arrays of the model by name
-    labels : lowest and highest label allowed
-    most_routers : most routers T
-    blocked : whether routers are numbered by blocks
-    predict_only : whether the cells may be missing
-
-    Raises
-    ------
-    ModelError
-        If the arrays do not describe such a tree.
+    or, if they are `blocked`, by places in blocks. `labels` are the lowest and highest label allowed. With
+    `predict_only`, the cells may be missing.
     """
     size = stored_arrays.take("tree.size", stored, np.int64, (6,)).copy()
     link = stored_arrays.take("tree.link", stored, np.int32, (None, 4))

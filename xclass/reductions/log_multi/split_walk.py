@@ -77,13 +77,7 @@ def _prefetch_walk(tree, cells, regressors, scratch, label, learns, begin, size)
     is learned, `scratch.at` holds the leaves afterwards. Otherwise an example may take another path when it is learned,
     because routers change with earlier examples, and because each router is trained before it decides. A second walk
     (`scratch.other`) therefore follows the directions towards which the routers will be trained, so that most of the
-    memory of the path is prefetched.
-
-    Parameters
-    ----------
-    scratch : `at` and `other` are written, and the slots of the block last entered
-    label : int64[n], read only
-    learns : bool[n], whether each example is learned, read only
+    memory of the path is prefetched. `label` is int64[n], and `learns` bool[n], whether each example is learned.
     """
     root = tree.size[split_tree.ROOT]
     for g in range(size):
@@ -121,16 +115,9 @@ def _prefetch_walk(tree, cells, regressors, scratch, label, learns, begin, size)
 
 @bare
 def predict(tree, regressors, scratch, g):
-    """Descend from the root to a leaf.
+    """Descend from the root to a leaf; return the leaf and the number of routers on the path.
 
-    Parameters
-    ----------
-    scratch : `node` and `score` are written, one entry for each level
-    g : position of the example in its group
-
-    Returns
-    -------
-    The leaf and the number of routers on the path.
+    `node` and `score` of the scratch are written, one entry for each level.
     """
     a = tree.size[split_tree.ROOT]
     level = 0
@@ -153,9 +140,8 @@ def _counted(regressors, s):
 def _learn(tree, cells, settings, regressors, scratch, g, known, label, weight, clock):
     """Learn one example (Algorithm 1).
 
-    Parameters
-    ----------
-    known : levels whose scores `scratch.node` and `scratch.score` hold; a score is reused while the path is the same
+    `known` is the number of levels whose scores `scratch.node` and `scratch.score` hold; a score is reused while the
+    path is the same.
     """
     a = tree.size[split_tree.ROOT]
     level = 0
@@ -189,20 +175,11 @@ def _learn(tree, cells, settings, regressors, scratch, g, known, label, weight, 
 
 @bare
 def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, scratch, output):
-    """Predict the examples [begin, end) of a batch, and learn those that `learns` selects.
+    """Predict the examples [begin, end) of a batch, and learn those that `learns` (bool[n]) selects.
 
-    Parameters
-    ----------
-    tree, cells, regressors : written
-    batch : read only
-    label : int64[n], read only
-    learns : bool[n], read only
-    clock : float64[n], weight of the labelled examples up to and including each one, read only
-    scratch, output : written
-
-    Returns
-    -------
-    Index of the first example not processed; less than `end` if tree, cells, `scratch` or `output` have to grow first.
+    `label` is int64[n], and `clock` float64[n], weight of the labelled examples up to and including each one. Return
+    the index of the first example not processed, which is less than `end` if tree, cells, `scratch` or `output` have to
+    grow first.
     """
     group = scratch.at.shape[0]
     for first in range(begin, end, group):
