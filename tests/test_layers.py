@@ -22,6 +22,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("river",),
     ("api",),
     ("explain",),
+    ("abilities",),
     ("reductions.registry", "reductions.presets"),
     ("reductions.*",),  # any folder with a reduction
     ("reductions.core",),

@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..kernels import jit
 from ..options.declare import options_of
 from ..reductions import registry
-from ..reductions.core.base import Explains, LearnsAtEnd, Previews
+from ..reductions.core.base import LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
@@ -319,9 +319,11 @@ class BatchLearner(LearnerCore):
         given : the examples as the program has passed them, which have the names of features
         k : number of classes to explain
         """
+        from ..abilities.find import ability
         from ..explain import feature_names, naming, python_features
 
-        if not isinstance(self.reduction, Explains):
+        explain = ability(self.config.reduction, "explain")
+        if explain is None:
             raise UsageError(f"{self.config.reduction.name} does not explain its predictions")
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
         self._want(self._spec.wanted)
@@ -336,7 +338,7 @@ class BatchLearner(LearnerCore):
                     example = naming.without_unknown_label(batch_ops.cut(task.batch, i, i + 1))
                     written = python_features.written(given, number)
                     features = names.of(example, 0) if written is None else names.of_written(written)
-                    reasons = self.reduction.explain(example, k)
+                    reasons = explain.explain(self.reduction, example, k)
                     yield naming.explanation(reasons, example, features, named)
                     number += 1
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from ..abilities.explain.reasons import Candidate, Reasons, Term, Turn
 from ..data import class_names
 from ..data.batch import CONSTANT, Batch
-from ..reductions.core.explanation import Candidate, Reasons, Term, Turn
 from . import records
 from .feature_names import NamedFeature
 from .records import ExplainedClass, Explanation, Label, Share

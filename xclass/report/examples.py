@@ -15,7 +15,6 @@ from ..api.learner import Learner
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..errors import DataError, XclassWarning
-from ..reductions.core.base import Explains
 from ..text import reader
 from . import outcomes
 from .outcomes import Outcomes
@@ -151,7 +150,7 @@ def _number(learner: Learner, label: Any) -> int:
 
 def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
     """Return what the scores of the answer and of the label of the only example of a batch are sums of."""
-    if not isinstance(learner.reduction, Explains):
+    if "explain" not in learner.config.reduction.abilities:
         return []
     label = int(batch.label[0])
     known = label != class_names.UNKNOWN and (learner.names.class_list is None or label <= len(learner.names.names))

@@ -31,7 +31,7 @@ from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
 from ..options.threads import threads_option
-from ..reductions.core.base import Explains, ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
+from ..reductions.core.base import ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
@@ -308,7 +308,7 @@ class Run:
         if requested[0] == "explain":
             if len(requested) > 1:
                 raise UsageError(f"--explain and --{requested[1]} cannot be combined: drop one of them")
-            if not isinstance(reduction, Explains):
+            if "explain" not in self.config.reduction.abilities:
                 raise UsageError(f"--explain: --{chosen} does not explain its predictions; leave it out")
             from .inspect.explainer import Explainer  # few runs need it
 
@@ -319,7 +319,7 @@ class Run:
             return ProposalAudit(self.config, reduction, lambda: self.model.names.class_list)
         if isinstance(reduction, Inspectable) and reduction.tables:
             return Inspector(self.config, reduction)
-        if requested == ["audit"] and isinstance(reduction, Explains):
+        if requested == ["audit"] and "explain" in self.config.reduction.abilities:
             from .inspect.explainer import ShareAudit
 
             return ShareAudit(self.config, reduction, lambda: self.model.names.class_list)

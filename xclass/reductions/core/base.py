@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from .contract import BatchTask, WeightLookup, empty_task
 from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
-
-if TYPE_CHECKING:  # few runs need it
-    from .explanation import Reasons
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
@@ -464,22 +461,6 @@ class ExplainsProposals(ABC):
         """Return the classes that features propose for the only example of `batch`, best first; nothing is learned."""
 
 
-class Explains(ABC):
-    """A learner that explains its predictions; every reduction of the package does."""
-
-    @abstractmethod
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain the prediction of the only example of a batch; nothing is learned or counted.
-
-        The prediction is that of a learner that does not learn: while it learns, a tree may search fewer nodes.
-
-        Parameters
-        ----------
-        batch : the example as a stage receives it
-        k : number of classes to explain; the label, if there is one, is explained in addition
-        """
-
-
 # named functions, because the record is sent to other processes
 def _accept_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Accept any arrays of a model file."""
@@ -512,6 +493,7 @@ class Reduction:
     class_scores : whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     learner_options : fields of `gd.Options` that apply to it; None for all
     refused : `refused(spec)` returns {option: message} for options of a run that cannot be combined with it
+    abilities : names of the folders of `abilities` that have a module for it
     not_merged : why models of it cannot be merged, for the message; empty if its learner is `merging.Mergeable`
     """
 
@@ -530,4 +512,5 @@ class Reduction:
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None
     refused: Callable[[LearnerSpec], Mapping[str, str]] = _refuse_nothing
+    abilities: tuple[str, ...] = ()
     not_merged: str = ""

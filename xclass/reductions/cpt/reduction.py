@@ -31,7 +31,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,6 @@ from ...model.stored_arrays import Stored
 from ...system.printable import printable
 from ..core import label_arrays, probabilities, tree_view
 from ..core.base import (
-    Explains,
     ExplainsProposals,
     HasWords,
     Learner,
@@ -92,10 +91,6 @@ from .searched_trees import MOST_ROWS, SearchedTrees
 from .spread.parts import TreesInParts
 from .tree_member import Member
 
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
-
-
 MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may lack the first tree
 
 
@@ -139,7 +134,7 @@ class _Plan(NamedTuple):
 
 
 class ProbabilityTree(
-    Learner, Previews, TreeViewable, ExplainsProposals, Explains, HasWords, CountsTraining, Mergeable, TreesInParts
+    Learner, Previews, TreeViewable, ExplainsProposals, HasWords, CountsTraining, Mergeable, TreesInParts
 ):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
@@ -239,7 +234,7 @@ class ProbabilityTree(
         decides = o.rerank and o.index_slots is not None and spec.passes > 1 and not spec.testing and not spec.averaged
         self.further = FurtherPasses() if decides else None
         self.scorers_copy: reranking.Scorers | None = None  # from the end of the first pass, during the second one
-        self._rank_kernel = DirectCall(reranking, "rank")
+        self.rank_kernel = DirectCall(reranking, "rank")
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
             self.stages.insert(0, self._prepare)
@@ -318,7 +313,7 @@ class ProbabilityTree(
         if self.frequencies is not None:
             task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.again))
 
-    def _batch_of_tree(self, t: int, batch: Batch, weighted: Batch) -> Batch:
+    def batch_of_tree(self, t: int, batch: Batch, weighted: Batch) -> Batch:
         """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
         return weighted if t % 2 == 0 else batch
 
@@ -372,7 +367,7 @@ class ProbabilityTree(
 
     def _plan(self, begun: _Begun, output: Predictions, tried: Bools) -> _Plan:
         """Return what the stages after the trees need."""
-        return _Plan(*begun, output, tried, self._new_opinions(output))
+        return _Plan(*begun, output, tried, self.new_opinions(output))
 
     def _learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Bools, Distributions | None]:
         """Predict with the own trees and learn from the batch.
@@ -384,8 +379,8 @@ class ProbabilityTree(
         distributions : of the own trees, None unless all probabilities are wanted
         """
         n, trees = task.batch.n, len(self.members)
-        output, tried = self._new_output(n, self._proposals), np.zeros((trees, n), bool)
-        batches = {t: self._batch_of_tree(t, task.batch, begun.weighted.batch) for t in self.own_trees}
+        output, tried = self.new_output(n, self._proposals), np.zeros((trees, n), bool)
+        batches = {t: self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in self.own_trees}
         by_tree = {t: Predictions(*[array[t] for array in output]) for t in self.own_trees}
         searched, rows = np.full(n, trees), np.empty(0, np.int64)
         if self.searched is not None and not self.is_part:
@@ -417,7 +412,7 @@ class ProbabilityTree(
 
     def _try_tree(self, t: int, batch: Batch, begun: _Begun, rows: Int64s, tried: Bools) -> None:
         """Let a tree that is not searched learn from some examples; set `tried` to whether it proposes their labels."""
-        output, label = self._new_output(len(rows), self._proposals), begun.label[rows]
+        output, label = self.new_output(len(rows), self._proposals), begun.label[rows]
         of_tree = Predictions(*[array[t] for array in output])
         chosen = batch_ops.pick([(batch, rows)])
         self.members[t].learn_batch(chosen, label, begun.learns[rows], 0, len(rows), of_tree)
@@ -439,12 +434,12 @@ class ProbabilityTree(
             batches = []
             if not task.learn:
                 assert begun is not None
-                batches = [self._batch_of_tree(t, task.batch, begun.weighted.batch) for t in range(len(self.members))]
-            top, top_p = self._vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
+                batches = [self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in range(len(self.members))]
+            top, top_p = self.vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
             p = output.p.mean(axis=0)
         self._finish(task, ~np.isnan(task.batch.label), output.known[0], p, output, top, top_p)
 
-    def _new_output(self, n: int, k: int) -> Predictions:
+    def new_output(self, n: int, k: int) -> Predictions:
         """Return arrays for the results of all trees, with the number of the tree as the first index."""
         trees = len(self.members)
         return Predictions(
@@ -453,7 +448,7 @@ class ProbabilityTree(
             np.zeros((trees, n)),
         )  # fmt: skip
 
-    def _new_opinions(self, output: Predictions) -> feature_index.Opinions:
+    def new_opinions(self, output: Predictions) -> feature_index.Opinions:
         """Return the candidates of the trees, with place for those of the index and its opinion of each."""
         trees, n, k = output.top.shape
         added = self.options.index_candidates if self.index is not None else 0
@@ -473,7 +468,7 @@ class ProbabilityTree(
                     weighted = task.plan or document_frequency.not_weighted(task.batch)
                     none = np.zeros(0, bool)
                     begun = _Begun(weighted, none, np.zeros(0, np.int64), none, none)
-                    output, tried = self._new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
+                    output, tried = self.new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
                     task.plan = self._plan(begun, output, tried)
                 else:
                     stage(task)
@@ -581,7 +576,7 @@ class ProbabilityTree(
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
             while True:
-                begin = self._rank_kernel(
+                begin = self.rank_kernel(
                     current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, adapts, begin, end,
                     proposed, scratch, ranked,
                 )  # fmt: skip
@@ -596,7 +591,7 @@ class ProbabilityTree(
             self.share(job, jobs)
         return current[0]
 
-    def _vote(
+    def vote(
         self, batches: list[Batch], predictions: Predictions, best: int, score_candidates: bool
     ) -> tuple[Int64s, Float64s]:
         """Return the `best` most probable labels of several trees, each of its batch, and their mean probabilities."""
@@ -647,7 +642,7 @@ class ProbabilityTree(
             task.scores, task.score_labels, task.score_start = task.class_lists[:3]
 
     @property
-    def _number_searched(self) -> int:
+    def number_searched(self) -> int:
         """Return how many trees are searched, if nothing is being learned."""
         return len(self.members) if self.searched is None else self.searched.now
 
@@ -685,7 +680,7 @@ class ProbabilityTree(
         """Return whether every tree that is searched has a leaf of each label; the others lack rare ones."""
         known = np.ones(len(label), bool)
         leaf = np.empty(len(label), np.int64)
-        for member in self.members[: self._number_searched]:
+        for member in self.members[: self.number_searched]:
             label_tree.find_all(member.tree, label, leaf)
             known &= leaf >= 0
         return known
@@ -769,9 +764,9 @@ class ProbabilityTree(
         for t, member in enumerate(self.members):
             if member.tree.size[NODES]:
                 look = partial(label_tree.node_view, member.tree)
-                yield from tree_view.preorder(0, levels, look, self._node_name(t))
+                yield from tree_view.preorder(0, levels, look, self.node_name(t))
 
-    def _node_name(self, t: int) -> str:
+    def node_name(self, t: int) -> str:
         """Return the format of the names of the nodes of tree t, given their numbers."""
         return "{}" if len(self.members) == 1 else f"{t}.{{}}"
 
@@ -802,7 +797,7 @@ class ProbabilityTree(
     def word_places(self, table: int, key: Int64s, number: Int64s) -> AnyArray:
         """Return the nodes or classes of words, see `HasWords`."""
         if table < len(self.members):
-            return self.members[table].places(8 * key + number, self._node_name(table))
+            return self.members[table].places(8 * key + number, self.node_name(table))
         label, inverse = np.unique(key, return_inverse=True)
         texts = [f"[class {self._class_name(y)}]".encode("utf-8", "surrogateescape") for y in label.tolist()]
         return np.array(texts, object)[inverse.reshape(-1)]
@@ -829,39 +824,6 @@ class ProbabilityTree(
         assert self.index is not None and self.frequencies is not None
         share = self.frequencies.weighted(batch, np.zeros(1, bool)).share
         return self.index.explain(batch, share)
-
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction, see `Explains`."""
-        from .explaining import scorers, trees
-        from .explaining.tree_path import TreePaths
-
-        none, number, label = np.zeros(1, bool), label_arrays.whole(batch.label), float(batch.label[0])
-        if self.scales is not None:
-            batch = self.scales.scaled(batch, none)
-        weighted = document_frequency.not_weighted(batch)
-        if self.frequencies is not None:
-            weighted = self.frequencies.weighted(batch, none)
-        batches = [self._batch_of_tree(t, batch, weighted.batch) for t in range(len(self.members))]
-        single = len(batches) == 1 and self.scorers is None
-        output = self._new_output(1, k if single else max(self.options.candidates, k if self.scorers is None else 0))
-        searched = slice(self._number_searched)
-        trees.predicted(self.members[searched], batches[searched], int(number[0]), output)
-        if self.scorers is None:
-            if single:  # the search for k classes may find others than that for one
-                answer = self._new_output(1, 1)
-                trees.predicted(self.members, batches, int(number[0]), answer)
-                ranked = np.array(list(dict.fromkeys([*answer.top[0, 0].tolist(), *output.top[0, 0].tolist()])))
-            else:
-                ranked = self._vote(batches, output, output.top[:, 0].size, True)[0][0]
-            return trees.explain(self.members, batches, ranked[ranked > 0], self._node_name, label, k)
-        opinions = self._new_opinions(output)
-        if self.index is not None:
-            self.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
-        paths = [TreePaths(self.members[t], seen, self._node_name(t), t) for t, seen in enumerate(batches)]
-        proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
-        example = scorers.Example(batch, weighted, label, proposed, paths)
-        unit = self.options.normalize_features != "none"
-        return scorers.explain(scorers.Ranking(self._rank_kernel, self.scorers, unit, example), example, self.index, k)
 
     # model
 
@@ -984,4 +946,5 @@ REDUCTION = Reduction(
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
     refused=refused,
+    abilities=("explain",),
 )

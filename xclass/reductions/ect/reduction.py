@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,14 +39,11 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_view
-from ..core.base import Explains, Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import bracket, matches
-
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
 
 MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of subproblems
 
@@ -108,7 +105,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
-class Tournament(Learner, TreeViewable, Inspectable, Explains):
+class Tournament(Learner, TreeViewable, Inspectable):
     """A learner that chooses classes by an error-correcting tournament.
 
     `most_matches` is an upper bound of the matches of one example, and `drift` is as in `matches.learn_batch`.
@@ -183,15 +180,6 @@ class Tournament(Learner, TreeViewable, Inspectable, Explains):
             task.score_labels = scored[: first[-1]] + 1
 
     # inspection
-
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        from . import explain
-
-        table, row = self.tables[0], gd_sequential.new_row(batch)
-        count, _ = gd_sequential.load(row, table, self.rule, batch, 0)
-        decided, score = np.empty(self.most_matches, np.int64), np.empty(self.most_matches, np.float32)
-        best, end = matches.predict(self.bracket, table, row, count, decided, score, 0)
-        return explain.explain(self.bracket, table, decided[:end].tolist(), int(best) + 1, batch)
 
     def figures(self) -> dict[str, float]:
         if self.errors:
@@ -275,4 +263,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
+    abilities=("explain",),
 )

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +41,11 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.search import Facts, Search, one_of
 from ..core import label_arrays, tree_routers, tree_view
-from ..core.base import Explains, Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
-
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
 
 FIRST_PREDICTION = 1  # prediction before any example was seen, as in VW
 LOSS, RATE = "hinge", 1.0  # defaults of the routers
@@ -132,7 +129,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, classes, f"--log_multi {classes}"
 
 
-class LomTree(Learner, TreeViewable, Inspectable, Explains):
+class LomTree(Learner, TreeViewable, Inspectable):
     """Learn and predict with a LOMTree (`--log_multi`).
 
     Attributes
@@ -217,7 +214,7 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
             np.ones(n, bool),
         )
 
-    def _levels(self) -> int:
+    def levels(self) -> int:
         """Return the number of levels for which scratch is allocated."""
         return int(split_tree.levels(self.tree)) + 32
 
@@ -247,17 +244,17 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         output, done = self._single_output if reused else self._new_predictions(batch.n), 0
         scratch = self._scratch
         if not single or most_features > len(scratch.rate):
-            scratch = tree_routers.new_scratch(most_features, self._levels())
+            scratch = tree_routers.new_scratch(most_features, self.levels())
         while True:
             done = self._learn_rows(task, label, learns, done, batch.n, scratch, output)
             if done == batch.n:
                 return output
             if single:
-                self._scratch = tree_routers.new_scratch(max(most_features, KEPT_FEATURES), self._levels())
-            scratch = self._scratch if single else tree_routers.new_scratch(most_features, self._levels())
+                self._scratch = tree_routers.new_scratch(max(most_features, KEPT_FEATURES), self.levels())
+            scratch = self._scratch if single else tree_routers.new_scratch(most_features, self.levels())
             self.tree, self.cells = split_tree.with_capacity_for(self.tree, self.cells, tree_routers.GROUP_SIZE)
             if self.settings.keep_scores:
-                more = len(output.node) + tree_routers.GROUP_SIZE * self._levels()
+                more = len(output.node) + tree_routers.GROUP_SIZE * self.levels()
                 output = output._replace(
                     node=np.concatenate([output.node, np.empty(more, np.int64)]),
                     score=np.concatenate([output.score, np.empty(more, np.float32)]),
@@ -270,7 +267,7 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
         if self.settings.keep_scores or len(parts) == 1:
             return self._learn_in_order(task, label, learns)
         batch_output = self._new_predictions(batch.n)
-        levels = self._levels()
+        levels = self.levels()
 
         def predict_rows(begin: int, end: int) -> None:
             scratch = tree_routers.new_scratch(batch.most_features, levels)
@@ -307,26 +304,14 @@ class LomTree(Learner, TreeViewable, Inspectable, Explains):
 
     # inspection
 
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        from ..core import router_path
-        from ..core.explanation import Candidate, Reasons
-
-        scratch = tree_routers.new_scratch(batch.most_features, self._levels())
-        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
-        leaf, level = split_walk.predict(self.tree, self.routers, scratch, 0)
-        nodes = scratch.node[:level]
-        numbers = self.tree.link[nodes, split_tree.ROUTER].tolist()
-        way = zip(nodes.tolist(), numbers, scratch.score[:level].tolist(), strict=True)
-        label = int(self.tree.count[leaf, split_tree.PREDICTION])
-        return Reasons([Candidate(label, path=router_path.turns(self.routers, scratch, way))], [], 1)
-
     rows_are_exclusive = True
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        scratch = tree_routers.new_scratch(batch.most_features, self._levels())
+        """Return the routers on the path to the leaf that predicts."""
+        scratch = tree_routers.new_scratch(batch.most_features, self.levels())
         tree_routers.load(self.routers, batch, 0, scratch, 0, False)
         _, level = split_walk.predict(self.tree, self.routers, scratch, 0)
         routers = self.tree.link[scratch.node[:level], split_tree.ROUTER].tolist()
@@ -452,4 +437,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
+    abilities=("explain",),
 )

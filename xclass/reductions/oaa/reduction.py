@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ...options.declare import option
 from ...options.search import Facts, Search, one_of
 from ...system import processors
 from ..core import label_arrays, probabilities
-from ..core.base import Explains, Inspectable, Learner, Reduction, split_range
+from ..core.base import Inspectable, Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
 from ..core.merging import Mergeable, Sources, check_continued
@@ -38,9 +38,6 @@ from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_blocks, class_rows
 from .class_blocks import ClassesInParts, Labels
-
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 MOST_WORK = 1e8  # examples times classes up to which `xclass tune` proposes it
@@ -134,7 +131,7 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
+class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
@@ -358,7 +355,7 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
         k = min(self.listing_options.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
-        least = self._least_probability
+        least = self.least_probability
 
         def run_rows(begin: int, end: int) -> None:
             class_rows.class_probabilities(scores, self.link, least, begin, end, p, top, top_p)
@@ -385,7 +382,7 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
         return p
 
     @property
-    def _least_probability(self) -> np.float32:
+    def least_probability(self) -> np.float32:
         """Return the least probability of a class before normalisation, 0 if scores are log odds."""
         estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and not self.as_vw
         return np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
@@ -416,14 +413,6 @@ class OneAgainstAll(Learner, Inspectable, Explains, Mergeable, ClassesInParts):
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # inspection
-
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction, see `Explains`."""
-        from . import explain
-
-        base, link = 1 if self.indexing else 0, self.learner_options.link == "logistic"
-        place = self.places(0, batch.index)
-        return explain.explain(self.table, place, base, link, self._least_probability, batch, k)
 
     rows_are_exclusive = True
 
@@ -541,4 +530,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
+    abilities=("explain",),
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,13 +29,10 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
-from ..core.base import Explains, Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
-
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
 
 DRAW_VALUES = 8388608.0  # number of distinct values of `rng.draw`
 LOSS, RATE = "squared", 0.5
@@ -164,7 +161,7 @@ def _depth(top: Int) -> int:
 
 
 @bare
-def _predict(
+def predict(
     regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, g: int, inner: Int
 ) -> tuple[Int, int]:
     """Route example g to a leaf; return the leaf and the number of routers on the path.
@@ -243,7 +240,7 @@ def learn_batch(
             if reuse_walk:
                 predictions.predicted[i] = order.label[scratch.at[g] - inner] + 1
                 continue
-            leaf, known = _predict(regressors, scratch, g, inner)
+            leaf, known = predict(regressors, scratch, g, inner)
             predictions.predicted[i] = order.label[leaf] + 1
             predictions.size[i] = known
             if predictions.node.shape[0] > 0:
@@ -306,7 +303,7 @@ def new_order(classes: int, seed: int) -> Order:
     return order
 
 
-class RandomTree(Learner, TreeViewable, Inspectable, Explains):
+class RandomTree(Learner, TreeViewable, Inspectable):
     """A learner that routes examples down a random tree.
 
     Attributes
@@ -385,21 +382,6 @@ class RandomTree(Learner, TreeViewable, Inspectable, Explains):
 
     # inspection
 
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction by the routers on the way to its leaf, see `Explains`."""
-        from ..core import router_path
-        from ..core.explanation import Candidate, Reasons
-
-        scratch = tree_routers.new_scratch(batch.most_features, self.levels)
-        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
-        leaf, level = _predict(self.routers, scratch, 0, np.int64(self.classes - 1))
-        nodes, numbers = scratch.node[:level].tolist(), [-1]
-        for a in nodes:
-            numbers.append(int(router_below(np.int64(numbers[-1]), np.int64(a), self.routers.vw_layout)))
-        way = zip(nodes, numbers[1:], scratch.score[:level].tolist(), strict=True)
-        label = int(self.order.label[leaf]) + 1
-        return Reasons([Candidate(label, path=router_path.turns(self.routers, scratch, way))], [], 1)
-
     rows_are_exclusive = True
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
@@ -409,7 +391,7 @@ class RandomTree(Learner, TreeViewable, Inspectable, Explains):
         """Return the routers on the path of the prediction."""
         scratch = tree_routers.new_scratch(batch.most_features, self.levels)
         tree_routers.load(self.routers, batch, 0, scratch, 0, False)
-        _, level = _predict(self.routers, scratch, 0, np.int64(self.classes - 1))
+        _, level = predict(self.routers, scratch, 0, np.int64(self.classes - 1))
         return [WeightLookup(0, a, a) for a in scratch.node[:level].tolist()]
 
     def readable_lines(self) -> list[str]:
@@ -473,4 +455,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
+    abilities=("explain",),
 )

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities, tree_view
-from ..core.base import PATH_GROUP, CrossesPath, Explains, Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
 from ..core.result import Result
@@ -53,14 +53,11 @@ from . import label_counts, options, routing, scoring
 from .routing import Plan, Settings
 from .scoring import SHARDS
 
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
-
 WILDCARD = ord(":")
 KEPT_FEATURES = 1024  # features for which buffers are kept
 
 
-class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
+class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
     """Learn and predict with a recall tree (`--recall_tree`).
 
     Attributes
@@ -177,7 +174,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         most_features = batch.most_features
         return most_features + (1 + len(self.pairs) * most_features) * (self.depth + 1) + 1
 
-    def _new_features(self, batch: Batch) -> routing.Features:
+    def new_features(self, batch: Batch) -> routing.Features:
         """Return buffers for the longest example of a batch."""
         return routing.new_features(self._longest(batch))
 
@@ -185,14 +182,14 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         """Return buffers for the longest example of a batch; those for a single example are kept."""
         if batch.n == 1 and self._longest(batch) <= len(self._kept_scratch.features.x):
             return self._kept_scratch
-        return scoring.new_scratch(self._new_features(batch), self.candidates)
+        return scoring.new_scratch(self.new_features(batch), self.candidates)
 
     def _route(self, task: BatchTask) -> None:
         """Route a batch and train the routers (first stage)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
         fits = batch.n == 1 and self._longest(batch) <= KEPT_FEATURES
-        features = self._kept_features if fits else self._new_features(batch)
+        features = self._kept_features if fits else self.new_features(batch)
         table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
@@ -222,7 +219,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         """Process the examples of a batch one after the other in one table (the only stage with `--layout vw`)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
-        scratch = scoring.new_scratch(self._new_features(batch), self.candidates, self.routers + self.classes)
+        scratch = scoring.new_scratch(self.new_features(batch), self.candidates, self.routers + self.classes)
         table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
@@ -304,27 +301,6 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
 
     # inspection
 
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction, see `Explains`."""
-        from . import explain
-
-        model = explain.Model(self.tree, self.counts, self.settings, self.pairs, self.tables[0])
-        features = self._new_features(batch)
-        node, path = explain.route(model, batch, features)
-        scored = []
-        for c in self.counts.top_label[node, : self.counts.top_size[node]].tolist():
-            scorer = explain.Scorer(*self._scorer_of(c))
-            way = self._path_nodes(node)
-            scored.append((c + 1, *explain.score_candidate(model, scorer, node, way, batch, features)))
-        return explain.ranked(model, path, node, scored, float(batch.label[0]), k)
-
-    def _scorer_of(self, c: int) -> tuple[gd.Table, int, np.uint64]:
-        """Return the table of a class's scorer, its subproblem, and the slots of a path feature."""
-        if self.sequential:
-            return self.tables[0], self.routers + c, np.uint64(1)
-        table = self.tables[1 + c % SHARDS]
-        return table, c // SHARDS, table.width
-
     @property
     def rows_are_exclusive(self) -> bool:
         return self.sequential and not len(self.pairs)
@@ -334,7 +310,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """Return the routers on the path, the candidates at its end and the scorer of the label."""
-        place, x = self._new_features(batch)
+        place, x = self.new_features(batch)
         count = batch.start[1] - batch.start[0]
         place[:count] = self.places(0, batch.index)
         x[:count] = batch.value
@@ -365,11 +341,11 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable, Explains):
         """Return the path features of every node for the labels counted there."""
         lookups = []
         for a, labels in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
-            path = tuple((scoring.PATH_HASH * b, 1.0) for b in self._path_nodes(a))
+            path = tuple((scoring.PATH_HASH * b, 1.0) for b in self.path_nodes(a))
             lookups += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in labels]
         return lookups
 
-    def _path_nodes(self, a: int) -> list[int]:
+    def path_nodes(self, a: int) -> list[int]:
         """Return the nodes whose path features an example at node a has."""
         if not self.settings.path or self.settings.node_only:
             return [a] if self.settings.path else []
@@ -455,4 +431,5 @@ REDUCTION = Reduction(
     probabilities=True,
     class_scores=True,
     not_merged="routers and the labels counted at their nodes depend on each other, so two trees have no average",
+    abilities=("explain",),
 )

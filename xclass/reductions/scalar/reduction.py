@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,13 +25,10 @@ from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
-from ..core.base import Explains, Inspectable, Learner, Reduction
+from ..core.base import Inspectable, Learner, Reduction
 from ..core.contract import BatchTask, WeightLookup
 from ..core.merging import Mergeable, Sources, check_continued
 from ..core.spec import LearnerSpec
-
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def label_range(spec: LearnerSpec) -> None:
     """Return None, because any number is a valid label."""
 
 
-class Scalar(Learner, Inspectable, Explains, Mergeable):
+class Scalar(Learner, Inspectable, Mergeable):
     """A learner with one regressor, used if no reduction is named."""
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -161,12 +158,6 @@ class Scalar(Learner, Inspectable, Explains, Mergeable):
         self.rule = gd.after_pass(self.rule, self.options)
 
     # inspection
-
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        """Explain a prediction, see `Explains`."""
-        from . import explain
-
-        return explain.explain(self.table, self.binary, self.link, batch)
 
     rows_are_exclusive = True
 
@@ -220,4 +211,5 @@ REDUCTION = Reduction(
     check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
+    abilities=("explain",),
 )

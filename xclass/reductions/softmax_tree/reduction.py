@@ -21,17 +21,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
+from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
 from ...binary import feature_scaling, finite, gd
 from ...data.batch import Batch
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities
-from ..core.base import Console, Explains, Learner, LearnsAtEnd, Reduction
+from ..core.base import Console, Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.parts import Message, Round, Spreadable, State, run_alone
@@ -40,16 +40,13 @@ from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
 
-if TYPE_CHECKING:
-    from ..core.explanation import Reasons
-
 HELD_OUT_EVERY = 50  # one of this many examples is held out
 FEWEST_HELD_OUT = 20  # held-out examples needed to choose eps
 SHARE = 256  # least examples per thread
 DEFAULT_EPS = 1e-6  # eps if nothing was held out
 
 
-class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
+class SoftmaxTree(Learner, LearnsAtEnd, Spreadable):
     """A learner that stores its examples and trains a softmax tree at the end of the data (`--softmax_tree`).
 
     Attributes
@@ -137,8 +134,7 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
             most = self.largest_leaf
         label = np.where(np.isnan(batch.label), 0.0, batch.label).astype(np.int64)
         results = inference.new_walk_result(n, most)
-        scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(n, bool))
-        value = row_store.values(scaled, self.unit)
+        value = self.scaled_values(batch)
         index = batch.index[int(batch.start[0]) : int(batch.start[-1])]
         start = batch.start - batch.start[0]
         node = np.zeros(n, np.int32)
@@ -149,6 +145,11 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
 
         self.share(job, self.thread_ranges(n, SHARE))
         return results
+
+    def scaled_values(self, batch: Batch) -> Float32s:
+        """Return the values of the features of a batch as the tree sees them."""
+        scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(batch.n, bool))
+        return row_store.values(scaled, self.unit)
 
     def _set_results(self, task: BatchTask, results: inference.WalkResult | None) -> None:
         """Set the results of a task from what `_walk` has returned."""
@@ -262,13 +263,6 @@ class SoftmaxTree(Learner, LearnsAtEnd, Explains, Spreadable):
             if left[i] >= 0:
                 depth[[left[i], right[i]]] = depth[i] + 1
         return int(depth.max())
-
-    def explain(self, batch: Batch, k: int) -> Reasons:
-        from . import explain
-
-        scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(1, bool))
-        value, label = row_store.values(scaled, self.unit), float(batch.label[0])
-        return explain.explain(self.prepared, batch.index, value, label, k, self.eps, self.classes)
 
     # learning
 
@@ -504,4 +498,5 @@ REDUCTION = Reduction(
     learner_options=softmax_options.SUPPORTED_OPTIONS,
     refused=softmax_options.refused,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
+    abilities=("explain",),
 )

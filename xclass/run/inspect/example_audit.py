@@ -31,7 +31,7 @@ class ExampleAudit(ABC):
     one_by_one = True
 
     def __init__(self, config: Config, model: Any, names: Callable[[], Sequence[str] | None]) -> None:
-        self._model, self._names = model, names
+        self._record, self._model, self._names = config.reduction, model, names
         self._namer = feature_names.Namer(config.parser, config.features, config.interactions, feature_bits(config))
 
     def read_from(self, text: TextFormat) -> None:

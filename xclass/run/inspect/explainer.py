@@ -11,11 +11,12 @@ Cost      Examples are processed one at a time, which takes some milliseconds ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from ...abilities.find import ability
 from ...api.configuration import Config
 from ...explain import naming, records
 from ...explain.records import Explanation, Label, Share
-from ...reductions.core.base import Explains
 from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from .example_audit import ExampleAudit, tag_of
@@ -39,9 +40,7 @@ class Explainer(ExampleAudit):
         if the file cannot be opened.
     """
 
-    _model: Explains
-
-    def __init__(self, config: Config, model: Explains, names: Callable[[], Sequence[str] | None]) -> None:
+    def __init__(self, config: Config, model: Any, names: Callable[[], Sequence[str] | None]) -> None:
         super().__init__(config, model, names)
         self._multiclass = config.reduction.labels == "multiclass"
         self._options: Options = config.explainer
@@ -72,17 +71,19 @@ class Explainer(ExampleAudit):
         """Return the explanation of an example with k classes."""
         batch = naming.without_unknown_label(task.batch)
         named = naming.naming_of(self._names(), self._multiclass)
-        return naming.explanation(self._model.explain(batch, k), batch, self._features(task), named)
+        return naming.explanation(
+            ability(self._record, "explain").explain(self._model, batch, k), batch, self._features(task), named
+        )
 
 
 class ShareAudit(ExampleAudit):
     """Write the shares of every score for `--audit`."""
 
-    _model: Explains
-
     def _lines(self, task: BatchTask) -> Iterator[bytes]:
         """Yield the two lines of each score of an example; turns that paths share are written once."""
-        reasons = self._model.explain(naming.without_unknown_label(task.batch), AUDITED)
+        reasons = ability(self._record, "explain").explain(
+            self._model, naming.without_unknown_label(task.batch), AUDITED
+        )
         named = naming.naming_of(self._names(), True)
         explained = naming.explanation(reasons, task.batch, self._features(task), named)
         tag = tag_of(task)

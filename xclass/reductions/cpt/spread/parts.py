@@ -80,7 +80,7 @@ class TreesInParts(Spreadable):
     _mean_class_lists: Callable[[Any], Any]
 
     @abstractmethod
-    def _new_output(self, n: int, k: int) -> Predictions: ...
+    def new_output(self, n: int, k: int) -> Predictions: ...
 
     @abstractmethod
     def _new_index(self) -> feature_index.FeatureIndex: ...
@@ -131,7 +131,7 @@ class TreesInParts(Spreadable):
 
     def _rerank_own(self, task: BatchTask, received: Sequence[Any]) -> Message:
         """Rerank the proposals of all trees, as the second round of the part with the scorers."""
-        output = self._new_output(task.batch.n, self._proposals)
+        output = self.new_output(task.batch.n, self._proposals)
         for proposals in received:
             t = proposals.trees
             output.top[t], output.top_p[t], output.p[t] = proposals.top, proposals.top_p, proposals.p
@@ -144,7 +144,7 @@ class TreesInParts(Spreadable):
         return Message(None, ranked)
 
     def combine(self, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
-        output = self._new_output(task.batch.n, self._proposals)
+        output = self.new_output(task.batch.n, self._proposals)
         distributions: list[Any] = [None] * len(self.members)
         for part in results[0]:
             for name, array in part.arrays.items():

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from . import shares, tree_routers
-from .explanation import Term, Turn, clipped, terms_of
+from ...reductions.core import tree_routers
+from . import shares
+from .reasons import Term, Turn, clipped, terms_of
 
 
 def turns(

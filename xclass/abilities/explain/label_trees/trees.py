@@ -13,9 +13,9 @@ import numpy as np
 
 from ....array_types import Float64s, Int64s
 from ....data.batch import Batch
-from ...core.explanation import Candidate, Reasons, Term, chosen
-from ..binary_nodes import Predictions
-from ..tree_member import Member
+from ....reductions.cpt.binary_nodes import Predictions
+from ....reductions.cpt.tree_member import Member
+from ..reasons import Candidate, Reasons, Term, chosen
 from .tree_path import TreePaths, log_terms
 
 LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...array_types import Float32s, UInt64s
+from ...array_types import Float32s
 from ...binary import gd
 from ...data.batch import Batch
-from ..core import shares
-from ..core.explanation import MOST_OTHERS, Candidate, Reasons, chosen, clipped, terms_of
-from . import class_rows
+from ...reductions.oaa import class_rows
+from ...reductions.oaa.reduction import OneAgainstAll
+from . import shares
+from .reasons import MOST_OTHERS, Candidate, Reasons, chosen, clipped, terms_of
 
 LOGISTIC = "1 / (1 + exp(-score))"
 
 
-def explain(
-    table: gd.Table, place: UInt64s, base: int, link: bool, least: np.float32, batch: Batch, k: int
-) -> Reasons:  # fmt: skip
-    """Explain the prediction of the only example of a batch; scores are those before the link.
-
-    Parameters
-    ----------
-    table : weights of K classes
-    place : uint64[s], place of each feature
-    base : lowest label
-    link : whether scores pass through the logistic function
-    least : see `class_rows.class_probabilities`
-    k : number of classes to explain
-    """
-    x, classes = batch.value, table.sums.shape[0]
+def explain(learner: OneAgainstAll, batch: Batch, k: int) -> Reasons:
+    """Explain the prediction of the only example of a batch; scores are those before the link."""
+    table, place = learner.table, learner.places(0, batch.index)
+    base, link = 1 if learner.indexing else 0, learner.learner_options.link == "logistic"
+    least = learner.least_probability
+    x, classes = batch.value, learner.classes
     score = np.empty(classes, np.float32)
     gd.score_lanes(table, place, x, len(place), np.arange(classes, dtype=np.uint64), classes, score)
     limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *table.range).astype(np.float32)

@@ -11,10 +11,10 @@ import numpy as np
 from ....array_types import Float32s, UInt64s
 from ....binary import adagrad
 from ....data.batch import Batch
-from ...core import shares
-from ...core.explanation import Term, Turn, terms_of
-from .. import label_tree, wide_nodes
-from ..tree_member import Member
+from ....reductions.cpt import label_tree, wide_nodes
+from ....reductions.cpt.tree_member import Member
+from .. import shares
+from ..reasons import Term, Turn, terms_of
 
 
 class TreePaths:

@@ -7,19 +7,17 @@ import math
 import numpy as np
 
 from ...array_types import Float32s, UInt32s
-from ..core.explanation import NOTHING, Candidate, Reasons, Term, Turn, chosen
-from . import inference
-from .inference import PreparedTree
+from ...data.batch import Batch
+from ...reductions.softmax_tree import inference
+from ...reductions.softmax_tree.inference import PreparedTree
+from ...reductions.softmax_tree.reduction import SoftmaxTree
+from .reasons import NOTHING, Candidate, Reasons, Term, Turn, chosen
 
 
-def explain(
-    prepared: PreparedTree, index: UInt32s, x: Float32s, label: float, k: int, eps: float, classes: int
-) -> Reasons:
-    """Explain the prediction of an example.
-
-    `x` are its scaled values, and `label` is NaN for none. Of the `classes`, `k` are explained; `eps` is the
-    probability of a class that the leaf lacks, before normalisation.
-    """
+def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
+    """Explain the prediction of the only example of a batch."""
+    prepared, classes, eps = learner.prepared, learner.classes, learner.eps
+    index, x, label = batch.index, learner.scaled_values(batch), float(batch.label[0])
     if not len(prepared.label):
         return NOTHING
     node, path = _route(prepared, index, x)

@@ -1,6 +1,6 @@
 """Compute the share of each feature in the score of a regressor, weight times value, for every kind of weight table.
 
-This is plain NumPy beside the kernels, which only sum these products. See `explanation`.
+This is plain NumPy beside the kernels, which only sum these products. See `reasons`.
 """
 
 from __future__ import annotations

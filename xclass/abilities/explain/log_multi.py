@@ -1,0 +1,22 @@
+"""Explain a prediction of a LOMTree by the routers on the way to its leaf."""
+
+from __future__ import annotations
+
+from ...data.batch import Batch
+from ...reductions.core import tree_routers
+from ...reductions.log_multi import split_tree, split_walk
+from ...reductions.log_multi.reduction import LomTree
+from . import router_path
+from .reasons import Candidate, Reasons
+
+
+def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:
+    """Explain the prediction of the only example of a batch."""
+    scratch = tree_routers.new_scratch(batch.most_features, learner.levels())
+    tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
+    leaf, level = split_walk.predict(learner.tree, learner.routers, scratch, 0)
+    nodes = scratch.node[:level]
+    numbers = learner.tree.link[nodes, split_tree.ROUTER].tolist()
+    way = zip(nodes.tolist(), numbers, scratch.score[:level].tolist(), strict=True)
+    label = int(learner.tree.count[leaf, split_tree.PREDICTION])
+    return Reasons([Candidate(label, path=router_path.turns(learner.routers, scratch, way))], [], 1)
