@@ -24,7 +24,6 @@ import numpy as np
 from . import __version__
 from .api import files
 from .errors import UsageError
-from .reductions.core.base import Inspectable
 from .reductions.core.contract import BatchTask
 from .system.printable import short_repr
 from .workspace.configuration import arguments_of, configured, words_of
@@ -296,7 +295,7 @@ class Workspace:
                 f"num_weights() is {self.num_weights()}, and get_weight_from_name takes the name of a feature"
             )
         reduction = self._session.model.reduction
-        if not isinstance(reduction, Inspectable) or not reduction.tables:
+        if not reduction.tables:
             raise UsageError(f"get_weight: {self._session.config.reduction.name} has no table of weights")
         if offset not in range(NUMBERS):
             raise UsageError(f"get_weight: the offset {short_repr(offset)} is not a number from 0 to {NUMBERS - 1}")

@@ -158,7 +158,7 @@ def collect(learner: Learner, request: Request) -> Contents:
     if read_curve is None and tested is not None:
         read_curve = curve.along(tested)
     classes = learner.classes
-    tables = occupancy.measure(learner.reduction)
+    tables = occupancy.measure(learner)
     options = {name: value for name, value in sorted(learner.config.stored().items()) if name != "named_labels"}
     return Contents(
         request=request,

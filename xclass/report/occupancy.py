@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..abilities.find import ability
+from ..api.learner import Learner
 from ..binary import tagged_words
-from ..reductions.core.base import HasWords, Inspectable, Learner
 from ..run.report import table_occupancy
 
 LEAST = 1024  # items of an array that is listed
@@ -36,7 +37,8 @@ def larger_bits(bits: int, tables: Sequence[Table]) -> int:
 
 def measure(learner: Learner) -> list[Table]:
     """Return the occupancy of the tables of a learner, or of its large arrays if it has no tables."""
-    if isinstance(learner, HasWords) and learner.word_tables:
+    inspect, reduction = ability(learner.config.reduction, "inspect"), learner.reduction
+    if hasattr(inspect, "word_tables") and inspect.word_tables(reduction):
         return [
             Table(
                 table.name,
@@ -45,13 +47,13 @@ def measure(learner: Learner) -> list[Table]:
                 int(table.words.state[tagged_words.EVICTED]) + int(table.words.state[tagged_words.REFUSED]),
                 tagged_words.doublings(table.words),
             )
-            for table in learner.word_tables
+            for table in inspect.word_tables(reduction)
         ]
-    if isinstance(learner, Inspectable) and learner.tables:
+    if reduction.tables:
         tables = []
-        for number, table in enumerate(learner.tables):
-            used, size, _ = table_occupancy.count_used([table], learner.rule)
-            tables.append(Table("weights" if len(learner.tables) == 1 else f"weights {number}", used, size, None))
+        for number, table in enumerate(reduction.tables):
+            used, size, _ = table_occupancy.count_used([table], reduction.rule)
+            tables.append(Table("weights" if len(reduction.tables) == 1 else f"weights {number}", used, size, None))
         return tables
-    arrays = {name: np.asarray(stored) for name, stored in learner.arrays().items() if len(stored) >= LEAST}
+    arrays = {name: np.asarray(stored) for name, stored in reduction.arrays().items() if len(stored) >= LEAST}
     return [Table(name, int(np.count_nonzero(array)), array.size, None) for name, array in sorted(arrays.items())]

@@ -17,7 +17,6 @@ from ..api.progress import VW, VW_COUNTS, VW_SUMS, Progress
 from ..binary import gd
 from ..errors import ModelError, UsageError
 from ..model import model_file
-from ..reductions.core.base import Inspectable
 from ..system import leftovers, output_file
 from .passes import SavePoint
 
@@ -143,9 +142,7 @@ class Saver:
         """
         options, holdout = self._config.passes, self.progress.holdout
         if self._learning and self._config.learner.predict_only_model:
-            reduction = self._learner.reduction
-            tables = reduction.tables if isinstance(reduction, Inspectable) else ()
-            for table in tables:  # as VW does if it stores no state of --l1 and --l2
+            for table in self._learner.reduction.tables:  # as VW does if it stores no state of --l1 and --l2
                 gd.apply_regularisation(table)
         if self._model is not None and options.save_per_pass:
             self.save(f"{self._model}.{self.progress.passes}", links="replace")

@@ -17,7 +17,6 @@ from ..api.progress import Progress
 from ..api.skipped_steps import SkippedSteps
 from ..cache.source import Source
 from ..errors import DataError, XclassError
-from ..reductions.core.base import Inspectable
 from ..text.text_format import TextFormat
 from .checkpoints import Saver
 from .inspect.inspector import RunInspector
@@ -156,7 +155,7 @@ def _summary(run: RunParts, seconds: float) -> list[str]:
     text = run.config.readable
     saves = any(path is not None for path in (run.config.run.final_regressor, text.readable_model, text.invert_hash))
     reduction, slots = run.model.reduction, []
-    if isinstance(reduction, Inspectable) and reduction.tables:
+    if reduction.tables:
         slots = [table_occupancy.line(reduction.tables, reduction.rule)]
     return [
         *console.summary(run.config, run.progress, reduction),

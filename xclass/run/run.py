@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..abilities.find import ability
 from ..api import model_contents, progress_table
 from ..api.configuration import Config, LearnerUse, chosen_name, exact_option, seed_option
 from ..api.learner import Learner
@@ -31,7 +32,7 @@ from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
 from ..options.threads import threads_option
-from ..reductions.core.base import ExplainsProposals, HasWords, Inspectable, LearnsAtEnd, Previews
+from ..reductions.core.base import LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
@@ -305,6 +306,7 @@ class Run:
         if not requested:
             return None
         reduction, chosen = self.model.reduction, chosen_name(self.config)
+        inspect = ability(self.config.reduction, "inspect")
         if requested[0] == "explain":
             if len(requested) > 1:
                 raise UsageError(f"--explain and --{requested[1]} cannot be combined: drop one of them")
@@ -315,19 +317,19 @@ class Run:
             explainer = Explainer(self.config, reduction, lambda: self.model.names.class_list)
             self._opened(explainer.file, closing)
             return explainer
-        if requested == ["audit"] and isinstance(reduction, ExplainsProposals) and reduction.explains_proposals:
+        if requested == ["audit"] and hasattr(inspect, "proposes") and inspect.proposes(reduction):
             return ProposalAudit(self.config, reduction, lambda: self.model.names.class_list)
-        if isinstance(reduction, Inspectable) and reduction.tables:
+        if inspect is not None and reduction.tables:
             return Inspector(self.config, reduction)
         if requested == ["audit"] and "explain" in self.config.reduction.abilities:
             from .inspect.explainer import ShareAudit
 
             return ShareAudit(self.config, reduction, lambda: self.model.names.class_list)
-        if not isinstance(reduction, HasWords):
+        if not hasattr(inspect, "word_tables"):
             raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen} does not have")
         if "audit" in requested:
             raise UsageError(f"--audit and --{requested[0]} cannot be combined with --{chosen}: drop one of them")
-        if not reduction.word_tables:
+        if not inspect.word_tables(reduction):
             raise UsageError(
                 f"--{requested[0]} cannot show the weights of --{chosen} with --layout odd; give one of --print_tree "
                 "and --save_tree, or learn with --layout tagged"

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles.feature_index import Features, Index
+from xclass.abilities.inspect.cpt import proposed
 from xclass.data import batch_ops
 from xclass.data.batch import Batch
 from xclass.errors import ModelError
@@ -221,7 +222,7 @@ def test_packed_rows_say_the_same_and_are_stored_as_before(seed, size, n, predic
     wanted, got = propose(index, test, 5), propose(small, test, 5)
     assert [array.tolist() for array in wanted] == [array.tolist() for array in got]
     batch, share = batch_of(test[:1])
-    wanted, got = index.explain(batch, share), small.explain(batch, share)
+    wanted, got = proposed(index, batch, share), proposed(small, batch, share)
     assert [(a, b, c.tolist()) for a, b, c in wanted] == [(a, b, c.tolist()) for a, b, c in got]
     again = {name: np.array(array) for name, array in small.arrays(predict_only=True).items()}
     want = {name: np.array(array) for name, array in index.arrays(predict_only=True).items()}

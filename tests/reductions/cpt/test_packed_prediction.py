@@ -10,6 +10,7 @@ from command import learn, xclass
 from streams import multiclass
 
 from xclass import UsageError, load
+from xclass.abilities.inspect.cpt import word_tables
 from xclass.api import configuration, model_contents
 from xclass.api.learner import Learner
 from xclass.kernels import used_items
@@ -47,7 +48,7 @@ def made(name: str, *more) -> None:
 
 
 def tables(model: Learner) -> list:
-    return [table.words for table in model.reduction.word_tables]
+    return [table.words for table in word_tables(model.reduction)]
 
 
 def of_test_run() -> Learner:

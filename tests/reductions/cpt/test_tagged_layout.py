@@ -14,6 +14,7 @@ from library import fact, go_through, state_of, summary_of, trained
 from streams import multiclass
 
 from xclass import Learner, ModelError, UsageError, load
+from xclass.abilities.inspect.cpt import word_tables
 from xclass.binary import tagged_words
 from xclass.model import model_file
 from xclass.reductions.cpt import options as cpt_options
@@ -141,10 +142,10 @@ def test_tables_do_not_grow_beyond_a_quarter_of_the_free_memory(times, monkeypat
 def test_given_size_never_grows(name):
     with Learner("cpt", CLASSES, **LEARNERS[name]) as model:
         assert model.options["max_doublings"] == 0
-        before = [len(table.words.word) for table in model.reduction.word_tables]
+        before = [len(table.words.word) for table in word_tables(model.reduction)]
         model.learn_many(TEXT)
         assert doublings(model) == [0] * len(doublings(model))
-        assert [len(table.words.word) for table in model.reduction.word_tables] == before
+        assert [len(table.words.word) for table in word_tables(model.reduction)] == before
         assert lost(model) > 1000
 
 

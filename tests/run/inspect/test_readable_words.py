@@ -16,6 +16,7 @@ from streams import multiclass
 
 from tests.oracles import tagged_words as oracle
 from xclass import load
+from xclass.abilities.inspect.cpt import word_tables
 from xclass.binary import tagged_words, word_owners
 from xclass.kernels.constants import GOLDEN
 
@@ -87,7 +88,7 @@ def data(tmp_path):
 def table_words(path) -> dict[str, np.ndarray]:
     """Return the words of each table of a saved model."""
     with load(path) as model:
-        return {table.name: table.words.word for table in model.reduction.word_tables}
+        return {table.name: table.words.word for table in word_tables(model.reduction)}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -125,7 +126,7 @@ def test_scores_of_all_regressors_follow_from_the_text(name, data):
             names = [*line.split("|")[1].split(), *constant]
             features = features[: len(names)]
             h = np.array([index for index, _ in features], np.uint64) * GOLDEN
-            for number, table in enumerate(model.reduction.word_tables):
+            for number, table in enumerate(word_tables(model.reduction)):
                 for (owner, place), by_name in weight.items():
                     if owner != table.name or not place:
                         continue
@@ -137,7 +138,7 @@ def test_scores_of_all_regressors_follow_from_the_text(name, data):
 
 def score(model, number: int, place: str, h: np.ndarray) -> float:
     """Return the score that a regressor of a learner gives an example whose values are all 1."""
-    table = model.reduction.word_tables[number]
+    table = word_tables(model.reduction)[number]
     count = len(h)
     facts = place.split()
     if facts[0] == "class":
@@ -226,7 +227,7 @@ def test_tables_that_grow_keep_the_names(name, data):
     args = ["-d", "data", "-b", 6, "--max_doublings", 6, *MODELS[name].split(), "-q", "::", "--quiet"]
     learn(*args, "-f", "m", "--invert_hash", "names", cwd=data)
     with load(data / "m") as model:
-        assert all(tagged_words.doublings(table.words) > 0 for table in model.reduction.word_tables[:1])
+        assert all(tagged_words.doublings(table.words) > 0 for table in word_tables(model.reduction)[:1])
     listed = words(data / "names")
     known = [word for word in listed if word.place]
     assert len(known) > 0.97 * len(listed)

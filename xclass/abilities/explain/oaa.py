@@ -17,7 +17,8 @@ LOGISTIC = "1 / (1 + exp(-score))"
 
 def explain(learner: OneAgainstAll, batch: Batch, k: int) -> Reasons:
     """Explain the prediction of the only example of a batch; scores are those before the link."""
-    table, place = learner.table, learner.places(0, batch.index)
+    table = learner.table
+    place = batch.index.astype(np.uint64) % learner.rows * table.width
     base, link = 1 if learner.indexing else 0, learner.learner_options.link == "logistic"
     least = learner.least_probability
     x, classes = batch.value, learner.classes

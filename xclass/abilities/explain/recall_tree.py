@@ -9,6 +9,7 @@ from ...data.batch import Batch
 from ...reductions.recall_tree import label_counts, routing, scoring
 from ...reductions.recall_tree.reduction import RecallTree
 from ...reductions.recall_tree.scoring import SHARDS
+from ..inspect.recall_tree import path_nodes
 from . import shares
 from .reasons import Candidate, Reasons, Term, Turn, chosen, terms_of
 
@@ -70,7 +71,7 @@ def _score_candidate(
     full = scoring.path(learner.tree, learner.settings, learner.pairs, node, width, batch, 0, place, x, count)
     score = float(gd.score(table, place, x, full, np.uint64(sub), np.float32(0)))
     products = shares.of_table(table, place[:full], x[:full], sub)
-    way = learner.path_nodes(node)
+    way = path_nodes(learner, node)
     end = count + len(way)
     terms = list(terms_of(products[:count], "scorer"))
     terms += [

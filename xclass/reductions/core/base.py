@@ -14,20 +14,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from ...array_types import AnyArray, Bools, Float64s, Int64s, UInt32s, UInt64s
-from ...binary import finite, gd, in_words, tagged_words
-from ...data.batch import Batch
+from ...array_types import Bools, Int64s
+from ...binary import finite, gd, in_words
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
 from ...system import processors, thread_limit
 from . import label_arrays
 from .calibration import Report
-from .contract import BatchTask, WeightLookup, empty_task
+from .contract import BatchTask, empty_task
 from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
@@ -63,6 +62,8 @@ class Learner(ABC):
     lists_scores : whether the prediction is the scores of all classes instead of a class
     enabled : text of the line `Enabled learners:` if options change it; otherwise `Reduction.enabled` is used
     report : sums of the probabilities' losses for the summary, None if there are none
+    tables : weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
+    rule : update rule of these tables
     tallied : names of the attributes that are other sums over examples for the summary
     """
 
@@ -77,6 +78,8 @@ class Learner(ABC):
     enabled: str = ""
     report: Report | None = None
     tallied: Sequence[str] = ()
+    tables: Sequence[gd.Table] = ()
+    rule: gd.Rule
     _pool: tuple[ThreadPoolExecutor, int] | None = None  # made when `share` first needs it, by the process of this id
 
     @property
@@ -339,126 +342,6 @@ class CrossesPath(ABC):
     @abstractmethod
     def cross_path(self, interactions: list[bytes]) -> None:
         """Cross the path features with the other namespace of each interaction."""
-
-
-class Inspectable(ABC):
-    """A learner whose weights can be shown by `--audit`, `--readable_model` and `--invert_hash`.
-
-    Attributes
-    ----------
-    tables : the weight tables (`weight_table.Table`), whose slots are numbered consecutively in this order; empty if
-        the options select weights of another kind
-    rule : update rule of the weights
-    """
-
-    rule: gd.Rule
-    tables: Sequence[gd.Table] = ()
-
-    @property
-    @abstractmethod
-    def rows_are_exclusive(self) -> bool:
-        """Return whether a slot determines its subproblem and feature.
-
-        If so, slot i belongs to subproblem `i % width` of the features whose place is in row `i // width`. If not,
-        names of features are found by following the weight lookups of every example.
-        """
-
-    @abstractmethod
-    def places(self, table: int, index: UInt32s) -> UInt64s:
-        """Return the place of each feature in a table: subproblem j uses slot `(place + j) & mask`.
-
-        Parameters
-        ----------
-        table : position in `tables`
-        index : uint32[z], indices of the features
-
-        Returns
-        -------
-        uint64[z], before the mask is applied
-        """
-
-    @abstractmethod
-    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """Return the regressors that are scored to predict the only example of `batch`, then those that learn it."""
-
-    def extra_features(self) -> list[WeightLookup]:
-        """Return the features that the reduction itself adds, with their subproblems.
-
-        Used only with `rows_are_exclusive`.
-        """
-        return []
-
-    @abstractmethod
-    def readable_lines(self) -> list[str]:
-        """Return lines of the readable model that describe the learned state other than the weights."""
-
-
-class WordTable(NamedTuple):
-    """Hold a table of tagged words and its name in a model as text."""
-
-    name: str
-    words: tagged_words.Words
-    by_block: bool  # whether a word belongs to a regressor of a block, and not to a class
-
-
-class HasWords(ABC):
-    """A learner whose weights are tagged words, which `--readable_model` and `--invert_hash` can show."""
-
-    @property
-    @abstractmethod
-    def word_tables(self) -> list[WordTable]:
-        """Return the tables as they are now; empty if the options select weights of another kind."""
-
-    @abstractmethod
-    def word_keys(self, task: BatchTask) -> list[Int64s]:
-        """Return the keys, blocks or classes, with which each table finds the words of the examples of a batch.
-
-        Called after all stages have seen the batch.
-
-        Returns
-        -------
-        for each table int64[n, k], the keys of each example; -1 for none
-        """
-
-    @abstractmethod
-    def word_places(self, table: int, key: Int64s, number: Int64s) -> AnyArray:
-        """Return what words belong to, as text in brackets: a node or a class; empty if there is no such node.
-
-        Parameters
-        ----------
-        table : position in `word_tables`
-        key : int64[n], keys
-        number : int64[n], the number of the regressor within the block, from the tag of the word
-
-        Returns
-        -------
-        object[n], of bytes
-        """
-
-    @abstractmethod
-    def word_lines(self) -> Iterator[str]:
-        """Yield lines of the readable model that describe the learned state other than the weights."""
-
-
-class Proposal(NamedTuple):
-    """Hold a class that is proposed for an example, and why."""
-
-    label: int
-    score: float
-    share: Float64s  # float64[s], what each feature of the example adds to the score
-
-
-class ExplainsProposals(ABC):
-    """A learner whose `--audit` shows which features propose a class."""
-
-    @property
-    @abstractmethod
-    def explains_proposals(self) -> bool:
-        """Return whether the options select such proposals."""
-
-    @abstractmethod
-    def proposals(self, batch: Batch) -> list[Proposal]:
-        """Return the classes that features propose for the only example of `batch`, best first; nothing is learned."""
 
 
 # named functions, because the record is sent to other processes

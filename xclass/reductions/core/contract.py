@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -78,12 +78,3 @@ class BatchTask:
 def empty_task(learn: bool) -> BatchTask:
     """Return a task without examples, with which the kernels of a stage are compiled."""
     return BatchTask(batch_ops.empty(0, 0, 0, 0), learn, np.empty(0))
-
-
-class WeightLookup(NamedTuple):
-    """Identify one regressor that is scored for an example, by its table and its subproblem."""
-
-    table: int  # position in `Inspectable.tables`
-    sub: int  # number of the subproblem within its table
-    number: int  # number of the subproblem among all of the learner
-    extra: tuple[tuple[int, float], ...] = ()  # places and values of features the reduction adds

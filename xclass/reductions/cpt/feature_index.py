@@ -44,7 +44,6 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import jit
 from ...model import sparse_tables, stored_arrays
 from ...model.stored_arrays import Stored
-from ..core.base import Proposal
 from .searching import index_rows
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
@@ -159,23 +158,6 @@ class FeatureIndex:
             )  # fmt: skip
         self._kernel(self.index, batch, share, label, learns, again, begin, end, scratch, opinions)
         self._scratches.append(scratch)
-
-    def explain(self, batch: Batch, share: Float32s) -> list[Proposal]:
-        """Return the classes proposed for the only example of a batch, and what each feature adds to their cosine.
-
-        Parameters
-        ----------
-        share : float32[z], q of each feature, 0 for the constant
-        """
-        opinions = no_opinions(np.zeros((1, self.proposals), np.int64))
-        self.propose(batch, share, np.zeros(1, np.int64), np.zeros(1, bool), False, 0, 1, opinions)
-        proposals = []
-        for label, score in zip(opinions.candidate[0].tolist(), opinions.score[0, :, COSINE].tolist(), strict=True):
-            if label > 0:
-                added = np.zeros(len(share))
-                add_cosines(self.index, batch.index, share, label, added)
-                proposals.append(Proposal(label, score, added))
-        return proposals
 
     def arrays(self, predict_only: bool = False) -> dict[str, Stored]:
         """Return the arrays that a model file stores, only those that predictions need if `predict_only` is set."""

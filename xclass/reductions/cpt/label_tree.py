@@ -16,7 +16,7 @@ children of q are at 2 q and 2 q + 1, and the children of q = 4 to 7 begin block
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -350,21 +350,6 @@ def node_view(tree: Tree, a: int) -> NodeView:
     if left == 0:
         return NodeView(labels=((int(tree.label[a]), None),))
     return NodeView((left, left + 1), facts={"leaves": int(tree.leaves[a])})
-
-
-def node_lines(tree: Tree, front: str, class_name: Callable[[int], str]) -> Iterator[str]:
-    """Yield a line for each node of the readable model.
-
-    Parameters
-    ----------
-    front : beginning of each line
-    class_name : returns the name of a label
-    """
-    nodes = int(tree.size[NODES])
-    columns = [array[:nodes].tolist() for array in (tree.parent, tree.depth, tree.left, tree.label)]
-    for a, (parent, depth, left, label) in enumerate(zip(*columns, strict=True)):
-        rest = f"left = {left} right = {left + 1}" if left > 0 else f"label = {class_name(label)}"
-        yield f"{front}node = {a} parent = {parent} depth = {depth} {rest}"
 
 
 def depths(tree: Tree) -> np.ndarray:

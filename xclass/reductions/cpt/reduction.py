@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import AnyArray, Bools, Float64s, Int64s, UInt32s
+from ...array_types import Bools, Float64s, Int64s, UInt32s
 from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, in_words, loss, tagged_words
 from ...data import batch_ops
 from ...data.batch import HIGHEST_LABEL, Batch
@@ -43,17 +43,12 @@ from ...errors import DataError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...system.printable import printable
 from ..core import label_arrays, probabilities, tree_view
 from ..core.base import (
-    ExplainsProposals,
-    HasWords,
     Learner,
     Previews,
-    Proposal,
     Reduction,
     TreeViewable,
-    WordTable,
 )
 from ..core.calibration import Report
 from ..core.contract import BatchTask, empty_task
@@ -134,7 +129,7 @@ class _Plan(NamedTuple):
 
 
 class ProbabilityTree(
-    Learner, Previews, TreeViewable, ExplainsProposals, HasWords, CountsTraining, Mergeable, TreesInParts
+    Learner, Previews, TreeViewable, CountsTraining, Mergeable, TreesInParts
 ):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
@@ -647,7 +642,7 @@ class ProbabilityTree(
         return len(self.members) if self.searched is None else self.searched.now
 
     @property
-    def _tables(self) -> list[adagrad.Weights]:
+    def weight_tables(self) -> list[adagrad.Weights]:
         """Return the weight tables of the trees and of the scorers."""
         tables = [member.weights for member in self.members]
         return tables + ([self.scorers.weights] if self.scorers is not None else [])
@@ -750,7 +745,7 @@ class ProbabilityTree(
             shares.append(f"label not proposed (routing error) = {self.not_proposed / self.label_weight:.6f}")
             shares.append(f"label proposed, not chosen (scoring error) = {self.not_chosen / self.label_weight:.6f}")
         if self.tagged:
-            shares.append(tagged_words.occupancy([weights.words for weights in self._tables]))
+            shares.append(tagged_words.occupancy([weights.words for weights in self.weight_tables]))
         return [
             *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
             *(["features are weighted by inverse document frequency"] if self.weighs_features else []),
@@ -770,61 +765,6 @@ class ProbabilityTree(
         """Return the format of the names of the nodes of tree t, given their numbers."""
         return "{}" if len(self.members) == 1 else f"{t}.{{}}"
 
-    @property
-    def word_tables(self) -> list[WordTable]:
-        """Return the tables of the trees and of the scorers, none if weights are not tagged words."""
-        if not self.tagged:
-            return []
-        names = [f"tree{t}" for t in range(len(self.members))]
-        tables = [WordTable(name, weights.words, True) for name, weights in zip(names, self._tables, strict=False)]
-        return tables + ([WordTable("scorers", self.scorers.weights.words, False)] if self.scorers is not None else [])
-
-    def word_keys(self, task: BatchTask) -> list[Int64s]:
-        """Return the blocks on the paths to the labels, and the classes whose scorers saw the examples.
-
-        A path only gets longer, so it has all nodes that ever learned the label. Examples without a label follow the
-        path of their prediction.
-        """
-        assert task.prediction is not None  # made by the stages
-        label = np.where(np.isnan(task.batch.label), task.prediction, task.batch.label).astype(np.int64)
-        keys = [member.blocks(label) for member in self.members]
-        if self.scorers is not None:
-            assert task.candidates is not None  # made by the last stage
-            classes = np.concatenate([label[:, None], task.candidates], axis=1)
-            keys.append(np.where(classes > 0, classes, -1))
-        return keys
-
-    def word_places(self, table: int, key: Int64s, number: Int64s) -> AnyArray:
-        """Return the nodes or classes of words, see `HasWords`."""
-        if table < len(self.members):
-            return self.members[table].places(8 * key + number, self.node_name(table))
-        label, inverse = np.unique(key, return_inverse=True)
-        texts = [f"[class {self._class_name(y)}]".encode("utf-8", "surrogateescape") for y in label.tolist()]
-        return np.array(texts, object)[inverse.reshape(-1)]
-
-    def word_lines(self) -> Iterator[str]:
-        """Yield lines about the nodes of the trees and the parameters of the scorers."""
-        yield f"trees = {len(self.members)}"
-        for t, member in enumerate(self.members):
-            yield from label_tree.node_lines(member.tree, f"tree = {t} ", self._class_name)
-        if self.scorers is not None:
-            yield from reranking.parameter_lines(self.scorers)
-
-    def _class_name(self, label: int) -> str:
-        """Return the name of a class, or its number if it has none."""
-        return printable(self.names[label - 1]) if 0 < label <= len(self.names) else str(label)
-
-    @property
-    def explains_proposals(self) -> bool:
-        """Return whether there is an index."""
-        return self.index is not None
-
-    def proposals(self, batch: Batch) -> list[Proposal]:
-        """Return the classes that the index proposes for the only example of `batch`, best first."""
-        assert self.index is not None and self.frequencies is not None
-        share = self.frequencies.weighted(batch, np.zeros(1, bool)).share
-        return self.index.explain(batch, share)
-
     # model
 
     def banner(self) -> list[str]:
@@ -836,7 +776,7 @@ class ProbabilityTree(
             lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
         elif o.trees > 1:
             lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
-        number = sum(tagged_words.size(w.words) if self.tagged else len(w.flat) // 2 for w in self._tables)
+        number = sum(tagged_words.size(w.words) if self.tagged else len(w.flat) // 2 for w in self.weight_tables)
         slot_bytes = 4 if self.tagged else adagrad.SLOT_BYTES
         weights, used = f"Weights: {number:,} of {slot_bytes} bytes (-b {self._bits}), ", slot_bytes * number
         if o.max_doublings and not self._testing:
@@ -946,5 +886,5 @@ REDUCTION = Reduction(
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
     refused=refused,
-    abilities=("explain",),
+    abilities=("explain", "inspect"),
 )

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -174,13 +174,6 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], predict_only: bool 
         stored_arrays.check_range("scorers.state", total, scorers.state[1, number], sys.float_info.max)
     scorers.state[:, numbers] = state
     return scorers._replace(weights=adagrad.restored_weights("scorers", scorers.weights, stored, predict_only))
-
-
-def parameter_lines(scorers: Scorers) -> Iterator[str]:
-    """Yield a line of the readable model for each parameter that all classes share."""
-    names = [*(f"v{v}" for v in range(OFFSETS)), "A", "B", "D", "E", "M", "T"]
-    for number in range(NUMBERS) if scorers.extended else FIRST_NUMBERS:
-        yield f"{names[number]} = {scorers.state[0, number]:g}"
 
 
 def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> probabilities.ClassLists:

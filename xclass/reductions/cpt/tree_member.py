@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from ...array_types import AnyArray, Bools, Float64s, Int64s
+from ...array_types import Bools, Float64s, Int64s
 from ...binary import adagrad, gd, tagged_words
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
@@ -197,62 +197,6 @@ class Member:
         self.kernels.all_probabilities(self.tree, self.weights, self.settings, batch, i, scratch, mass)
         return self.tree.label[self.leaves], mass[self.leaves]
 
-    def blocks(self, label: Int64s) -> Int64s:
-        """Return the blocks of words in which the regressors are that learn examples of some labels.
-
-        Parameters
-        ----------
-        label : int64[n], 0 for none
-
-        Returns
-        -------
-        int64[n, k], the blocks of each label; -1 where there is none
-        """
-        tree, m = self.tree, 1 << self.levels
-        unique, inverse = np.unique(label, return_inverse=True)
-        node = np.empty(len(unique), np.int64)
-        label_tree.find_all(tree, unique, node)
-        columns = [np.full(len(unique), -1)]
-        while np.any(node >= 0):
-            if self.kernels is binary_nodes:
-                block = np.where(node >= 0, tree.place[node] >> 3, -1)
-                above = tree.place[tree.parent[node]] >> 3
-                columns.append(np.where((node > 0) & (above == block), -1, block))  # each block once
-            else:
-                has_block = (node >= 0) & (tree.depth[node] % self.levels == 0)
-                first = m * (node + 1) >> 3  # see `wide_nodes._place`
-                columns += [np.where(has_block, first + b, -1) for b in range(max(1, m >> 3))]
-            node = np.where(node >= 0, tree.parent[node], -1)
-        return np.stack(columns, axis=1)[inverse.reshape(-1)]
-
-    def places(self, place: Int64s, name: str) -> AnyArray:
-        """Return the nodes to which places of regressors belong, as text in brackets; empty if there is no node.
-
-        Parameters
-        ----------
-        place : int64[n]
-        name : format of a node's name, given its number
-
-        Returns
-        -------
-        object[n], of bytes
-        """
-        nodes, m = int(self.tree.size[NODES]), 1 << self.levels
-        if self.kernels is binary_nodes:
-            order = np.argsort(self.tree.place[:nodes])
-            ordered = self.tree.place[:nodes][order]
-            at = np.minimum(np.searchsorted(ordered, place), nodes - 1)
-            node, exists = order[at], ordered[at] == place
-        else:
-            node = place // m - 1
-            exists = node < nodes
-            node = np.minimum(node, nodes - 1)
-        before, after = name.encode().split(b"{}")
-        text = b"[node " + before + _as_text(node) + after + b" depth " + _as_text(self.tree.depth[node])
-        if self.kernels is wide_nodes:
-            text = text + b" regressor " + _as_text(place % m)
-        return np.where(exists, text + b"]", b"")
-
     def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
         """Compute the probabilities of given candidates for the examples begin..end-1.
 
@@ -266,8 +210,3 @@ class Member:
             self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),
             np.full(nodes, -1, np.int64), np.empty(nodes), candidate, p,
         )  # fmt: skip
-
-
-def _as_text(number: AnyArray) -> AnyArray:
-    """Return whole numbers as text, object[n] of bytes."""
-    return number.astype("S").astype(object)

@@ -31,16 +31,14 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import UInt32s, UInt64s
 from ...binary import finite, gd, gd_sequential, in_words
-from ...data.batch import Batch
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_view
-from ..core.base import Inspectable, Learner, Reduction, TreeViewable
-from ..core.contract import BatchTask, WeightLookup
+from ..core.base import Learner, Reduction, TreeViewable
+from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import bracket, matches
@@ -105,7 +103,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
-class Tournament(Learner, TreeViewable, Inspectable):
+class Tournament(Learner, TreeViewable):
     """A learner that chooses classes by an error-correcting tournament.
 
     `most_matches` is an upper bound of the matches of one example, and `drift` is as in `matches.learn_batch`.
@@ -125,7 +123,7 @@ class Tournament(Learner, TreeViewable, Inspectable):
         gd.check_memory(bits, extra_bytes=self.memory[1])
         tournaments = self.draw = bracket.draw(self.classes, self.errors)
         self.most_matches = tournaments.most_matches
-        vw_layout = self._vw_layout = spec.binary.layout == "vw"
+        vw_layout = self.vw_layout = spec.binary.layout == "vw"
         if vw_layout:
             sub, subproblems = np.arange(total, dtype=np.int32), total
         else:
@@ -196,30 +194,6 @@ class Tournament(Learner, TreeViewable, Inspectable):
         root = self.classes + 2 * len(self.draw.sides) - 2 if self.classes > 1 else 0
         return tree_view.preorder(root, levels, partial(bracket.node_view, self.draw, self.classes))
 
-    @property
-    def rows_are_exclusive(self) -> bool:
-        return self._vw_layout
-
-    def places(self, table: int, index: UInt32s) -> UInt64s:
-        return index.astype(np.uint64) * self.tables[0].width
-
-    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        bracket, table = self.bracket, self.tables[0]
-        row = gd_sequential.new_row(batch)
-        count, _ = gd_sequential.load(row, table, self.rule, batch, 0)
-        buffer, score = np.empty(self.most_matches, np.int64), np.empty(self.most_matches, np.float32)
-        _, end = matches.predict(bracket, table, row, count, buffer, score, 0)
-        scored = buffer[:end].tolist()
-        y = batch.label[0] - 1
-        if 0 <= y < self.classes and len(bracket.sides) and not self.tests_as_vw:
-            end = matches.label_matches(bracket, table, row, count, int(y), buffer)
-            final = range(len(bracket.sides), len(bracket.sub))
-            scored += [match for match in (*buffer[:end].tolist(), *final) if match not in scored]
-        return [WeightLookup(0, int(bracket.sub[match]), match) for match in scored]
-
-    def readable_lines(self) -> list[str]:
-        return []
-
     # model
 
     def banner(self) -> list[str]:
@@ -263,5 +237,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
-    abilities=("explain",),
+    abilities=("explain", "inspect"),
 )

@@ -32,17 +32,16 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Int64s, UInt32s, UInt64s
+from ...array_types import Bools, Int64s
 from ...binary import gd
-from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.search import Facts, Search, one_of
 from ..core import label_arrays, tree_routers, tree_view
-from ..core.base import Inspectable, Learner, Reduction, TreeViewable
-from ..core.contract import BatchTask, WeightLookup
+from ..core.base import Learner, Reduction, TreeViewable
+from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
@@ -129,7 +128,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, classes, f"--log_multi {classes}"
 
 
-class LomTree(Learner, TreeViewable, Inspectable):
+class LomTree(Learner, TreeViewable):
     """Learn and predict with a LOMTree (`--log_multi`).
 
     Attributes
@@ -302,53 +301,6 @@ class LomTree(Learner, TreeViewable, Inspectable):
         split_tree.depths(self.tree, depth)
         return depth[: self.tree.size[split_tree.NODES]]
 
-    # inspection
-
-    rows_are_exclusive = True
-
-    def places(self, table: int, index: UInt32s) -> UInt64s:
-        return index.astype(np.uint64) * self.tables[table].width
-
-    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """Return the routers on the path to the leaf that predicts."""
-        scratch = tree_routers.new_scratch(batch.most_features, self.levels())
-        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
-        _, level = split_walk.predict(self.tree, self.routers, scratch, 0)
-        routers = self.tree.link[scratch.node[:level], split_tree.ROUTER].tolist()
-        return [WeightLookup(0, router, router) for router in routers]
-
-    def readable_lines(self) -> list[str]:
-        """Return VW's description of the tree: every node, and its counts of every label."""
-        t, size = self.tree, self.tree.size
-        used = int(size[split_tree.ROUTERS])
-        lines = [
-            f"k = {self.options.log_multi}nodes = {size[split_tree.NODES]} max predictors = {self.most_routers} "
-            f"predictors_used = {used} progress = 1 "
-            f"swap_resist = {self.options.swap_resistance}"
-        ]
-        counted = split_cells.by_node(np.asarray(split_tree.arrays(self.tree, self.cells)["cells"]))
-        for a in range(int(size[split_tree.NODES])):
-            left, right, parent, router = t.link[a].tolist()
-            labels = counted.get(a, [])
-            line = f" parent = {max(parent, 0)} preds = {len(labels)} min_count = {t.count[a, split_tree.SMALLEST]}"
-            if router >= 0:
-                total, n = t.score[a, split_tree.SCORES], int(t.count[a, split_tree.TRAINED])
-                line += (
-                    f" internal = 1 base_predictor = {router} left = {left} right = {right} "
-                    f"norm_Eh = {_mean(total, n):g} Eh = {total:g} n = {n}"
-                )
-            else:
-                line += (
-                    f" internal = 0 max_count = {t.count[a, split_tree.LARGEST]} "
-                    f"max_count_label = {t.count[a, split_tree.PREDICTION]}"
-                )
-            lines.append(line)
-            lines += [
-                f"  Ehk = {total:g} norm_Ehk = {_mean(total, n):g} nk = {n} label = {y} label_count = {n + ended}"
-                for y, total, n, ended in labels
-            ]
-        return lines
-
     def outline(self, levels: int) -> Iterator[TreeNode]:
         t = self.tree
 
@@ -357,8 +309,8 @@ class LomTree(Learner, TreeViewable, Inspectable):
             row = t.count[a]
             facts: dict[str, object] = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
             if router >= 0:
-                mean = _mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
-                facts.update({"router": router, "mean score": f"{mean:.3g}"})
+                average = mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
+                facts.update({"router": router, "mean score": f"{average:.3g}"})
                 labels: tuple[tuple[int, float], ...] = ()
             else:
                 labels = ((int(row[split_tree.PREDICTION]), float(row[split_tree.LARGEST])),)
@@ -419,7 +371,12 @@ class LomTree(Learner, TreeViewable, Inspectable):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
 
 
-def _mean(total: float, n: int) -> np.float32:
+def _floats(n: int) -> np.ndarray:
+    """Return an uninitialised float32[n]."""
+    return np.empty(n, np.float32)
+
+
+def mean(total: float, n: int) -> np.float32:
     """Return the mean of n scores with the sum `total` in float32, as in VW; 0 if n is 0."""
     return np.float32(total) / np.float32(n) if n else np.float32(0)
 
@@ -437,5 +394,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
-    abilities=("explain",),
+    abilities=("explain", "inspect"),
 )

@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Float32s, Int64s, UInt32s, UInt64s
+from ...array_types import Float32s, Int64s
 from ...binary import finite, gd, in_words, loss, merging, weight_table
-from ...data.batch import Batch
 from ...errors import ModelError, UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
@@ -30,9 +29,9 @@ from ...options.declare import option
 from ...options.search import Facts, Search, one_of
 from ...system import processors
 from ..core import label_arrays, probabilities
-from ..core.base import Inspectable, Learner, Reduction, split_range
+from ..core.base import Learner, Reduction, split_range
 from ..core.calibration import Report
-from ..core.contract import BatchTask, WeightLookup
+from ..core.contract import BatchTask
 from ..core.merging import Mergeable, Sources, check_continued
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
@@ -131,7 +130,7 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
+class OneAgainstAll(Learner, Mergeable, ClassesInParts):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
@@ -412,19 +411,6 @@ class OneAgainstAll(Learner, Inspectable, Mergeable, ClassesInParts):
         """Decay the learning rate at the end of a pass."""
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
-    # inspection
-
-    rows_are_exclusive = True
-
-    def places(self, table: int, index: UInt32s) -> UInt64s:
-        return index.astype(np.uint64) % self.rows * self.table.width
-
-    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        return [WeightLookup(0, c, c) for c in range(self.classes)]
-
-    def readable_lines(self) -> list[str]:
-        return []
-
     # model
 
     def banner(self) -> list[str]:
@@ -530,5 +516,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
-    abilities=("explain",),
+    abilities=("explain", "inspect"),
 )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
+from ...array_types import Float32s, Float64s, Int, Int32s, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
 from ...errors import UsageError
@@ -29,8 +29,8 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
-from ..core.base import Inspectable, Learner, Reduction, TreeViewable
-from ..core.contract import BatchTask, WeightLookup
+from ..core.base import Learner, Reduction, TreeViewable
+from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 
@@ -303,7 +303,7 @@ def new_order(classes: int, seed: int) -> Order:
     return order
 
 
-class RandomTree(Learner, TreeViewable, Inspectable):
+class RandomTree(Learner, TreeViewable):
     """A learner that routes examples down a random tree.
 
     Attributes
@@ -380,23 +380,6 @@ class RandomTree(Learner, TreeViewable, Inspectable):
         shallow = (1 << deepest) - k  # leaves one level higher
         return 2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow]
 
-    # inspection
-
-    rows_are_exclusive = True
-
-    def places(self, table: int, index: UInt32s) -> UInt64s:
-        return index.astype(np.uint64) * self.tables[table].width
-
-    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """Return the routers on the path of the prediction."""
-        scratch = tree_routers.new_scratch(batch.most_features, self.levels)
-        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
-        _, level = predict(self.routers, scratch, 0, np.int64(self.classes - 1))
-        return [WeightLookup(0, a, a) for a in scratch.node[:level].tolist()]
-
-    def readable_lines(self) -> list[str]:
-        return [f"k = {self.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(self.order.label))]
-
     def outline(self, levels: int) -> Iterator[TreeNode]:
         """Yield the nodes of the first levels."""
         inner = self.classes - 1
@@ -455,5 +438,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
-    abilities=("explain",),
+    abilities=("explain", "inspect"),
 )

@@ -334,24 +334,6 @@ def with_cells(counts: Counts, cells: int) -> Counts:
     return larger
 
 
-def labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]:
-    """Return the counts as nested dictionaries: node -> 0-based label -> count.
-
-    Parameters
-    ----------
-    left : int32[m], left child of each node
-    """
-    counted: dict[int, dict[int, float]] = {}
-    for at in np.flatnonzero(counts.cell_key[:, 0]).tolist():
-        key = int(counts.cell_key[at, 0])
-        above, y = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
-        child = int(left[above]) if above >= 0 else 0  # the root is a left child
-        for side in (0, 1):
-            if counts.cell_count[at, 1 + side] > 0:
-                counted.setdefault(child + side, {})[y] = float(counts.cell_count[at, 1 + side])
-    return counted
-
-
 NO_CELLS: Mapping[str, Stored] = {"cells.key": np.empty(0, np.uint64), "cells.count": np.empty((0, 2))}
 
 

@@ -35,7 +35,6 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import UInt32s, UInt64s
 from ...binary import finite, gd, in_words
 from ...data.batch import Batch
 from ...errors import UsageError
@@ -43,9 +42,9 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities, tree_view
-from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Reduction, TreeViewable
+from ..core.base import PATH_GROUP, CrossesPath, Learner, Reduction, TreeViewable
 from ..core.calibration import Report
-from ..core.contract import BatchTask, WeightLookup
+from ..core.contract import BatchTask
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
@@ -57,7 +56,7 @@ WILDCARD = ord(":")
 KEPT_FEATURES = 1024  # features for which buffers are kept
 
 
-class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
+class RecallTree(Learner, TreeViewable, CrossesPath):
     """Learn and predict with a recall tree (`--recall_tree`).
 
     Attributes
@@ -299,65 +298,6 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         """Decay the learning rate at the end of a pass."""
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
-    # inspection
-
-    @property
-    def rows_are_exclusive(self) -> bool:
-        return self.sequential and not len(self.pairs)
-
-    def places(self, table: int, index: UInt32s) -> UInt64s:
-        return index.astype(np.uint64) * self.tables[table].width
-
-    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """Return the routers on the path, the candidates at its end and the scorer of the label."""
-        place, x = self.new_features(batch)
-        count = batch.start[1] - batch.start[0]
-        place[:count] = self.places(0, batch.index)
-        x[:count] = batch.value
-        lookups = []
-        a = 0
-        while self.tree.router[a] >= 0:
-            router = int(self.tree.router[a])
-            lookups.append(WeightLookup(0, router, router))
-            s = gd.score(self.tables[0], place, x, count, np.uint64(router), batch.initial[0])
-            child = int(self.tree.left[a]) + (0 if s < 0 else 1)
-            if routing.stops(self.counts, self.settings, a, child):
-                break
-            a = child
-        labels = self.counts.top_label[a, : self.counts.top_size[a]].tolist()
-        y = batch.label[0] - 1
-        if 0 <= y < self.classes and y not in labels and not self.tests_as_vw:
-            labels.append(int(y))
-        for c in labels:
-            table, sub = (0, self.routers + c) if self.sequential else (1 + c % SHARDS, c // SHARDS)
-            place[:count] = self.places(table, batch.index)
-            width = np.uint64(1) if self.sequential else self.tables[table].width
-            full = scoring.path(self.tree, self.settings, self.pairs, a, width, batch, 0, place, x, count)
-            extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
-            lookups.append(WeightLookup(table, sub, self.routers + c, extra))
-        return lookups
-
-    def extra_features(self) -> list[WeightLookup]:
-        """Return the path features of every node for the labels counted there."""
-        lookups = []
-        for a, labels in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
-            path = tuple((scoring.PATH_HASH * b, 1.0) for b in self.path_nodes(a))
-            lookups += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in labels]
-        return lookups
-
-    def path_nodes(self, a: int) -> list[int]:
-        """Return the nodes whose path features an example at node a has."""
-        if not self.settings.path or self.settings.node_only:
-            return [a] if self.settings.path else []
-        nodes = []
-        while a > 0:
-            nodes.append(a)
-            a = int(self.tree.parent[a])
-        return nodes
-
-    def readable_lines(self) -> list[str]:
-        return routing.readable_lines(self.tree, self.counts, self.settings, self.depth)
-
     # model
 
     def banner(self) -> list[str]:
@@ -431,5 +371,5 @@ REDUCTION = Reduction(
     probabilities=True,
     class_scores=True,
     not_merged="routers and the labels counted at their nodes depend on each other, so two trees have no average",
-    abilities=("explain",),
+    abilities=("explain", "inspect"),
 )

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, UInt32s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, UInt64s
 from ...binary import finite, gd, in_words, loss, merging, weight_table
 from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
@@ -25,8 +25,8 @@ from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
-from ..core.base import Inspectable, Learner, Reduction
-from ..core.contract import BatchTask, WeightLookup
+from ..core.base import Learner, Reduction
+from ..core.contract import BatchTask
 from ..core.merging import Mergeable, Sources, check_continued
 from ..core.spec import LearnerSpec
 
@@ -109,7 +109,7 @@ def label_range(spec: LearnerSpec) -> None:
     """Return None, because any number is a valid label."""
 
 
-class Scalar(Learner, Inspectable, Mergeable):
+class Scalar(Learner, Mergeable):
     """A learner with one regressor, used if no reduction is named."""
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -157,19 +157,6 @@ class Scalar(Learner, Inspectable, Mergeable):
     def end_pass(self) -> None:
         self.rule = gd.after_pass(self.rule, self.options)
 
-    # inspection
-
-    rows_are_exclusive = True
-
-    def places(self, table: int, index: UInt32s) -> UInt64s:
-        return index.astype(np.uint64)
-
-    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        return [WeightLookup(0, 0, 0)]
-
-    def readable_lines(self) -> list[str]:
-        return []
-
     # model
 
     def banner(self) -> list[str]:
@@ -211,5 +198,5 @@ REDUCTION = Reduction(
     check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
-    abilities=("explain",),
+    abilities=("explain", "inspect"),
 )

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...reductions.core.base import ExplainsProposals
+from ...abilities.find import ability
 from ...reductions.core.contract import BatchTask
 from .example_audit import ExampleAudit, tag_of
 
@@ -22,15 +22,13 @@ from .example_audit import ExampleAudit, tag_of
 class ProposalAudit(ExampleAudit):
     """Write an audit of the classes that features propose."""
 
-    _model: ExplainsProposals
-
     def _lines(self, task: BatchTask) -> Iterator[bytes]:
         """Yield the two lines of each class that features propose for an example."""
         batch = task.batch
         text_of = {feature.hash: feature.text for feature in self._features(task)}
         names = self._names()
         tag = tag_of(task)
-        for proposal in self._model.proposals(batch):
+        for proposal in ability(self._record, "inspect").proposals(self._model, batch):
             label = str(proposal.label) if names is None else names[proposal.label - 1]
             yield f"{label}:{proposal.score:g}".encode() + (b" " + tag if tag else b"")
             order = np.argsort(-proposal.share, kind="stable")

@@ -24,15 +24,17 @@ from typing import Any
 
 import numpy as np
 
+from ...abilities.find import ability
+from ...abilities.inspect.views import TableView, WeightLookup
 from ...api.configuration import Config
-from ...array_types import Float
+from ...array_types import Float, UInt32s, UInt64s
 from ...binary import gd
 from ...data import interactions
 from ...explain import feature_names
 from ...kernels.constants import ZERO
 from ...options.declare import option
-from ...reductions.core.base import Inspectable
-from ...reductions.core.contract import BatchTask, WeightLookup
+from ...reductions.core.base import Learner
+from ...reductions.core.contract import BatchTask
 from ...system import output_file, terminal
 from ...text.text_format import TextFormat
 from . import text_header
@@ -72,14 +74,14 @@ class Inspector:
     one_by_one : whether the learner must get one example at a time
     """
 
-    def __init__(self, config: Config, model: Inspectable) -> None:
+    def __init__(self, config: Config, model: Learner) -> None:
         self.options: Options = config.readable
         self._config = config
         self.attach(model)
         slots = [int(table.mask) + 1 for table in self._tables]
         self._first_slots = np.cumsum([0, *slots])  # number of the first slot of each table
         self._named = self.options.invert_hash is not None
-        self._named_by_row = self._named and model.rows_are_exclusive
+        self._named_by_row = self._named and self._view.rows_are_exclusive
         self.one_by_one = self.options.audit or (self._named and not self._named_by_row)
         self._names: dict[int, bytes] = {}  # row of the weight table, or slot -> name
         if self._named_by_row:
@@ -93,14 +95,14 @@ class Inspector:
         if self.options.audit or self._named:
             self._namer.format = text
 
-    def attach(self, model: Inspectable) -> None:
+    def attach(self, model: Learner) -> None:
         """Inspect this learner from now on."""
-        self._model = model
-        self._tables = model.tables
+        self._tables, self._rule = model.tables, model.rule
+        self._view: TableView = ability(self._config.reduction, "inspect").table_view(model)
 
     def detach(self) -> None:
         """Drop the references to the learner, to free its memory, until `attach` is called."""
-        del self._model, self._tables
+        del self._tables, self._view
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
         """Return the stages of the learner together with those of the inspector."""
@@ -135,8 +137,13 @@ class Inspector:
     def _rows_of(self, index: np.ndarray) -> np.ndarray:
         """Return the row of the first weight table, int64[...], for each feature index."""
         table = self._tables[0]
-        rows: np.ndarray = ((self._model.places(0, index) & table.mask) // table.width).astype(np.int64)
+        rows: np.ndarray = ((self._places(0, index) & table.mask) // table.width).astype(np.int64)
         return rows
+
+    def _places(self, table: int, index: UInt32s) -> UInt64s:
+        """Return the place of each feature in a table: subproblem j uses slot `(place + j) & mask`."""
+        rows = index.astype(np.uint64)
+        return (rows if self._view.rows is None else rows % self._view.rows) * self._tables[table].width
 
     def _add_names(self, features: list[feature_names.NamedFeature]) -> None:
         """Keep the names of the rows of features; the first name of a row stays."""
@@ -147,7 +154,7 @@ class Inspector:
     def _name_slots(self, task: BatchTask) -> None:
         """Keep the names of all slots that the regressors of an example use."""
         named = self._example_features or self._namer.of(task.batch, 0)
-        for lookup in [*self._example_lookups, *self._model.weight_lookups(task.batch)]:
+        for lookup in [*self._example_lookups, *self._view.lookups(task.batch)]:
             for slot, feature in zip(self._slots(lookup, named).tolist(), named, strict=True):
                 self._names.setdefault(slot, feature.text + _bracket(lookup.number))
             for place, _ in lookup.extra:
@@ -157,7 +164,7 @@ class Inspector:
     def _slots(self, lookup: WeightLookup, features: list[feature_names.NamedFeature]) -> np.ndarray:
         """Return the slots, int64[...], in which a regressor has the weights of features."""
         table = self._tables[lookup.table]
-        places = self._model.places(lookup.table, np.array([feature.hash for feature in features], np.uint32))
+        places = self._places(lookup.table, np.array([feature.hash for feature in features], np.uint32))
         slots = ((places + np.uint64(lookup.sub)) & table.mask).astype(np.int64)
         numbered: np.ndarray = slots + self._first_slots[lookup.table]
         return numbered
@@ -169,7 +176,7 @@ class Inspector:
         self._example_features = (
             self._namer.of(task.batch, 0) if task.unnamed_batch is None else feature_names.nameless(task.unnamed_batch)
         )
-        self._example_lookups = self._model.weight_lookups(task.batch)
+        self._example_lookups = self._view.lookups(task.batch)
         if self._named_by_row and task.unnamed_batch is None:
             self._add_names(self._example_features)
         if not self.options.audit:
@@ -189,7 +196,7 @@ class Inspector:
         extra_values = [np.float32(value) for _, value in lookup.extra]
         count = int(batch.start[1])
         place = np.empty(count + len(extra), np.uint64)
-        place[:count] = self._model.places(lookup.table, batch.index)
+        place[:count] = self._places(lookup.table, batch.index)
         place[count:] = [place for place, _ in lookup.extra]
         x = np.array([*batch.value, *extra_values], np.float32)
         run = self._config.run
@@ -199,7 +206,7 @@ class Inspector:
         score = gd.score(table, place[permutation], x[permutation], len(place), np.uint64(lookup.sub), batch.initial[0])
         limits = table.range.copy()
         labelled = not np.isnan(batch.label[0])
-        if task.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
+        if task.learn and labelled and self._rule.widen and self._config.reduction.labels == "simple":
             gd.widen(limits, np.float32(batch.label[0]))  # without a reduction, the range is widened before predicting
         tag = batch.text[batch.tag_start[0] : batch.tag_end[0]].tobytes()
         yield _decimal(gd.clip(score, limits)).encode() + (b" " + tag if tag else b"")
@@ -223,7 +230,7 @@ class Inspector:
             sort_weights = shown_weights if tests_as_vw else w
             order = np.argsort(-np.abs(sort_weights * np.array(values, np.float32)), kind="stable")
         line = []
-        with_state = self._model.rule.adaptive and not tests_as_vw
+        with_state = self._rule.adaptive and not tests_as_vw
         for j in order.tolist():
             state = f"@{float(g[j]):g}" if with_state else ""
             line.append(
@@ -261,15 +268,15 @@ class Inspector:
         shrunk = table.shrunk if len(table.shrunk) else (0.0, 1.0)
         sums = {"min_label": low, "max_label": high, "total_weight": table.sums[0, 1]}
         learned = text_header.Learned(low, high, table.sums[0, 0], shrunk[0], shrunk[1])
-        return text_header.lines(self._config, stored, {**counters, **sums}, learned, self._model.readable_lines())
+        return text_header.lines(self._config, stored, {**counters, **sums}, learned, self._view.lines())
 
     def _lines(self, named: bool) -> Iterator[bytes]:
         """Yield a line for each slot in use, with the name of its feature if `named`."""
-        rule, with_state = self._model.rule, not self._config.learner.predict_only_model
+        rule, with_state = self._rule, not self._config.learner.predict_only_model
         if named and self._named_by_row:
             added = {
                 (place + lookup.sub) & int(self._tables[0].mask): lookup.number
-                for lookup in self._model.extra_features()
+                for lookup in self._view.extra()
                 for place, _ in lookup.extra
             }
         for base, table in zip(self._first_slots.tolist(), self._tables, strict=False):

@@ -24,13 +24,15 @@ from typing import Any
 
 import numpy as np
 
+from ...abilities.find import ability
+from ...abilities.inspect.views import WordTable
 from ...api.configuration import Config, feature_bits
 from ...array_types import AnyArray
 from ...binary import word_owners
 from ...explain import feature_names
 from ...kernels.tagged_format import G_CODES, G_FIELD, NUMBER_MASK, W_CODES, W_FIELD
 from ...options.declare import options_of
-from ...reductions.core.base import HasWords, WordTable
+from ...reductions.core.base import Learner
 from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from ...text.text_format import TextFormat
@@ -56,23 +58,24 @@ class WordInspector:
 
     one_by_one = False
 
-    def __init__(self, config: Config, model: HasWords) -> None:
+    def __init__(self, config: Config, model: Learner) -> None:
         self._options: readable_model.Options = config.readable
         self._config = config
         self._model = model
+        self._inspect = ability(config.reduction, "inspect")
         self._named = self._options.invert_hash is not None
         self._names: dict[int, bytes] = {}  # index of a feature -> name
         if self._named:
             bits = feature_bits(config)
             self._namer = feature_names.Namer(config.parser, config.features, config.interactions, bits)
-            self._owners = [word_owners.new_owners(table.words) for table in model.word_tables]
+            self._owners = [word_owners.new_owners(table.words) for table in self._inspect.word_tables(model)]
 
     def read_from(self, text: TextFormat) -> None:
         """Find the names of features in text of this format."""
         if self._named:
             self._namer.format = text
 
-    def attach(self, model: HasWords) -> None:
+    def attach(self, model: Learner) -> None:
         """Inspect this learner from now on."""
         self._model = model
 
@@ -113,7 +116,9 @@ class WordInspector:
         learned = task.learned()
         rows = np.concatenate([np.flatnonzero(learned), np.flatnonzero(~learned)])
         batch = task.batch
-        for number, (table, key) in enumerate(zip(self._model.word_tables, self._model.word_keys(task), strict=True)):
+        for number, (table, key) in enumerate(
+            zip(self._inspect.word_tables(self._model), self._inspect.word_keys(self._model, task), strict=True)
+        ):
             owners = self._owners[number]
             if len(owners.after_key) != len(table.words.word):  # the table was doubled
                 owners = self._owners[number] = word_owners.fitted(table.words, owners, table.by_block)
@@ -137,9 +142,11 @@ class WordInspector:
             if path is None:
                 continue
             with output_file.opened(path, "the model as text") as file:
-                for line in text_header.lines(config, stored, counters, learned, self._model.word_lines(), more):
+                for line in text_header.lines(
+                    config, stored, counters, learned, self._inspect.word_lines(self._model), more
+                ):
                     file.write(line.encode("utf-8", "surrogateescape") + b"\n")
-                for number, table in enumerate(self._model.word_tables):
+                for number, table in enumerate(self._inspect.word_tables(self._model)):
                     owners = None
                     if named:
                         owners = word_owners.fitted(table.words, self._owners[number], table.by_block)
@@ -173,7 +180,7 @@ class WordInspector:
         feature, inverse = np.unique(owners.feature[at], return_inverse=True)
         name = np.array([self._names.get(index, b"") for index in feature.tolist()], object)[inverse.reshape(-1)]
         q = (table.words.word[at] & np.uint32(NUMBER_MASK)).astype(np.int64)
-        place = self._model.word_places(number, owners.after_key[at].astype(np.int64) - 1, q)
+        place = self._inspect.word_places(self._model, number, owners.after_key[at].astype(np.int64) - 1, q)
         return np.where(place == b"", b"", name + place + b":")
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import Any
 from ...api import progress_table
 from ...api.configuration import Config
 from ...api.progress import Progress
-from ...reductions.core.base import Inspectable, Learner
+from ...reductions.core.base import Learner
 from ...system import terminal
 from . import progress_bar
 
@@ -85,7 +85,7 @@ class Console:
 def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:
     """Return VW's lines after the table."""
     limits = None
-    if isinstance(learner, Inspectable) and learner.tables:
+    if learner.tables:
         lowest, highest = learner.tables[0].range
         limits = float(lowest), float(highest)
     constant = not c.scalar.dont_output_best_constant

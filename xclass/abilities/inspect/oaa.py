@@ -1,0 +1,11 @@
+"""Show the weights of one-against-all."""
+
+from __future__ import annotations
+
+from ...reductions.oaa.reduction import OneAgainstAll
+from .views import TableView, WeightLookup
+
+
+def table_view(learner: OneAgainstAll) -> TableView:
+    """Return which weights are used."""
+    return TableView(lambda batch: [WeightLookup(0, c, c) for c in range(learner.classes)], rows=learner.rows)

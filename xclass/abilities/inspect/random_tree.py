@@ -1,0 +1,31 @@
+"""Show the weights and the leaves of a random tree."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ...data.batch import Batch
+from ...reductions.core import tree_routers
+from ...reductions.random_tree import reduction
+from ...reductions.random_tree.reduction import RandomTree
+from .views import TableView, WeightLookup
+
+
+def table_view(learner: RandomTree) -> TableView:
+    """Return which weights are used."""
+    return TableView(partial(_lookups, learner), lines=partial(_lines, learner))
+
+
+def _lookups(learner: RandomTree, batch: Batch) -> list[WeightLookup]:
+    """Return the routers on the path of the prediction."""
+    scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
+    tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
+    _, level = reduction.predict(learner.routers, scratch, 0, np.int64(learner.classes - 1))
+    return [WeightLookup(0, a, a) for a in scratch.node[:level].tolist()]
+
+
+def _lines(learner: RandomTree) -> list[str]:
+    """Return the number of classes, and the label of each leaf."""
+    return [f"k = {learner.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(learner.order.label))]
