@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..abilities.find import ability
 from ..api import configuration, model_contents
 from ..api.configuration import Config, LearnerUse
 from ..api.learner import Learner
@@ -28,7 +29,6 @@ from ..array_types import UInt8s
 from ..errors import DataError, XclassError
 from ..merging import models as merging
 from ..reductions.core.contract import BatchTask
-from ..reductions.core.merging import Mergeable
 from . import delta
 from .delta import Delta
 from .part_learner import Fresh, Learned, Work
@@ -138,10 +138,10 @@ class Averaging:
         if read:
             start = self._learner or merging.restored(base)
             self._learner = None  # it is closed by merging
-            assert isinstance(start.reduction, Mergeable)  # others are refused before the run
+            merge = ability(start.config.reduction, "merge")  # reductions without it are refused before the run
             parts = []
             for contents, arrays in read:
-                rest, changes = delta.listed(arrays, base.arrays, start.reduction.listed_tables)
+                rest, changes = delta.listed(arrays, base.arrays, merge.listed_tables(start.reduction))
                 parts.append(merging.Part(contents._replace(arrays=delta.decode(rest, base.arrays)), changes))
             self.damaged = True
             self._learner, notes = merging.merged_parts(parts, base, start)

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..abilities.find import ability
+from ..abilities.merge.sources import Sources, not_continued
 from ..api import configuration, files, model_contents
 from ..api.configuration import LearnerUse
 from ..api.learner import Learner
@@ -33,7 +35,6 @@ from ..kernels import jit
 from ..kernels.constants import LARGEST
 from ..model.stored_arrays import Stored
 from ..model.table_changes import Changes
-from ..reductions.core.merging import Mergeable, Sources, not_continued
 from . import classes, options
 
 
@@ -280,7 +281,8 @@ def _merged(
         models, learners = [models[i] for i in order], [learners[i] for i in order]
         listed = [{} if changes is None else changes[i] for i in order]
         record = learners[0].config.reduction
-        if not isinstance(learners[0].reduction, Mergeable):
+        merge = ability(record, "merge")
+        if merge is None:
             raise ModelError(f"models of --{record.name} cannot be merged: {record.not_merged}")
         names = classes.merged_names([model.names for model in models], base.names if base is not None else ())
         numbers = [classes.new_numbers(model.names, names) for model in models]
@@ -303,8 +305,7 @@ def _merged(
                 [len(model.names) for model in models] if names else None,
                 len(base.names) if base is not None else 0, listed,
             )  # fmt: skip
-            assert isinstance(target.reduction, Mergeable)  # as the others are
-            notes = target.reduction.merge(sources)
+            notes: list[str] = merge.merge(target.reduction, sources)
             _merge_totals(target, models, base)
             known = [model.contents.schema for model in (*models, *([base] if base is not None else []))]
             target.schema.replace(next(filter(None, known), target.schema))

@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xclass
+from xclass.abilities.merge.label_trees import moved_words, trees
+from xclass.abilities.merge.label_trees.moved_words import DROPPED, WHOLE_TAG, Move
+from xclass.abilities.merge.label_trees.node_moves import node_moves
 from xclass.api.inputs import Inputs
 from xclass.binary import tagged_words
 from xclass.data.batch import CONSTANT
@@ -15,9 +18,6 @@ from xclass.kernels import jit
 from xclass.kernels.constants import GOLDEN
 from xclass.reductions.cpt import feature_index, label_tree
 from xclass.reductions.cpt.label_tree import NODES
-from xclass.reductions.cpt.merging import moved_words, trees
-from xclass.reductions.cpt.merging.moved_words import DROPPED, WHOLE_TAG, Move
-from xclass.reductions.cpt.merging.node_moves import node_moves
 
 # without compiling, numpy warns where kernels wrap around
 pytestmark = pytest.mark.filterwarnings("ignore:overflow")

@@ -377,7 +377,7 @@ class Reduction:
     learner_options : fields of `gd.Options` that apply to it; None for all
     refused : `refused(spec)` returns {option: message} for options of a run that cannot be combined with it
     abilities : names of the folders of `abilities` that have a module for it
-    not_merged : why models of it cannot be merged, for the message; empty if its learner is `merging.Mergeable`
+    not_merged : why models of it cannot be merged, for the message; empty if it has the ability `merge`
     """
 
     name: str

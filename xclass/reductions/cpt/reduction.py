@@ -52,7 +52,6 @@ from ..core.base import (
 )
 from ..core.calibration import Report
 from ..core.contract import BatchTask, empty_task
-from ..core.merging import Mergeable, Sources
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from ..core.training_counts import CountsTraining
@@ -68,7 +67,6 @@ from . import (
 )
 from .binary_nodes import DEEPEST, NODES, Predictions, Settings
 from .further_passes import FurtherPasses, ranges
-from .merging import learner as merged_learner
 from .options import (
     GROWN,
     SAMPLED,
@@ -129,7 +127,7 @@ class _Plan(NamedTuple):
 
 
 class ProbabilityTree(
-    Learner, Previews, TreeViewable, CountsTraining, Mergeable, TreesInParts
+    Learner, Previews, TreeViewable, CountsTraining, TreesInParts
 ):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
@@ -855,14 +853,6 @@ class ProbabilityTree(
             if self.scorers is not None:
                 self.scorers = reranking.restored(self.scorers, arrays, self.predict_only)
 
-    @property
-    def listed_tables(self) -> dict[str, tuple[str, ...]]:
-        return merged_learner.listed_tables(self)
-
-    def merge(self, sources: Sources) -> list[str]:
-        """Merge models, see `merging.learner`."""
-        return merged_learner.merge(self, sources)
-
 
 def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
     """Return the probabilities of `label`, 0 for those not in `own`; both arrays are ascending."""
@@ -886,5 +876,5 @@ REDUCTION = Reduction(
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
     refused=refused,
-    abilities=("explain", "inspect"),
+    abilities=("explain", "inspect", "merge"),
 )

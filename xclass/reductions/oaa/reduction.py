@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Float32s, Int64s
-from ...binary import finite, gd, in_words, loss, merging, weight_table
-from ...errors import ModelError, UsageError
+from ...binary import finite, gd, in_words, loss
+from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -32,7 +32,6 @@ from ..core import label_arrays, probabilities
 from ..core.base import Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask
-from ..core.merging import Mergeable, Sources, check_continued
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_blocks, class_rows
@@ -130,7 +129,7 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner, Mergeable, ClassesInParts):
+class OneAgainstAll(Learner, ClassesInParts):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
@@ -452,55 +451,6 @@ class OneAgainstAll(Learner, Mergeable, ClassesInParts):
                 self.order[:] = np.arange(self.classes)
                 class_rows.shuffle(self.order, self.random)
 
-    @property
-    def listed_tables(self) -> dict[str, tuple[str, ...]]:
-        return {"weights": weight_table.COLUMNS}
-
-    def merge(self, sources: Sources) -> list[str]:
-        """Merge models whose classes may have other numbers, see `Mergeable`.
-
-        The state of --oaa_subsample is that of the first model.
-        """
-        learners = sources.learners
-        indexed = {learner.indexing: path for learner, path in zip(learners, sources.paths, strict=True)}
-        if 0 in indexed and 1 in indexed:
-            raise ModelError(
-                f"{indexed[0]} has labels from 0 and {indexed[1]} has labels from 1, so their classes differ; train "
-                "one of them again with other labels"
-            )
-        self.indexing = min(indexed)  # UNDECIDED is the largest
-        columns = [None if numbers is None else _columns(numbers, self.classes) for numbers in sources.numbers]
-        self.table, k = merging.merge_tables(
-            self.table, [learner.table for learner in learners], sources.base.table, self.rule.adaptive,
-            sources.examples, sources.changes_of("weights"), columns,
-        )  # fmt: skip
-        self.tables = [self.table]
-        check_continued(k, sources)
-        self.order[:] = learners[0].order
-        self.random[:] = learners[0].random
-        self.next_negative = learners[0].next_negative
-        return []
-
-
-def _columns(numbers: Int64s, classes: int) -> Int64s:
-    """Return for each class of the result its column in the table of a model that has other numbers.
-
-    A class that the model has not seen gets a column that no class of the model uses: it has learned, as the column of
-    the class would have, that no example is of this class.
-
-    Parameters
-    ----------
-    numbers : int64[seen + 1], new number of each class of the model, from 1
-
-    Returns
-    -------
-    int64[classes], a permutation
-    """
-    columns = np.full(classes, -1)
-    columns[numbers[1:] - 1] = np.arange(len(numbers) - 1)
-    columns[columns < 0] = np.arange(len(numbers) - 1, classes)
-    return columns
-
 
 REDUCTION = Reduction(
     name="oaa",
@@ -516,5 +466,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
-    abilities=("explain", "inspect"),
+    abilities=("explain", "inspect", "merge"),
 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, UInt64s
-from ...binary import finite, gd, in_words, loss, merging, weight_table
+from ...binary import finite, gd, in_words, loss
 from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
@@ -27,7 +27,6 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
-from ..core.merging import Mergeable, Sources, check_continued
 from ..core.spec import LearnerSpec
 
 
@@ -109,7 +108,7 @@ def label_range(spec: LearnerSpec) -> None:
     """Return None, because any number is a valid label."""
 
 
-class Scalar(Learner, Mergeable):
+class Scalar(Learner):
     """A learner with one regressor, used if no reduction is named."""
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -173,19 +172,6 @@ class Scalar(Learner, Mergeable):
         with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             gd.restore_table("weights", self.table, arrays, rule=self.rule)
 
-    @property
-    def listed_tables(self) -> dict[str, tuple[str, ...]]:
-        return {"weights": weight_table.COLUMNS}
-
-    def merge(self, sources: Sources) -> list[str]:
-        tables = [learner.table for learner in sources.learners]
-        self.table, k = merging.merge_tables(
-            self.table, tables, sources.base.table, self.rule.adaptive, sources.examples, sources.changes_of("weights")
-        )
-        self.tables = [self.table]
-        check_continued(k, sources)
-        return []
-
 
 REDUCTION = Reduction(
     name="scalar",
@@ -198,5 +184,5 @@ REDUCTION = Reduction(
     check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
-    abilities=("explain", "inspect"),
+    abilities=("explain", "inspect", "merge"),
 )

@@ -5,7 +5,7 @@ Idea      A leaf corresponds to the leaf of the same label. An inner node, at wh
           there. Different nodes correspond to different nodes, because `trees.grown_together` inserts q at the leaf of
           p, too. Only if several models have inserted q, at different leaves, an inner node may have no counterpart;
           its words are dropped.
-Cost      O(depth) in time and space for each node that the base does not have; `learner.MOST_LEVELS` bounds it.
+Cost      O(depth) in time and space for each node that the base does not have; `cpt.MOST_LEVELS` bounds it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from ....array_types import Int64s
-from .. import label_tree
-from ..label_tree import NODES, Tree
+from ....reductions.cpt import label_tree
+from ....reductions.cpt.label_tree import NODES, Tree
 from .moved_words import DROPPED, Move
 from .trees import first_labels
 

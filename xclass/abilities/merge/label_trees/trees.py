@@ -17,8 +17,8 @@ import numpy as np
 
 from ....array_types import Int, Int64s
 from ....kernels.jit import jit
-from .. import binary_nodes, label_tree
-from ..label_tree import NODES, Tree
+from ....reductions.cpt import binary_nodes, label_tree
+from ....reductions.cpt.label_tree import NODES, Tree
 
 UNDECIDED = 0.5  # probability of the right child at every node, as of a regressor that has learned nothing
 

@@ -1,8 +1,7 @@
-"""Define how a reduction takes part in the merging of models."""
+"""Define what a learner is merged from."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,9 +16,7 @@ class Sources(NamedTuple):
     Merging may change their arrays. Without a base, `base` is a new learner that has learned nothing.
     """
 
-    learners: Sequence[
-        Any
-    ]  # of the same class as the new learner; in an order that does not depend on how they are named
+    learners: Sequence[Any]  # of the class of the new learner; in an order that does not depend on their names
     base: Any  # the learner that all began with, a new learner if there is none
     has_base: bool
     paths: Sequence[str]  # names of the models in messages
@@ -51,22 +48,3 @@ def check_continued(k: int | None, sources: Sources) -> None:
     """Raise ModelError if `average_slots` has found a model (index k) whose sums are smaller than those of a base."""
     if k is not None and sources.has_base:
         raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
-
-
-class Mergeable(ABC):
-    """A learner that can be merged from others."""
-
-    @property
-    @abstractmethod
-    def listed_tables(self) -> dict[str, tuple[str, ...]]:
-        """Return the planes of the tables of which `merge` accepts the changes instead of the tables themselves."""
-
-    @abstractmethod
-    def merge(self, sources: Sources) -> list[str]:
-        """Fill this new learner with the merged state of others; return notes for the user.
-
-        Raises
-        ------
-        ModelError
-            if the states do not fit together; the message names the models and says what to do.
-        """

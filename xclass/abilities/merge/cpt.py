@@ -14,26 +14,26 @@ Differs   from the other parts: the scale of a numeric column is a mean, and so 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from ....array_types import Int64s, UInt32s
-from ....binary import adagrad, feature_scaling, merged_words, merging
-from ....binary.adagrad import Weights
-from ....binary.document_frequency import EXAMPLES, VALUED, Frequencies
-from ....binary.feature_scaling import COLUMNS, Scales
-from ....errors import ModelError
-from ....model import stored_arrays
-from ...core.merging import Sources, check_continued, not_continued
-from .. import binary_nodes, label_tree
-from ..label_tree import Tree
-from ..searched_trees import DECIDED, SEARCHED
-from . import index as merged_index
-from . import moved_words
-from . import trees as merged_trees
-from .moved_words import WHOLE_TAG, Move
-from .node_moves import node_moves
+from ...array_types import Int64s, UInt32s
+from ...binary import adagrad, feature_scaling, merged_words, merging
+from ...binary.adagrad import Weights
+from ...binary.document_frequency import EXAMPLES, VALUED, Frequencies
+from ...binary.feature_scaling import COLUMNS, Scales
+from ...errors import ModelError
+from ...model import stored_arrays
+from ...reductions.cpt import binary_nodes, label_tree
+from ...reductions.cpt.label_tree import Tree
+from ...reductions.cpt.reduction import ProbabilityTree
+from ...reductions.cpt.searched_trees import DECIDED, SEARCHED
+from .label_trees import index as merged_index
+from .label_trees import moved_words
+from .label_trees import trees as merged_trees
+from .label_trees.moved_words import WHOLE_TAG, Move
+from .label_trees.node_moves import node_moves
+from .sources import Sources, check_continued, not_continued
 
 MOST_LEVELS = 1000  # of trees that have grown apart; a balanced tree has 20 with a million labels
 UNTAGGED = "weights of --layout odd do not say whose they are"
@@ -41,8 +41,8 @@ WIDE = "they belong to nodes of --cpt_arity above 2"
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 
 
-def listed_tables(one: Any) -> dict[str, tuple[str, ...]]:
-    """Return the planes of the tables of a `ProbabilityTree`, see `Mergeable.listed_tables`."""
+def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
+    """Return the planes of the tables of which `merge` accepts the changes."""
     planes: tuple[str, ...] = (merged_words.WORD,) if one.tagged else ("w", "g")
     tables = {f"weights.{t}": planes for t in range(len(one.members))}
     if one.index is not None:
@@ -50,8 +50,8 @@ def listed_tables(one: Any) -> dict[str, tuple[str, ...]]:
     return tables if one.scorers is None else {**tables, "scorers": planes}
 
 
-def merge(target: Any, sources: Sources) -> list[str]:
-    """Fill a new `ProbabilityTree` with the merged state of others, see `Mergeable.merge`."""
+def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
+    """Fill a new learner with the merged state of others; return notes for the user."""
     learners, base = sources.learners, sources.base
     _check_labels(sources)
     _check_features(sources)
@@ -167,7 +167,7 @@ def _slots(weights: Weights) -> merging.Slots:
 # -- trees
 
 
-def _merge_trees(target: Any, sources: Sources, features: _Features) -> list[str]:
+def _merge_trees(target: ProbabilityTree, sources: Sources, features: _Features) -> list[str]:
     """Set the trees of the new learner and their weights; return notes."""
     learners = sources.learners
     trees = [
@@ -206,7 +206,7 @@ def _merge_trees(target: Any, sources: Sources, features: _Features) -> list[str
     return []
 
 
-def _take_in_turn(target: Any, sources: Sources, trees: Sequence[Sequence[Tree]]) -> list[str]:
+def _take_in_turn(target: ProbabilityTree, sources: Sources, trees: Sequence[Sequence[Tree]]) -> list[str]:
     """Take the trees from the models in turn; return a note about it."""
     models, paths = len(sources.learners), sources.paths
     if target.index is None:

@@ -1,0 +1,59 @@
+"""Merge the weights of one-against-all, whose classes may have other numbers in each model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...array_types import Int64s
+from ...binary import merging, weight_table
+from ...errors import ModelError
+from ...reductions.oaa.reduction import OneAgainstAll
+from .sources import Sources, check_continued
+
+
+def listed_tables(learner: OneAgainstAll) -> dict[str, tuple[str, ...]]:
+    """Return the planes of the tables of which `merge` accepts the changes."""
+    return {"weights": weight_table.COLUMNS}
+
+
+def merge(learner: OneAgainstAll, sources: Sources) -> list[str]:
+    """Fill a new learner with the merged state of others; the state of --oaa_subsample is that of the first model."""
+    learners = sources.learners
+    indexed = {one.indexing: path for one, path in zip(learners, sources.paths, strict=True)}
+    if 0 in indexed and 1 in indexed:
+        raise ModelError(
+            f"{indexed[0]} has labels from 0 and {indexed[1]} has labels from 1, so their classes differ; train "
+            "one of them again with other labels"
+        )
+    learner.indexing = min(indexed)  # UNDECIDED is the largest
+    columns = [None if numbers is None else _columns(numbers, learner.classes) for numbers in sources.numbers]
+    learner.table, k = merging.merge_tables(
+        learner.table, [one.table for one in learners], sources.base.table, learner.rule.adaptive,
+        sources.examples, sources.changes_of("weights"), columns,
+    )  # fmt: skip
+    learner.tables = [learner.table]
+    check_continued(k, sources)
+    learner.order[:] = learners[0].order
+    learner.random[:] = learners[0].random
+    learner.next_negative = learners[0].next_negative
+    return []
+
+
+def _columns(numbers: Int64s, classes: int) -> Int64s:
+    """Return for each class of the result its column in the table of a model that has other numbers.
+
+    A class that the model has not seen gets a column that no class of the model uses: it has learned, as the column of
+    the class would have, that no example is of this class.
+
+    Parameters
+    ----------
+    numbers : int64[seen + 1], new number of each class of the model, from 1
+
+    Returns
+    -------
+    int64[classes], a permutation
+    """
+    columns = np.full(classes, -1)
+    columns[numbers[1:] - 1] = np.arange(len(numbers) - 1)
+    columns[columns < 0] = np.arange(len(numbers) - 1, classes)
+    return columns
