@@ -87,7 +87,7 @@ class Classifier(base.MiniBatchClassifier):
         if reduction == "scalar":
             raise UsageError("reduction: 'scalar' learns numbers; choose another reduction for classes")
         record = configuration.record_of(reduction)
-        if record is not None and configuration.learns_at_end(record):
+        if record is not None and record.learns_at_end:
             raise UsageError(
                 f"reduction: {reduction!r} learns from all examples at the end of the data, which River never reaches; "
                 "choose another one, such as 'multiclass', or use xclass.Learner"

@@ -8,7 +8,6 @@ from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
 from xclass.api.learner import Learner
 from xclass.reductions.core import probabilities
-from xclass.reductions.core.base import Previews
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.parts import Spreadable, State, without_features
 from xclass.reductions.core.spec import Part, Wanted
@@ -104,7 +103,6 @@ def tasks_of(model: Learner, text: str, holdout_period: int = 0) -> list[BatchTa
             clock = float(task.clock[-1])
             tasks.append(task)
     if model.preview_size is not None:
-        assert isinstance(model.reduction, Previews)
         for task in tasks:
             if not model.reduction.preview(task):
                 break

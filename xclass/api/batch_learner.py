@@ -15,7 +15,6 @@ from ..errors import UsageError
 from ..kernels import jit
 from ..options.declare import options_of
 from ..reductions import registry
-from ..reductions.core.base import LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
@@ -138,7 +137,7 @@ class BatchLearner(LearnerCore):
             return job()
 
         def stop() -> None:
-            if isinstance(self._reduction, LearnsAtEnd):
+            if self._reduction is not None:
                 self._reduction.stop()
 
         return self.turn.complete(whole, stop)
@@ -195,7 +194,7 @@ class BatchLearner(LearnerCore):
                 yield self._learn_task(task)
                 continue
             self._pending.append(task)
-            if not self._preview_task(task):
+            if not self.reduction.preview(task):
                 yield from self._end_preview()
 
     def _saved_bytes(self) -> bytes:
@@ -342,14 +341,8 @@ class BatchLearner(LearnerCore):
                     yield naming.explanation(reasons, example, features, named)
                     number += 1
 
-    def _preview_task(self, task: BatchTask) -> bool:
-        """Show a task to the reduction; return whether it wants to see more."""
-        assert isinstance(self.reduction, Previews)
-        return self.reduction.preview(task)
-
     def _end_preview(self) -> list[BatchTask]:
         """End the preview, learn from the examples that were held, and return their tasks."""
-        assert isinstance(self.reduction, Previews)
         self.reduction.end_preview()
         if self._previewed:
             self.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on

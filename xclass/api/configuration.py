@@ -28,7 +28,7 @@ from ..options.declare import Option, allowed_values, from_stored, long_flag, op
 from ..options.resolve import SCALAR, resolve
 from ..reductions import presets, registry
 from ..reductions.core import probabilities
-from ..reductions.core.base import LearnsAtEnd, Reduction
+from ..reductions.core.base import Reduction
 from ..reductions.core.spec import LearnerSpec, Part, Wanted
 from ..text import label_words, parser, reader
 
@@ -419,11 +419,6 @@ def record_of(reduction: object) -> Reduction | None:
 def grows(record: Reduction) -> bool:
     """Return whether a reduction takes any number of classes, so that it need not be known."""
     return options_of(record.options)[record.name].minimum == 0
-
-
-def learns_at_end(record: Reduction) -> bool:
-    """Return whether a reduction learns from all examples at the end of the data, and predicts nothing before."""
-    return isinstance(record.build, type) and issubclass(record.build, LearnsAtEnd)
 
 
 def reductions() -> list[str]:

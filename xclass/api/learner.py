@@ -357,7 +357,7 @@ class Learner(BatchLearner):
             self._previewed = True
             for batch in batches:
                 for task in self.tasks(batch, True, self.clock):
-                    self._wants_more = self._wants_more and self._preview_task(task)
+                    self._wants_more = self._wants_more and self.reduction.preview(task)
             return self._notes()
 
         _warn(self._learning(previewed))

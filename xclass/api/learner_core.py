@@ -18,7 +18,7 @@ from ..data.batch import Batch
 from ..data.schema import OTHER, Schema
 from ..errors import UsageError
 from ..reductions.core import base
-from ..reductions.core.base import PATH_GROUP, CrossesPath, LearnsAtEnd, Previews
+from ..reductions.core.base import PATH_GROUP
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.spec import Wanted
 from . import configuration
@@ -40,8 +40,7 @@ class LearnerCore:
     Attributes
     ----------
     config : the value of every option
-    reduction : the learner of the reduction; use `isinstance` to find out whether it implements one of the optional
-        protocols of `reductions.core.base`
+    reduction : the learner of the reduction
     preparation : converts batches into tasks: n-grams, interactions, checks of values
     names : names of the classes
     schema : columns of the tables learned from
@@ -105,8 +104,7 @@ class LearnerCore:
         path_crosses = self.preparation.crosser.with_group(PATH_GROUP)
         if not path_crosses:
             return
-        if not isinstance(self.reduction, CrossesPath):
-            raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
+        self.reduction.cross_path(path_crosses)
         ignored = [
             group for terms in path_crosses for group in terms if self.preparation.features.interaction_only[group]
         ]
@@ -115,7 +113,6 @@ class LearnerCore:
                 f"--ignore_linear drops namespace {chr(ignored[0])!r}, so it cannot be crossed with the path, "
                 "namespace \\x88; leave out --ignore_linear or this interaction"
             )
-        self.reduction.cross_path(path_crosses)
 
     def _want(self, wanted: Wanted) -> None:
         """Tell the reduction what is wanted besides predictions, unless it knows."""
@@ -132,12 +129,12 @@ class LearnerCore:
     @property
     def preview_size(self) -> int | None:
         """Return how many examples the reduction needs to see before it learns: 0 for all of them, None for none."""
-        return self.reduction.preview_size if isinstance(self.reduction, Previews) and not self._spec.testing else None
+        return None if self._spec.testing else self.reduction.preview_size
 
     @property
     def unlearned(self) -> bool:
         """Return whether the reduction holds examples that it learns from only at the end of the data."""
-        return isinstance(self.reduction, LearnsAtEnd) and self.reduction.unlearned
+        return self.reduction.unlearned
 
     def tasks(self, batch: Batch, learn: bool, clock: float, held_out: np.ndarray | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of a batch, which the caller passes through the stages.

@@ -29,7 +29,6 @@ from ..data.batch import Batch
 from ..data.schema import Schema
 from ..errors import XclassError
 from ..kernels import jit
-from ..reductions.core.base import Previews
 from ..run import passes
 from ..run.label_notes import LabelNotes
 from . import delta, shards
@@ -209,7 +208,7 @@ class _Round:
         """Learn the examples that wait and the next ones; return whether there were any."""
         tasks = self._tasks(count)
         reduction = self._learner.reduction
-        if self._learner.preview_size is not None and isinstance(reduction, Previews):
+        if self._learner.preview_size is not None:
             tasks = passes.previewed(tasks, reduction)  # no save points
         read = False
         for task in tasks:

@@ -62,6 +62,6 @@ def _reason_against_probabilities(estimator: Any) -> str:
 def _reason_against_pieces(estimator: Any) -> str:
     """Return why the reduction of an estimator cannot learn from further examples, or ""."""
     record = configuration.record_of(estimator.reduction)
-    if record is not None and configuration.learns_at_end(record):
+    if record is not None and record.learns_at_end:
         return f"{estimator.reduction} learns from all examples at once, not piece by piece; call fit"
     return ""

@@ -29,7 +29,7 @@ from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
 from ..options.declare import option
 from ..options.search import one_of
-from ..reductions.core.base import Previews
+from ..reductions.core.base import Learner
 from ..reductions.core.contract import BatchTask
 from ..system import output_file
 from .shuffle import Shuffler
@@ -132,7 +132,7 @@ class PassSegment:
             yield item
 
 
-def previewed(items: Iterator[BatchTask | SavePoint], learner: Previews) -> Iterator[BatchTask | SavePoint]:
+def previewed(items: Iterator[BatchTask | SavePoint], learner: Learner) -> Iterator[BatchTask | SavePoint]:
     """Show a learner as many of the first tasks as it wants to see, then yield these and the remaining items.
 
     The first tasks are held in memory meanwhile, so a run that a signal stops during the preview has learned nothing.

@@ -32,7 +32,6 @@ from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
 from ..options.threads import threads_option
-from ..reductions.core.base import LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
@@ -175,8 +174,7 @@ class Run:
             self._banner()
             self._open_writers(closing)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
-            if isinstance(self.model.reduction, LearnsAtEnd):
-                self.model.reduction.report_to(self.console, self.reader.fraction_read)
+            self.model.reduction.report_to(self.console, self.reader.fraction_read)
             address_space.check_threads()
             self._compile()
             try:
@@ -419,13 +417,11 @@ class Run:
         """Stop reading and learning, after a signal."""
         if self.pipeline is not None:
             self.pipeline.stop()
-        if isinstance(self.model.reduction, LearnsAtEnd):
-            self.model.reduction.stop()
+        self.model.reduction.stop()
 
     def _preview_all(self) -> None:
         """Show the learner all of the data in a separate pass, before it learns."""
         reduction = self.model.reduction
-        assert isinstance(reduction, Previews)
         self.pipeline = Pipeline(passes.PassSegment(self._tasks(self.stream.unshuffled())), [reduction.preview])
         for _ in self.pipeline:
             self.console.move_bar(self.reader.position, self.progress.examples)
@@ -437,7 +433,7 @@ class Run:
         """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
         tasks = self._tasks(self.stream)
         reduction = self.model.reduction
-        if self.model.preview_size is not None and isinstance(reduction, Previews):
+        if self.model.preview_size is not None:
             tasks = passes.previewed(tasks, reduction)
         stages = self.stopwatch.stages(self.model.stages)
         if self.inspector is not None:

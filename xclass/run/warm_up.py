@@ -75,7 +75,7 @@ def parts(learner: base.Learner, learn: bool, reads: bool) -> Parts:
     learn : whether to compile the kernels for learning, and not only those for prediction
     reads : whether the run reads text
     """
-    waits = isinstance(learner, base.Previews) and learner.preview_size is not None  # it needs to see examples first
+    waits = learner.preview_size is not None  # it needs to see examples first
     of_learner = {} if waits else learner.warm_ups(learn)
     return {**of_learner, READING: compile_reading} if reads else of_learner
 

@@ -17,7 +17,6 @@ from ..array_types import Float64s
 from ..data.batch import Batch
 from ..errors import XclassError
 from ..reductions.core import base
-from ..reductions.core.base import LearnsAtEnd
 from . import metrics
 from .results import CHUNKS, Result, Span, failure
 from .settings import Setting, Space
@@ -60,7 +59,7 @@ class Candidate:
     def stop(self) -> None:
         """Make a learner that learns at the end of the data return soon; may be called from another thread."""
         reduction = self._reduction
-        if isinstance(reduction, LearnsAtEnd):
+        if reduction is not None:
             reduction.stop()
 
     def run(self, span: Span, check: Check) -> Result:
@@ -93,7 +92,7 @@ class Candidate:
         """Return whether the learner can learn from more examples as if it had not been interrupted."""
         assert self._learner is not None
         several = self._space.passes(self._setting) > 1
-        return not (several or self._ended or isinstance(self._learner.reduction, LearnsAtEnd))
+        return not (several or self._ended or self._learner.config.reduction.learns_at_end)
 
     def _learn(self, span: Span, check: Check) -> None:
         """Learn from the examples of a span."""

@@ -16,7 +16,6 @@ from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
-from ..reductions.core.base import LearnsAtEnd
 from ..reductions.core.contract import BatchTask
 from ..run import finish, learner_use
 from ..run.report.console import Console
@@ -52,8 +51,7 @@ class Session(Run):
             self._prepare(contents, closing)
             self._banner()
             self._open_writers(closing)
-            if isinstance(self.model.reduction, LearnsAtEnd):
-                self.model.reduction.report_to(self.console, self.reader.fraction_read)
+            self.model.reduction.report_to(self.console, self.reader.fraction_read)
             self._closing = closing.pop_all()
         self.prediction_type = self._prediction_type()
         self._inputs = Inputs(config, self.model.names, self.model.label_range, self.model.schema, vw_text=True)
@@ -109,7 +107,7 @@ class Session(Run):
 
     def process(self, batch: Batch, learn: bool) -> tuple[BatchTask, np.ndarray | None]:
         """Learn from a single example or predict it; return its task and the highest class seen, for `report`."""
-        if learn and (isinstance(self.model.reduction, LearnsAtEnd) or self.model.preview_size is not None):
+        if learn and (self.config.reduction.learns_at_end or self.model.preview_size is not None):
             raise UsageError(
                 f"{self.config.reduction.name} with these options needs to see the data before it learns: give "
                 "data=FILE, or use xclass.Learner"

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from ...api.configuration import Config
 from ...api.learner import Learner
 from ...cache.source import Source
-from ...reductions.core.base import Previews
 from ...reductions.core.contract import BatchTask
 from ...run import data_source, passes
 from ...run.passes import SavePoint
@@ -72,7 +71,7 @@ class TaskStream:
             self._preview_all()
         items = self._tasks(self._stream)
         reduction = self._learner.reduction
-        if self._learner.preview_size is not None and isinstance(reduction, Previews):
+        if self._learner.preview_size is not None:
             items = passes.previewed(items, reduction)
         self._pipeline = Pipeline(items, [])
         self._items = iter(self._pipeline)
@@ -91,7 +90,6 @@ class TaskStream:
     def _preview_all(self) -> None:
         """Show the learner all of the data, before it learns."""
         reduction = self._learner.reduction
-        assert isinstance(reduction, Previews)
         for task in self._tasks(self._stream.unshuffled()):
             if isinstance(task, BatchTask):
                 reduction.preview(task)

@@ -20,7 +20,6 @@ from ...api.learner import Learner
 from ...data.schema import Schema
 from ...errors import DataError, XclassError
 from ...kernels import jit
-from ...reductions.core.base import LearnsAtEnd
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.parts import Spreadable, without_features
 from ...reductions.core.spec import Part
@@ -136,8 +135,7 @@ class Worker:
         self._reduction = reduction
         self._learner.reduction.workers = 1
         self._lines: list[str] = []
-        if isinstance(self._learner.reduction, LearnsAtEnd):
-            self._learner.reduction.report_to(self, lambda: None)
+        self._learner.reduction.report_to(self, lambda: None)
         self._learner.clock = clock
         try:
             self._stream = TaskStream(self._config, self._learner, clock)
@@ -246,7 +244,7 @@ class Worker:
         self._wake(received)
         assert self._learner is not None
         self._step += 1
-        if stopped and isinstance(self._learner.reduction, LearnsAtEnd):
+        if stopped:
             self._learner.reduction.stop()
         more, done, onward = False, False, None
         try:

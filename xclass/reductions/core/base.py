@@ -1,9 +1,7 @@
 """Define the interface of a reduction: the record that describes it and the base class of its learner.
 
-The base class `Learner` has a default for every method that has one; each ability that only some learners have is a
-small abstract class (`Previews`, `LearnsAtEnd`, `TreeViewable`, ...). A reduction never sees text, files or the
-progress table. A run depends on reductions through this module only: it tests `isinstance(learner, Previews)` and never
-compares names of reductions.
+The base class `Learner` has a default for every method that has one. A reduction never sees text, files or the progress
+table. What can be done with a learner besides learning, predicting, saving and restoring is in `abilities`.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ import numpy as np
 
 from ...array_types import Bools, Int64s
 from ...binary import finite, gd, in_words
+from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
@@ -33,13 +32,23 @@ from .tree_view import TreeNode
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
-PATH_GROUP = 0x88  # namespace of the features that encode an example's path in a tree, see `CrossesPath`
+PATH_GROUP = 0x88  # namespace of the features that encode an example's path in a tree, see `cross_path`
 _survey = DirectCall(finite, "survey")
 
 
 def split_range(n: int, parts: int) -> list[tuple[int, int]]:
     """Split range(n) into `parts` consecutive ranges of nearly equal size; return (begin, end) of each."""
     return list(itertools.pairwise(n * t // parts for t in range(parts + 1)))
+
+
+class Console(Protocol):
+    """Receive the progress messages of a learner."""
+
+    def info(self, text: str) -> None: ...
+
+    def start_steps(self, count: int, unit: str) -> None: ...
+
+    def step(self) -> None: ...
 
 
 class Learner(ABC):
@@ -91,6 +100,40 @@ class Learner(ABC):
     def classes_seen(self) -> int:
         """Return how many classes were seen so far, if their number was not given as an option; else 0."""
         return 0
+
+    @property
+    def preview_size(self) -> int | None:
+        """Return how many examples to preview before any is learned: 0 for all of the data, None for no preview."""
+        return None
+
+    def preview(self, task: BatchTask) -> bool:
+        """Read the examples of a batch, before any stage is called; return whether more are needed."""
+        raise NotImplementedError
+
+    def end_preview(self) -> None:
+        """End the preview, even if fewer examples arrived than requested; `preview_size` becomes None."""
+        raise NotImplementedError
+
+    @property
+    def unlearned(self) -> bool:
+        """Return whether examples are collected for `end_pass` and not yet learned; a model is not saved then."""
+        return False
+
+    def report_to(self, console: Console, part: Callable[[], float | None]) -> None:  # noqa: B027 (few have messages)
+        """Set the console for messages of `end_pass`; called before the first batch.
+
+        Parameters
+        ----------
+        console : receives the messages
+        part : returns which part of the pass was read, from 0 to 1, or None if that is unknown
+        """
+
+    def stop(self) -> None:  # noqa: B027 (most learners end a pass at once)
+        """Make `end_pass` return soon with the model reached so far; may be called at any time."""
+
+    def cross_path(self, interactions: list[bytes]) -> None:
+        """Cross the features that encode an example's path in a tree with the other namespace of each interaction."""
+        raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change which results are produced in addition to predictions, and reset the sums for the summary."""
@@ -278,70 +321,12 @@ class Learner(ABC):
         return result
 
 
-class Previews(ABC):
-    """A learner that previews examples before it learns from any; they are learned from afterwards."""
-
-    @property
-    @abstractmethod
-    def preview_size(self) -> int | None:
-        """Return how many more examples to preview: 0 for all of the data, None for no preview."""
-
-    @abstractmethod
-    def preview(self, task: BatchTask) -> bool:
-        """Read the examples of a batch, before any stage is called; return whether more are needed."""
-
-    @abstractmethod
-    def end_preview(self) -> None:
-        """End the preview, even if fewer examples arrived than requested; `preview_size` becomes None."""
-
-
-class Console(Protocol):
-    """Receive the progress messages of a learner."""
-
-    def info(self, text: str) -> None: ...
-
-    def start_steps(self, count: int, unit: str) -> None: ...
-
-    def step(self) -> None: ...
-
-
-class LearnsAtEnd(ABC):
-    """A learner that only collects examples in its stages and learns from all of them in `end_pass`."""
-
-    @property
-    @abstractmethod
-    def unlearned(self) -> bool:
-        """Return whether some examples are collected but not yet learned; a model is not saved then."""
-
-    @abstractmethod
-    def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
-        """Set the console for messages of `end_pass`; called before the first batch.
-
-        Parameters
-        ----------
-        console : receives the messages
-        part : returns which part of the pass was read, from 0 to 1, or None if that is unknown
-        """
-
-    @abstractmethod
-    def stop(self) -> None:
-        """Make `end_pass` return soon with the model reached so far; may be called at any time."""
-
-
 class TreeViewable(ABC):
     """A learner that is a tree, which `--print_tree` and `--dot_tree` can show."""
 
     @abstractmethod
     def outline(self, levels: int) -> Iterator[TreeNode]:
         """Yield the nodes of the first levels in preorder, see `tree_view.preorder`; no stage may run meanwhile."""
-
-
-class CrossesPath(ABC):
-    """A learner that generates features from an example's path in a tree, for use in interactions."""
-
-    @abstractmethod
-    def cross_path(self, interactions: list[bytes]) -> None:
-        """Cross the path features with the other namespace of each interaction."""
 
 
 # named functions, because the record is sent to other processes
@@ -376,6 +361,7 @@ class Reduction:
     class_scores : whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     learner_options : fields of `gd.Options` that apply to it; None for all
     refused : `refused(spec)` returns {option: message} for options of a run that cannot be combined with it
+    learns_at_end : whether it only collects examples in its stages and learns from all of them in `end_pass`
     abilities : names of the folders of `abilities` that have a module for it
     not_merged : why models of it cannot be merged, for the message; empty if it has the ability `merge`
     """
@@ -395,5 +381,6 @@ class Reduction:
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None
     refused: Callable[[LearnerSpec], Mapping[str, str]] = _refuse_nothing
+    learns_at_end: bool = False
     abilities: tuple[str, ...] = ()
     not_merged: str = ""

@@ -46,7 +46,6 @@ from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities, tree_view
 from ..core.base import (
     Learner,
-    Previews,
     Reduction,
     TreeViewable,
 )
@@ -127,7 +126,7 @@ class _Plan(NamedTuple):
 
 
 class ProbabilityTree(
-    Learner, Previews, TreeViewable, CountsTraining, TreesInParts
+    Learner, TreeViewable, CountsTraining, TreesInParts
 ):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 

@@ -42,7 +42,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities, tree_view
-from ..core.base import PATH_GROUP, CrossesPath, Learner, Reduction, TreeViewable
+from ..core.base import PATH_GROUP, Learner, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.result import Result
@@ -56,7 +56,7 @@ WILDCARD = ord(":")
 KEPT_FEATURES = 1024  # features for which buffers are kept
 
 
-class RecallTree(Learner, TreeViewable, CrossesPath):
+class RecallTree(Learner, TreeViewable):
     """Learn and predict with a recall tree (`--recall_tree`).
 
     Attributes

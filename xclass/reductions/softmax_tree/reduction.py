@@ -31,7 +31,7 @@ from ...data.batch import Batch
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities
-from ..core.base import Console, Learner, LearnsAtEnd, Reduction
+from ..core.base import Console, Learner, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.parts import Message, Round, Spreadable, State, run_alone
@@ -46,7 +46,7 @@ SHARE = 256  # least examples per thread
 DEFAULT_EPS = 1e-6  # eps if nothing was held out
 
 
-class SoftmaxTree(Learner, LearnsAtEnd, Spreadable):
+class SoftmaxTree(Learner, Spreadable):
     """A learner that stores its examples and trains a softmax tree at the end of the data (`--softmax_tree`).
 
     Attributes
@@ -498,5 +498,6 @@ REDUCTION = Reduction(
     learner_options=softmax_options.SUPPORTED_OPTIONS,
     refused=softmax_options.refused,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
+    learns_at_end=True,
     abilities=("explain",),
 )
