@@ -14,6 +14,7 @@ from library import Results, go_through, summary_of
 from streams import multiclass, real
 from variants import BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of
 
+from xclass.abilities.find import described
 from xclass.api.learner import Learner, load
 from xclass.binary import finite, gd
 from xclass.data.batch import Batch
@@ -113,7 +114,9 @@ def test_models_and_messages_hold_only_finite_numbers(name, options):
     with learner(name, **options) as model:
         results = learn_to_the_end(model, text)
         assert_finite(floats_of(model))
-        text_output = " ".join([results.summary, *results.notes, *model.reduction.banner()])
+        text_output = " ".join(
+            [results.summary, *results.notes, *described(model.config.reduction, "banner", model.reduction, [])]
+        )
     assert np.isfinite(results.predictions).all() and np.isfinite(results.loss)
     assert all(np.isfinite([*listing.values()]).all() for listing in results.lists)
     assert not re.search(r"\b(nan|inf)\b", text_output)

@@ -170,7 +170,7 @@ def collect(learner: Learner, request: Request) -> Contents:
         training_error=learner.average_loss,
         errors=found_errors,
         curve=read_curve,
-        tree=tree.measure(learner.reduction, request.levels, known, tested),
+        tree=tree.measure(learner, request.levels, known, tested),
         tables=tables,
         remedies=remedies.overall(found_errors.causes, tables, options) if found_errors is not None else [],
         options=options,

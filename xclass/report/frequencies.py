@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..abilities.find import described
 from ..api import files
 from ..api.learner import Learner
 from ..array_types import Float64s, Int64s, UInt32s
 from ..data import class_names
-from ..reductions.core.training_counts import CountsTraining
 from ..text import reader
 from . import outcomes
 from .outcomes import Outcomes, Seen
@@ -60,9 +60,13 @@ def of_training(learner: Learner, training: reader.Options) -> Training:
     """
     if training.data:
         return _counted(learner, training)
-    if not isinstance(learner.reduction, CountsTraining):
-        return Training(None, None)
-    counts, by_model = learner.reduction.class_counts(), learner.reduction.feature_counts
+    record, reduction = learner.config.reduction, learner.reduction
+    counts: tuple[Int64s, Float64s] | None = described(record, "class_counts", reduction, None)
+
+    def by_model(index: UInt32s) -> Float64s | None:
+        found: Float64s | None = described(record, "feature_counts", reduction, None, index)
+        return found
+
     return Training(
         None if counts is None else _ascending(*counts, MODEL),
         None if by_model(np.empty(0, np.uint32)) is None else lambda index: np.asarray(by_model(index)) > 0,

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..abilities.describe.tree_view import TreeNode
+from ..abilities.find import ability
+from ..api.learner import Learner
 from ..array_types import Int64s
-from ..reductions.core.base import Learner, TreeViewable
-from ..reductions.core.tree_view import TreeNode
 from .frequencies import Frequencies
 from .outcomes import Outcomes
 
@@ -46,13 +47,14 @@ def measure(learner: Learner, levels: int, known: Frequencies | None, tested: Ou
     known : number of examples of each class, by which the classes of a node are sorted
     tested : outcomes on the test data, None without test data
     """
-    if not isinstance(learner, TreeViewable):
+    outline = getattr(ability(learner.config.reduction, "describe"), "outline", None)
+    if outline is None:
         return None
     shown: list[TreeNode] = []
     below: list[set[int]] = []  # classes at the leaves below each shown node
     path: list[int] = []  # shown nodes from the root to the current one
     children: list[list[int]] = []
-    for node in learner.outline(WHOLE):
+    for node in outline(learner.reduction, WHOLE):
         if node.level == 0 and shown:  # the next tree
             break
         del path[min(node.level, len(path)) :]
@@ -82,7 +84,7 @@ def measure(learner: Learner, levels: int, known: Frequencies | None, tested: Ou
                 dict(node.facts),
             )
         )  # fmt: skip
-    return Tree(result, sum(node.level == 0 for node in learner.outline(1)))
+    return Tree(result, sum(node.level == 0 for node in outline(learner.reduction, 1)))
 
 
 def _errors(labels: Int64s, tested: Outcomes) -> tuple[float, float]:

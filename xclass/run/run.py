@@ -252,7 +252,7 @@ class Run:
         elif o.testonly:
             self.console.warn("-t without -i predicts with a new model, which has learned nothing; give -i MODEL")
         self.inspector = self._inspector(closing)
-        self.tree_dump = TreeDump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
+        self.tree_dump = TreeDump(c.tree_dump, c.reduction, self.model.names.names)
         classes = c.reduction.labels == "multiclass"
         results.check(c.results, classes)
         self.recorder = Recorder(c.results, classes, self.model.names.class_list, holdout.enabled)

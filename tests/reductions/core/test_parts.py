@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from library import summary_of
 from spread import Spread, tasks_of
 from streams import multiclass
 from variants import AT_THE_END, VARIANTS, K, learner, name_of
@@ -40,7 +41,7 @@ def test_the_model_has_the_bytes_of_one_process(name, options, count):
             model.end_pass()
             spread.end_pass()
         assert spread.model() == model_contents.to_bytes(model.contents())
-        assert spread.whole.reduction.summary() == model.reduction.summary()
+        assert summary_of(spread.whole) == summary_of(model)
 
 
 @pytest.mark.sampled(3)

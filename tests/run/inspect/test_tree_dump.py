@@ -11,7 +11,7 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass.reductions.core.tree_view import NodeView, preorder, statistics
+from xclass.abilities.describe.tree_view import NodeView, preorder, statistics
 from xclass.reductions.ect import bracket
 
 K = 13

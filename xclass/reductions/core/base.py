@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...array_types import Bools, Int64s
-from ...binary import finite, gd, in_words
+from ...binary import finite, gd
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
@@ -28,7 +28,6 @@ from .calibration import Report
 from .contract import BatchTask, empty_task
 from .result import Result
 from .spec import LearnerSpec, Wanted
-from .tree_view import TreeNode
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
@@ -151,22 +150,6 @@ class Learner(ABC):
             learns &= ~task.held_out
         _survey(task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range)
 
-    def banner(self) -> list[str]:
-        """Return lines to print before the first batch, such as shape and memory, in words that need no explanation."""
-        return []
-
-    def vw_banner(self) -> list[str]:
-        """Return these lines with VW's names, for `--vw_exact`."""
-        return []
-
-    def learning_lines(self, binary: gd.Options) -> list[str]:
-        """Return the lines about learning rate and loss, for resolved options of the binary learner."""
-        return in_words.learning(binary)
-
-    def summary(self) -> list[str]:
-        """Return lines to print at the end of the run, after the lines common to all reductions."""
-        return []
-
     def tallies(self) -> dict[str, Any]:
         """Return the sums over examples that the summary shows, for `add_tallies` of another learner."""
         own = {name: getattr(self, name) for name in self.tallied}
@@ -185,13 +168,9 @@ class Learner(ABC):
         for name in self.tallied:
             setattr(self, name, 0.0)
 
-    def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name, in lower case and with underscores, for programs."""
-        return {}
-
     def results(self) -> list[Result]:
-        """Return the files that the options ask for; the run writes them before the summary."""
-        return []
+        """Return the files that the options ask for, such as the reliability table; the run writes them at its end."""
+        return [] if self.report is None else self.report.results()
 
     @abstractmethod
     def arrays(self) -> dict[str, Stored]:
@@ -319,14 +298,6 @@ class Learner(ABC):
             )
         self.outside += outside
         return result
-
-
-class TreeViewable(ABC):
-    """A learner that is a tree, which `--print_tree` and `--dot_tree` can show."""
-
-    @abstractmethod
-    def outline(self, levels: int) -> Iterator[TreeNode]:
-        """Yield the nodes of the first levels in preorder, see `tree_view.preorder`; no stage may run meanwhile."""
 
 
 # named functions, because the record is sent to other processes

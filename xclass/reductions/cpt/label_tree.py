@@ -27,7 +27,6 @@ from ...kernels import hash_table
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core.tree_view import NodeView
 
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # indices into Tree.size
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
@@ -342,14 +341,6 @@ def balanced_tree(labels: np.ndarray, capacity: int = 0) -> Tree:
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
     build_balanced(labels, left, label)
     return from_arrays(left, label, capacity)
-
-
-def node_view(tree: Tree, a: int) -> NodeView:
-    """Return the printable view of a node."""
-    left = int(tree.left[a])
-    if left == 0:
-        return NodeView(labels=((int(tree.label[a]), None),))
-    return NodeView((left, left + 1), facts={"leaves": int(tree.leaves[a])})
 
 
 def depths(tree: Tree) -> np.ndarray:

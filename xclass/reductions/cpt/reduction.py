@@ -29,32 +29,29 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int64s, UInt32s
-from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, in_words, loss, tagged_words
+from ...array_types import Bools, Float64s, Int64s
+from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss
 from ...data import batch_ops
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core import label_arrays, probabilities, tree_view
+from ..core import label_arrays, probabilities
 from ..core.base import (
     Learner,
     Reduction,
-    TreeViewable,
 )
 from ..core.calibration import Report
 from ..core.contract import BatchTask, empty_task
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
-from ..core.training_counts import CountsTraining
-from ..core.tree_view import TreeNode
 from . import (
     binary_nodes,
     feature_index,
@@ -64,7 +61,7 @@ from . import (
     sampled_tree,
     tree_file,  # fmt: skip
 )
-from .binary_nodes import DEEPEST, NODES, Predictions, Settings
+from .binary_nodes import NODES, Predictions, Settings
 from .further_passes import FurtherPasses, ranges
 from .options import (
     GROWN,
@@ -77,7 +74,6 @@ from .options import (
     refused,
     resolve_defaults,
     table_bits,
-    weight_bytes,
 )
 from .searched_trees import MOST_ROWS, SearchedTrees
 from .spread.parts import TreesInParts
@@ -126,7 +122,7 @@ class _Plan(NamedTuple):
 
 
 class ProbabilityTree(
-    Learner, TreeViewable, CountsTraining, TreesInParts
+    Learner, TreesInParts
 ):  # fmt: skip
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
@@ -160,8 +156,8 @@ class ProbabilityTree(
         self.is_part = spec.part is not None
         self.predict_only = spec.binary.predict_only_model
         self.weights_only = spec.wanted.weights_only
-        self._loaded, self._testing = spec.loaded, spec.testing
-        bits = self._bits = spec.binary.bits
+        self.loaded, self.testing = spec.loaded, spec.testing
+        bits = self.bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
         self.tagged = spec.binary.layout == "tagged"
@@ -244,7 +240,7 @@ class ProbabilityTree(
     @property
     def most_rows(self) -> int | None:
         """Return the most examples of a batch, fewer if all labels are listed, or None for no limit."""
-        most = None if self.searched is None or self._testing else MOST_ROWS
+        most = None if self.searched is None or self.testing else MOST_ROWS
         if not self.listing_options.probabilities:
             return most
         classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
@@ -654,20 +650,6 @@ class ProbabilityTree(
         """Return the number of classes in the first tree."""
         return int(np.count_nonzero(self.members[0].tree.key))
 
-    def class_counts(self) -> tuple[Int64s, Float64s] | None:
-        """Return the weight of the learned examples of each class, which the index counts, or None without one."""
-        if self.index is None:
-            return None
-        index = self.index.index
-        size = int(index.size[0])
-        return index.label[:size], index.weight[:size]
-
-    def feature_counts(self, index: UInt32s) -> Float64s | None:
-        """Return the weight of the learned examples with each feature, None if they are not counted or packed."""
-        if self.frequencies is None or len(self.frequencies.bitmap):  # packed counts belong to other slots
-            return None
-        return self.frequencies.count[feature_scaling.slots_of(index)]
-
     def can_learn(self, label: Int64s) -> Bools:
         """Return whether every tree that is searched has a leaf of each label; the others lack rare ones."""
         known = np.ones(len(label), bool)
@@ -719,90 +701,11 @@ class ProbabilityTree(
             results.append(tree_file.result(self.options.save_tree, trees, self.names))
         return results
 
-    def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name."""
-        figures = self.report.figures()
-        if self.label_weight > 0:
-            figures["routing_error"] = self.not_proposed / self.label_weight
-            figures["scoring_error"] = self.not_chosen / self.label_weight
-        figures["classes_in_tree"] = (int(self.members[0].tree.size[NODES]) + 1) // 2
-        return {**figures, **tree_view.figures(*self._size())}
-
-    def _size(self) -> tuple[int, Int64s]:
-        """Return the number of nodes of all trees, and the depths of their leaves."""
-        nodes = sum(int(member.tree.size[NODES]) for member in self.members)
-        return nodes, np.concatenate([label_tree.depths(member.tree) for member in self.members])
-
-    def summary(self) -> list[str]:
-        """Return the lines of the summary that are specific to this reduction."""
-        classes = (int(self.members[0].tree.size[NODES]) + 1) // 2
-        depth = max(int(member.tree.size[DEEPEST]) for member in self.members)
-        shares = []
-        if self.label_weight > 0:
-            shares.append(f"label not proposed (routing error) = {self.not_proposed / self.label_weight:.6f}")
-            shares.append(f"label proposed, not chosen (scoring error) = {self.not_chosen / self.label_weight:.6f}")
-        if self.tagged:
-            shares.append(tagged_words.occupancy([weights.words for weights in self.weight_tables]))
-        return [
-            *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
-            *(["features are weighted by inverse document frequency"] if self.weighs_features else []),
-            *(self.searched.lines() if self.searched is not None else []),
-            f"classes in the tree = {classes}{self.placed_text}, depth = {depth}",
-            tree_view.statistics(*self._size()),
-        ]  # fmt: skip
-
-    def outline(self, levels: int) -> Iterator[TreeNode]:
-        """Yield the nodes of the first levels, tree after tree."""
-        for t, member in enumerate(self.members):
-            if member.tree.size[NODES]:
-                look = partial(label_tree.node_view, member.tree)
-                yield from tree_view.preorder(0, levels, look, self.node_name(t))
-
     def node_name(self, t: int) -> str:
         """Return the format of the names of the nodes of tree t, given their numbers."""
         return "{}" if len(self.members) == 1 else f"{t}.{{}}"
 
     # model
-
-    def banner(self) -> list[str]:
-        """Return the lines about this reduction for the start of a run."""
-        o = self.options
-        lines = [f"Trees: {o.trees}, {o.cpt_arity} branches per node", *self._tree_origin()]
-        if o.rerank:
-            index = f" and {o.index_candidates} from the index" if self.index is not None else ""
-            lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
-        elif o.trees > 1:
-            lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
-        number = sum(tagged_words.size(w.words) if self.tagged else len(w.flat) // 2 for w in self.weight_tables)
-        slot_bytes = 4 if self.tagged else adagrad.SLOT_BYTES
-        weights, used = f"Weights: {number:,} of {slot_bytes} bytes (-b {self._bits}), ", slot_bytes * number
-        if o.max_doublings and not self._testing:
-            most = weight_bytes(o, self._bits) << o.max_doublings
-            lines.append(f"{weights}{in_words.size(used)}, growing to at most {in_words.size(most)}")
-        else:
-            lines.append(f"{weights}at most {in_words.size(used)}")
-        if self.index is not None:
-            memory = in_words.size(index_bytes(o))
-            lines.append(f"Index: {o.index_slots} classes for each of 2^{o.index_bits} features, at most {memory}")
-        return lines
-
-    def _tree_origin(self) -> list[str]:
-        """Return the line about how trees are built, for the banner; none for the default and for a loaded model."""
-        o = self.options
-        if o.cpt_tree in SAMPLED:
-            examples = f"the first {o.tree_sample:,} examples" if o.tree_sample else "all examples"
-            basis = "similar classes" if o.cpt_tree == "kmeans" else "class frequencies"
-            return [f"Tree built from: {basis} in {examples}"] if self.sample is not None else []
-        if o.cpt_tree in GROWN:
-            places = {"balanced": ["Classes placed: by balance alone"], "random": ["Classes placed: at random"]}
-            return places.get(o.cpt_tree, [])
-        return [] if self._loaded else [f"Tree built from: {o.cpt_tree}"]
-
-    def learning_lines(self, binary: gd.Options) -> list[str]:
-        """Return the lines about learning rate and loss, see `Learner.learning_lines`."""
-        scorers = f" for trees, {self.options.rerank_rate:g} for scorers" if self.options.rerank else ""
-        rule = "plain gradient descent" if binary.sgd else "AdaGrad"
-        return [f"Learning rate: {binary.learning_rate:g}{scorers} ({rule})", in_words.loss(binary)]
 
     def arrays(self) -> dict[str, Stored]:
         """Return the arrays that a model file stores."""
@@ -875,5 +778,5 @@ REDUCTION = Reduction(
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
     refused=refused,
-    abilities=("explain", "inspect", "merge"),
+    abilities=("describe", "explain", "inspect", "merge"),
 )

@@ -31,7 +31,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Int32s
-from ..core.tree_view import NodeView
 
 OUT = -1  # entry of a place that leads nowhere
 
@@ -85,14 +84,6 @@ def draw(classes: int, errors: int) -> Draw:
         waiting = [np.concatenate(parts) if parts else none for parts in next_round]
         current_round += 1
     return Draw(sides, entry, np.array(last, np.int32), rounds, current_round + errors.bit_length())
-
-
-def node_view(draw: Draw, classes: int, place: int) -> NodeView:
-    """Return the printable view of a place in a single tournament: a label, or a match and its two sides."""
-    if place < classes:
-        return NodeView(labels=((place + 1, None),))
-    match = (place - classes) >> 1
-    return NodeView(tuple(draw.sides[match].tolist()), facts={"match": match + 1})
 
 
 def depths(draw: Draw, classes: int) -> np.ndarray:

@@ -24,23 +24,20 @@ docs/defaults.md has the measurements behind the default loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...binary import finite, gd, gd_sequential, in_words
+from ...binary import finite, gd, gd_sequential
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
-from ..core import tree_view
-from ..core.base import Learner, Reduction, TreeViewable
+from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
-from ..core.tree_view import TreeNode
 from . import bracket, matches
 
 MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of subproblems
@@ -103,7 +100,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
-class Tournament(Learner, TreeViewable):
+class Tournament(Learner):
     """A learner that chooses classes by an error-correcting tournament.
 
     `most_matches` is an upper bound of the matches of one example, and `drift` is as in `matches.learn_batch`.
@@ -179,34 +176,7 @@ class Tournament(Learner, TreeViewable):
 
     # inspection
 
-    def figures(self) -> dict[str, float]:
-        if self.errors:
-            return {}
-        return tree_view.figures(2 * self.classes - 1, bracket.depths(self.draw, self.classes))
-
-    def summary(self) -> list[str]:
-        if self.errors:
-            return []
-        depths = bracket.depths(self.draw, self.classes)
-        return [tree_view.statistics(2 * self.classes - 1, depths)]
-
-    def outline(self, levels: int) -> Iterator[TreeNode]:
-        root = self.classes + 2 * len(self.draw.sides) - 2 if self.classes > 1 else 0
-        return tree_view.preorder(root, levels, partial(bracket.node_view, self.draw, self.classes))
-
     # model
-
-    def banner(self) -> list[str]:
-        lost = f"; a class may lose {self.errors}" if self.errors else ""
-        tournament = f"Tournament: {len(self.bracket.sides):,} matches, {in_words.size(self.memory[1])}{lost}"
-        return [tournament, in_words.table(self.learner_options.bits, gd.SLOT_BYTES), *self.crowding]
-
-    def vw_banner(self) -> list[str]:
-        return [
-            f"memory: {self.memory[0] / 2**20:.0f} MB of weights, {self.memory[1] / 2**20:.0f} MB for "
-            f"{len(self.bracket.sides)} matches",
-            *self.crowding,
-        ]
 
     def arrays(self) -> dict[str, Stored]:
         stored = gd.table_arrays("weights", self.tables[0], self.learner_options.predict_only_model)
@@ -237,5 +207,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
-    abilities=("explain", "inspect"),
+    abilities=("describe", "explain", "inspect"),
 )

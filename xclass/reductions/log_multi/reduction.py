@@ -26,7 +26,7 @@ The defaults are hinge loss at rate 1 and four routers per class, limited by MOS
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,11 +39,10 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.search import Facts, Search, one_of
-from ..core import label_arrays, tree_routers, tree_view
-from ..core.base import Learner, Reduction, TreeViewable
+from ..core import label_arrays, tree_routers
+from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
-from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
 
 FIRST_PREDICTION = 1  # prediction before any example was seen, as in VW
@@ -128,7 +127,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, classes, f"--log_multi {classes}"
 
 
-class LomTree(Learner, TreeViewable):
+class LomTree(Learner):
     """Learn and predict with a LOMTree (`--log_multi`).
 
     Attributes
@@ -275,76 +274,7 @@ class LomTree(Learner, TreeViewable):
         self.share(predict_rows, parts)
         return batch_output
 
-    def figures(self) -> dict[str, float]:
-        tree = self.tree
-        recycled = np.count_nonzero(tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED])
-        figures = {"swaps": int(tree.size[split_tree.SWAPS]), "recycled_nodes": int(recycled)}
-        return {**tree_view.figures(*self._size()), **figures}
-
-    def _size(self) -> tuple[int, Int64s]:
-        """Return the number of nodes, and the depths of the leaves."""
-        nodes, depth = int(self.tree.size[split_tree.NODES]), self._depths()
-        return nodes, depth[(self.tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
-
-    def summary(self) -> list[str]:
-        tree = self.tree
-        times = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED]
-        return [
-            tree_view.statistics(*self._size()),
-            f"swaps = {tree.size[split_tree.SWAPS]}, recycled nodes = {np.count_nonzero(times)}, "
-            f"each at most {times.max()} times",
-        ]
-
-    def _depths(self) -> np.ndarray:
-        """Return the depth of each node in use, as int32[nodes], -1 for nodes that cannot be reached."""
-        depth = np.full(len(self.tree.link), -1, np.int32)
-        split_tree.depths(self.tree, depth)
-        return depth[: self.tree.size[split_tree.NODES]]
-
-    def outline(self, levels: int) -> Iterator[TreeNode]:
-        t = self.tree
-
-        def view(a: int) -> tree_view.NodeView:
-            left, right, _, router = t.link[a].tolist()
-            row = t.count[a]
-            facts: dict[str, object] = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
-            if router >= 0:
-                average = mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
-                facts.update({"router": router, "mean score": f"{average:.3g}"})
-                labels: tuple[tuple[int, float], ...] = ()
-            else:
-                labels = ((int(row[split_tree.PREDICTION]), float(row[split_tree.LARGEST])),)
-            facts["smallest leaf"] = int(row[split_tree.SMALLEST])
-            if row[split_tree.RECYCLED]:
-                facts["recycled"] = int(row[split_tree.RECYCLED])
-            children = (left, right) if router >= 0 else ()
-            return tree_view.NodeView(children, labels, facts)
-
-        return tree_view.preorder(int(t.size[split_tree.ROOT]), levels, view)
-
     # model
-
-    def banner(self) -> list[str]:
-        tree = f"Tree: up to {self.most_routers:,} routers; swap resistance {self.options.swap_resistance}"
-        return [tree, tree_routers.weights_line(self.routers, self.learner_options), *self._crowding()]
-
-    def learning_lines(self, binary: gd.Options) -> list[str]:
-        return tree_routers.learning_lines(self.routers, binary)
-
-    def vw_banner(self) -> list[str]:
-        return [
-            f"log_multi: max_predictors = {self.most_routers} swap_resistance = {self.options.swap_resistance} "
-            f"routers' loss = {self.learner_options.loss_function}",
-            f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights",
-            *self._crowding(),
-        ]
-
-    def _crowding(self) -> list[str]:
-        """Return a warning if VW's layout has too few weights per router, otherwise no line."""
-        if not self.vw_layout:
-            return []
-        width = int(self.routers.table.width)
-        return gd.crowding_warning(self.learner_options.bits, max(1, self.most_routers), width, "vw")
 
     def arrays(self) -> dict[str, Stored]:
         stored = split_tree.arrays(self.tree, self.cells, self.predict_only)
@@ -394,5 +324,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
-    abilities=("explain", "inspect"),
+    abilities=("describe", "explain", "inspect"),
 )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Float32s, Int64s
-from ...binary import finite, gd, in_words, loss
+from ...binary import finite, gd, loss
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
@@ -32,7 +32,6 @@ from ..core import label_arrays, probabilities
 from ..core.base import Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask
-from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_blocks, class_rows
 from .class_blocks import ClassesInParts, Labels
@@ -392,32 +391,11 @@ class OneAgainstAll(Learner, ClassesInParts):
         self.link = self.learner_options.link == "logistic" and not self.listing_options.probabilities
         self.report = Report(self.listing_options, unknown_labels="labels that are no class")
 
-    def results(self) -> list[Result]:
-        """Return the reliability table if it was requested."""
-        return self.report.results()
-
-    def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name."""
-        return self.report.figures() if self.needs_probabilities else {}
-
-    def summary(self) -> list[str]:
-        """Return the lines that this reduction adds to the summary of a run."""
-        if not self.needs_probabilities:
-            return []
-        return self.report.lines()
-
     def end_pass(self) -> None:
         """Decay the learning rate at the end of a pass."""
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # model
-
-    def banner(self) -> list[str]:
-        sampled = [f"Negative classes: {self.sampled} learn from each example"] if self.sampled else []
-        return [*sampled, in_words.table(self.learner_options.bits, SLOT_BYTES), *self.crowding]
-
-    def vw_banner(self) -> list[str]:
-        return [f"memory: {self.memory / 2**20:.0f} MB of weights", *self.crowding]
 
     def arrays(self) -> dict[str, Stored]:
         stored = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
@@ -466,5 +444,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
-    abilities=("explain", "inspect", "merge"),
+    abilities=("describe", "explain", "inspect", "merge"),
 )

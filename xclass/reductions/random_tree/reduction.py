@@ -12,7 +12,7 @@ Idea      Each of the K - 1 inner nodes has a router, which learns whether the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,11 +28,10 @@ from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
-from ..core import tree_routers, tree_view
-from ..core.base import Learner, Reduction, TreeViewable
+from ..core import tree_routers
+from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
-from ..core.tree_view import TreeNode
 
 DRAW_VALUES = 8388608.0  # number of distinct values of `rng.draw`
 LOSS, RATE = "squared", 0.5
@@ -303,7 +302,7 @@ def new_order(classes: int, seed: int) -> Order:
     return order
 
 
-class RandomTree(Learner, TreeViewable):
+class RandomTree(Learner):
     """A learner that routes examples down a random tree.
 
     Attributes
@@ -365,52 +364,7 @@ class RandomTree(Learner, TreeViewable):
             task.scores, task.score_labels = predictions.score[on_path], predictions.node[on_path]
             task.score_start = np.concatenate([[0], np.cumsum(predictions.size)])
 
-    def summary(self) -> list[str]:
-        """Return the line about nodes, leaves and depths."""
-        return [tree_view.statistics(*self._size())]
-
-    def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name."""
-        return tree_view.figures(*self._size())
-
-    def _size(self) -> tuple[int, list[int], list[int]]:
-        """Return the number of nodes, the depths of leaves, and the number of leaves of each depth."""
-        k = self.classes
-        deepest = (k - 1).bit_length()
-        shallow = (1 << deepest) - k  # leaves one level higher
-        return 2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow]
-
-    def outline(self, levels: int) -> Iterator[TreeNode]:
-        """Yield the nodes of the first levels."""
-        inner = self.classes - 1
-
-        def view(a: int) -> tree_view.NodeView:
-            if a >= inner:
-                return tree_view.NodeView(labels=((int(self.order.label[a - inner]) + 1, None),))
-            return tree_view.NodeView((2 * a + 1, 2 * a + 2), facts={"leaves": self._leaves(a)})
-
-        return tree_view.preorder(0, levels, view)
-
-    def _leaves(self, a: int) -> int:
-        """Return the number of leaves below node a."""
-        first = last_of_level = a
-        count = 0
-        last = 2 * self.classes - 2
-        while first <= last:
-            count += max(0, min(last_of_level, last) - max(first, self.classes - 1) + 1)
-            first, last_of_level = 2 * first + 1, 2 * last_of_level + 2
-        return count
-
     # model
-
-    def banner(self) -> list[str]:
-        return [
-            "Tree: balanced, with the classes in random order",
-            tree_routers.weights_line(self.routers, self.learner_options),
-        ]
-
-    def learning_lines(self, binary: gd.Options) -> list[str]:
-        return tree_routers.learning_lines(self.routers, binary)
 
     def arrays(self) -> dict[str, Stored]:
         return tree_routers.arrays(self.routers, self.weights_only)
@@ -438,5 +392,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
-    abilities=("explain", "inspect"),
+    abilities=("describe", "explain", "inspect"),
 )

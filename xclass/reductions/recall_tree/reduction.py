@@ -29,25 +29,22 @@ probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ...binary import finite, gd, in_words
+from ...binary import finite, gd
 from ...data.batch import Batch
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core import label_arrays, probabilities, tree_view
-from ..core.base import PATH_GROUP, Learner, Reduction, TreeViewable
+from ..core import label_arrays, probabilities
+from ..core.base import PATH_GROUP, Learner, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
-from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
-from ..core.tree_view import TreeNode
 from . import label_counts, options, routing, scoring
 from .routing import Plan, Settings
 from .scoring import SHARDS
@@ -56,7 +53,7 @@ WILDCARD = ord(":")
 KEPT_FEATURES = 1024  # features for which buffers are kept
 
 
-class RecallTree(Learner, TreeViewable):
+class RecallTree(Learner):
     """Learn and predict with a recall tree (`--recall_tree`).
 
     Attributes
@@ -274,56 +271,11 @@ class RecallTree(Learner, TreeViewable):
         self.needs_probabilities = wanted.needs_probabilities
         self.report = Report(self.listing_options, unknown_labels="labels that are no class")
 
-    def results(self) -> list[Result]:
-        """Return the reliability table if it was requested."""
-        return self.report.results()
-
-    def figures(self) -> dict[str, float]:
-        """Return the figures of the summary by name."""
-        figures = self.report.figures() if self.needs_probabilities else {}
-        return {**figures, **tree_view.figures(*routing.size(self.tree, self.counts))}
-
-    def summary(self) -> list[str]:
-        """Return the lines that this reduction adds to the summary of a run."""
-        lines = [tree_view.statistics(*routing.size(self.tree, self.counts))]
-        if self.needs_probabilities:
-            lines = [*self.report.lines(), *lines]
-        return lines
-
-    def outline(self, levels: int) -> Iterator[TreeNode]:
-        """Yield the nodes of the first `levels` levels that examples have reached, and their siblings."""
-        return tree_view.preorder(0, levels, partial(routing.node_view, self.tree, self.counts))
-
     def end_pass(self) -> None:
         """Decay the learning rate at the end of a pass."""
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # model
-
-    def banner(self) -> list[str]:
-        o, nodes = self.settings, len(self.tree.left)
-        lines = [
-            f"Tree: up to {nodes:,} nodes in {self.depth} levels, {self.candidates} candidates each, at most "
-            f"{in_words.size(self.memory[1])}"
-        ]
-        if o.randomized:
-            lines.append("Routing: random while learning, by the scores of the routers")
-        if o.bern != 1:
-            lines.append(f"Recall bound: penalty with weight {o.bern:g}")
-        if not o.path or o.node_only:
-            lines.append(f"Path features: {'the node reached' if o.path else 'none'}")
-        return [*lines, in_words.table(self.learner_options.bits, gd.SLOT_BYTES), *self.crowding]
-
-    def vw_banner(self) -> list[str]:
-        o = self.settings
-        mode = "randomized" if o.randomized else "deterministic"
-        return [
-            f"recall_tree: node_only = {int(o.node_only)} bern_hyper = {o.bern:g} max_depth = {self.depth} "
-            f"routing = {mode}",
-            f"memory: {self.memory[0] / 2**20:.0f} MB of weights, at most {self.memory[1] / 2**20:.0f} MB for "
-            f"{len(self.tree.left)} nodes of {self.candidates} candidates",
-            *self.crowding,
-        ]
 
     def arrays(self) -> dict[str, Stored]:
         stored: dict[str, Stored] = {**label_counts.arrays(self.counts, self.predict_only), "random": self.random}
@@ -371,5 +323,5 @@ REDUCTION = Reduction(
     probabilities=True,
     class_scores=True,
     not_merged="routers and the labels counted at their nodes depend on each other, so two trees have no average",
-    abilities=("explain", "inspect"),
+    abilities=("describe", "explain", "inspect"),
 )

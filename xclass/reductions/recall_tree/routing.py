@@ -18,13 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s
+from ...array_types import Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare, jit
-from ..core.tree_view import NodeView
 from . import label_counts
 from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
 
@@ -365,41 +364,3 @@ def subs(depth: int, blocked: bool) -> int:
     if not blocked:
         return (1 << depth) - 1
     return sum(4 << level for level in range(depth) if (level + depth) % 2 == 0 or level == 0)
-
-
-MOST_SHOWN = 5  # most candidates in the view of a node
-
-
-def node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
-    """Return the printable view of a node; a node whose children have seen no example appears as a leaf."""
-    has_children = _children_seen(tree, counts, np.array([a]))
-    weight, nats = float(counts.node[a, WEIGHT]), float(counts.node[a, ENTROPY])
-    size = int(counts.top_size[a])
-    top = zip(counts.top_label[a, :MOST_SHOWN].tolist(), counts.top_count[a, :MOST_SHOWN].tolist(), strict=True)
-    facts: dict[str, object] = {
-        "candidates": size,
-        "weight": f"{weight:g}",
-        "bits": f"{nats / LN_2:.2f}" if weight > 0 else "0.00",
-        "recall at least": f"{float(counts.node[a, BOUND]):.3f}",
-    }
-    left = int(tree.left[a])
-    return NodeView((left, left + 1) if has_children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
-
-
-def _children_seen(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
-    """Return for each of `nodes` (int64[k]) whether a child of it has seen an example, as bool[k]."""
-    left = tree.left[nodes]
-    seen: Bools = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
-    return seen & (left > 0)
-
-
-def size(tree: Tree, counts: Counts) -> tuple[int, Int64s]:
-    """Return the number of nodes that have seen examples, and of their siblings, and the depths of the leaves."""
-    level, depth, nodes, depths = np.zeros(1, np.int64), 0, 0, []
-    while len(level):
-        nodes += len(level)
-        inner = _children_seen(tree, counts, level)
-        depths.append(np.full(len(level) - np.count_nonzero(inner), depth))
-        left = tree.left[level[inner]]
-        level, depth = np.concatenate([left, left + 1]), depth + 1
-    return nodes, np.concatenate(depths)

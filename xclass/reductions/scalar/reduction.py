@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, UInt64s
-from ...binary import finite, gd, in_words, loss
+from ...binary import finite, gd, loss
 from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
@@ -158,12 +158,6 @@ class Scalar(Learner):
 
     # model
 
-    def banner(self) -> list[str]:
-        return [in_words.table(self.options.bits, gd.SLOT_BYTES)]
-
-    def vw_banner(self) -> list[str]:
-        return [f"memory: {gd.SLOT_BYTES * (int(self.table.mask) + 1) / 2**20:.0f} MB of weights"]
-
     def arrays(self) -> dict[str, Stored]:
         return gd.table_arrays("weights", self.table, self.options.predict_only_model)
 
@@ -184,5 +178,5 @@ REDUCTION = Reduction(
     check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
-    abilities=("explain", "inspect", "merge"),
+    abilities=("describe", "explain", "inspect", "merge"),
 )

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
-from ...binary import feature_scaling, finite, gd
+from ...binary import feature_scaling, finite
 from ...data.batch import Batch
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -35,7 +35,6 @@ from ..core.base import Console, Learner, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.parts import Message, Round, Spreadable, State, run_alone
-from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
@@ -218,52 +217,6 @@ class SoftmaxTree(Learner, Spreadable):
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
         self.report = Report(self.listing_options)
 
-    def results(self) -> list[Result]:
-        return self.report.results()
-
-    def figures(self) -> dict[str, float]:
-        figures = self.report.figures()
-        if self.report.weight > 0:
-            figures["top_5_error"] = self.missed_top_5 / self.report.weight
-            figures["class_in_leaf"] = self.inside / self.report.weight
-        sizes = np.diff(self.tree_arrays.first)
-        return {
-            **figures,
-            "leaves": len(sizes),
-            "largest_depth": self._depth(),
-            "classes_of_a_leaf": float(sizes.mean()),
-            "weights": len(self.tree_arrays.weight) + len(self.tree_arrays.value),
-        }
-
-    def summary(self) -> list[str]:
-        lines = self.report.lines()
-        if self.report.weight > 0:
-            lines.append(f"top-5 error = {self.missed_top_5 / self.report.weight:.6f}")
-            lines.append(f"class is in the leaf = {self.inside / self.report.weight:.6f}")
-        if self.inside > 0:
-            lines.append(f"perplexity within the leaf = {math.exp(min(self.inside_log / self.inside, 700.0)):.6g}")
-        if self.report.known_weight > 0:
-            log = self.report.log_loss / self.report.known_weight
-            lines.append(f"perplexity, smoothed by {self.eps:.3g} = {math.exp(min(log, 700.0)):.6g}")
-        sizes = np.diff(self.tree_arrays.first)
-        weights = len(self.tree_arrays.weight) + len(self.tree_arrays.value)
-        return [
-            *lines,
-            *self.training_lines,
-            *(self.scales.summary_lines if self.scales is not None else []),
-            f"leaves = {len(sizes)}, depth = {self._depth()}, classes of a leaf = {sizes.mean():.1f} (mean), "
-            f"{sizes.max()} (most), weights that are not 0 = {weights}",
-        ]
-
-    def _depth(self) -> int:
-        """Return the number of levels of routers."""
-        left, right = self.tree_arrays.left, self.tree_arrays.right
-        depth = np.zeros(len(left), np.int64)
-        for i in range(len(left)):  # children have higher numbers than their parents
-            if left[i] >= 0:
-                depth[[left[i], right[i]]] = depth[i] + 1
-        return int(depth.max())
-
     # learning
 
     def _collect(self, task: BatchTask) -> None:
@@ -428,19 +381,6 @@ class SoftmaxTree(Learner, Spreadable):
 
     # model
 
-    def learning_lines(self, binary: gd.Options) -> list[str]:
-        o = self.options
-        router_loss = {
-            "01": "1 if the leaf is wrong",
-            "beta": f"cross-entropy of the leaf; {o.beta:g} if the leaf lacks the class",
-            "remove": "cross-entropy of the leaf, if it has the class",
-        }[o.zero_loss]
-        return [
-            "Learning: at the end of the data; predictions before are those of -i, or 0",
-            f"Loss of a router: {router_loss}",
-            *([f"Regularization: L1 {binary.l1:g}"] if binary.l1 > 0 else []),
-        ]
-
     def arrays(self) -> dict[str, Stored]:
         stored = {f"tree.{name}": array for name, array in self.tree_arrays._asdict().items()}
         return stored if self.scales is None else {**stored, **self.scales.arrays(self.predict_only)}
@@ -499,5 +439,5 @@ REDUCTION = Reduction(
     refused=softmax_options.refused,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
     learns_at_end=True,
-    abilities=("explain",),
+    abilities=("describe", "explain"),
 )

@@ -4,7 +4,7 @@
       L 1: leaf, 4 (21), examples 30, labels 3
       R 2: examples 120, labels 8, router 3, more below
 
-Each tree reduction describes its nodes by `outline` (reductions/core/base). The number in parentheses after a label is
+Each tree reduction describes its nodes by `outline` (abilities/describe). The number in parentheses after a label is
 how often it was seen, if that is counted. Trees of saved models are written by
 `-i model -t --no_stdin --print_tree stdout`.
 """
@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ...abilities.describe.tree_view import TreeNode
+from ...abilities.find import ability
 from ...errors import UsageError
 from ...options.declare import option
-from ...reductions.core.base import Learner, TreeViewable
-from ...reductions.core.tree_view import TreeNode
+from ...reductions.core.base import Learner, Reduction
 from ...system import output_file
 from ...system.printable import printable
 
@@ -39,8 +40,7 @@ class TreeDump:
     Parameters
     ----------
     options : files to write, and how many levels
-    learner : the learner
-    reduction : name of the reduction, for messages
+    reduction : record of the reduction
     names : names of the classes, or empty
 
     Raises
@@ -49,14 +49,15 @@ class TreeDump:
         if a file is to be written but the reduction has no tree.
     """
 
-    def __init__(self, options: Options, learner: Learner, reduction: str, names: Sequence[str] = ()) -> None:
+    def __init__(self, options: Options, reduction: Reduction, names: Sequence[str] = ()) -> None:
         self._options = options
+        self._outline = getattr(ability(reduction, "describe"), "outline", None)
         self._names = names
         for flag, path in (("print_tree", options.print_tree), ("dot_tree", options.dot_tree)):
             if path is None:
                 continue
-            if not isinstance(learner, TreeViewable):
-                chosen = "no reduction was chosen" if reduction == "scalar" else f"--{reduction} has none"
+            if self._outline is None:
+                chosen = "no reduction was chosen" if reduction.name == "scalar" else f"--{reduction.name} has none"
                 raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
 
     @property
@@ -67,9 +68,9 @@ class TreeDump:
     def write(self, learner: Learner) -> None:
         """Write the tree to the files of the options."""
         for path, lines in ((self._options.print_tree, self.text), (self._options.dot_tree, self.drawing)):
-            if path is not None and isinstance(learner, TreeViewable):
+            if path is not None and self._outline is not None:
                 with output_file.opened(path, "the tree") as file:
-                    for line in lines(learner.outline(self._options.tree_levels)):
+                    for line in lines(self._outline(learner, self._options.tree_levels)):
                         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
     def text(self, nodes: Iterable[TreeNode]) -> Iterator[str]:

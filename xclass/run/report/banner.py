@@ -8,9 +8,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from ...abilities.find import described
 from ...api import progress_table
 from ...api.configuration import Config, chosen_name, grows
 from ...api.learner import Learner
+from ...binary import in_words
 from ...options.resolve import SCALAR
 from ...reductions.core import base
 from ..passes import HeldOutLines
@@ -31,14 +33,14 @@ def plain(c: Config, model: Learner, source: Sequence[str], namespaces: Sequence
     namespaces : lines about namespaces and n-grams
     """
     learner, o = model.reduction, c.run
-    lines = [_reduction(c, model), *learner.banner(), *namespaces]
+    lines = [_reduction(c, model), *described(c.reduction, "banner", learner, []), *namespaces]
     crosses = [*c.interactions.quadratic, *c.interactions.cubic, *c.interactions.interactions]
     if crosses:
         lines.append(f"Interactions: {' '.join(crosses)}")
     if o.testonly:
         lines.append("Learning: none, only predictions")
     else:
-        lines += learner.learning_lines(c.learner)
+        lines += described(c.reduction, "learning_lines", learner, in_words.learning(c.learner), c.learner)
     lines += _passes(c.passes, c.learner.decay_learning_rate, not o.testonly)
     if learner.lists_scores:
         listed = "probabilities" if c.listing_options.probabilities else "scores"
@@ -86,7 +88,7 @@ def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: S
         model=o.final_regressor,
         predictions=o.predictions,
         raw_predictions=o.raw_predictions,
-        learner=learner.vw_banner(),
+        learner=described(c.reduction, "vw_banner", learner, []),
         data=data,
         bits=c.learner.bits,
         learning_rate=c.learner.learning_rate,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
+from ...abilities.find import described
 from ...api.configuration import Config, chosen_name
 from ...api.progress import Progress
 from ...reductions.core.base import Learner
@@ -85,7 +86,7 @@ def record(
         "features": progress.features,
         "average_loss": progress.average_loss,
         "held_out": held_out,
-        "figures": learner.figures(),
+        "figures": described(config.reduction, "figures", learner, {}),
         "lines": lines,
     }
 

@@ -1,0 +1,128 @@
+"""Describe conditional probability trees and their scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from ...array_types import Float64s, Int64s, UInt32s
+from ...binary import adagrad, feature_scaling, gd, in_words, tagged_words
+from ...reductions.cpt import label_tree
+from ...reductions.cpt.binary_nodes import DEEPEST, NODES
+from ...reductions.cpt.label_tree import Tree
+from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
+from ...reductions.cpt.reduction import ProbabilityTree
+from . import tree_view
+from .tree_view import NodeView, TreeNode
+
+
+def banner(learner: ProbabilityTree) -> list[str]:
+    """Return the lines about this reduction for the start of a run."""
+    o = learner.options
+    lines = [f"Trees: {o.trees}, {o.cpt_arity} branches per node", *_tree_origin(learner)]
+    if o.rerank:
+        index = f" and {o.index_candidates} from the index" if learner.index is not None else ""
+        lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
+    elif o.trees > 1:
+        lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
+    number = sum(tagged_words.size(w.words) if learner.tagged else len(w.flat) // 2 for w in learner.weight_tables)
+    slot_bytes = 4 if learner.tagged else adagrad.SLOT_BYTES
+    weights, used = f"Weights: {number:,} of {slot_bytes} bytes (-b {learner.bits}), ", slot_bytes * number
+    if o.max_doublings and not learner.testing:
+        most = weight_bytes(o, learner.bits) << o.max_doublings
+        lines.append(f"{weights}{in_words.size(used)}, growing to at most {in_words.size(most)}")
+    else:
+        lines.append(f"{weights}at most {in_words.size(used)}")
+    if learner.index is not None:
+        memory = in_words.size(index_bytes(o))
+        lines.append(f"Index: {o.index_slots} classes for each of 2^{o.index_bits} features, at most {memory}")
+    return lines
+
+
+def _tree_origin(learner: ProbabilityTree) -> list[str]:
+    """Return the line about how trees are built, for the banner; none for the default and for a loaded model."""
+    o = learner.options
+    if o.cpt_tree in SAMPLED:
+        examples = f"the first {o.tree_sample:,} examples" if o.tree_sample else "all examples"
+        basis = "similar classes" if o.cpt_tree == "kmeans" else "class frequencies"
+        return [f"Tree built from: {basis} in {examples}"] if learner.sample is not None else []
+    if o.cpt_tree in GROWN:
+        places = {"balanced": ["Classes placed: by balance alone"], "random": ["Classes placed: at random"]}
+        return places.get(o.cpt_tree, [])
+    return [] if learner.loaded else [f"Tree built from: {o.cpt_tree}"]
+
+
+def learning_lines(learner: ProbabilityTree, binary: gd.Options) -> list[str]:
+    """Return the lines about learning rate and loss, see `Learner.learning_lines`."""
+    scorers = f" for trees, {learner.options.rerank_rate:g} for scorers" if learner.options.rerank else ""
+    rule = "plain gradient descent" if binary.sgd else "AdaGrad"
+    return [f"Learning rate: {binary.learning_rate:g}{scorers} ({rule})", in_words.loss(binary)]
+
+
+def summary(learner: ProbabilityTree) -> list[str]:
+    """Return the lines of the summary that are specific to this reduction."""
+    classes = (int(learner.members[0].tree.size[NODES]) + 1) // 2
+    depth = max(int(member.tree.size[DEEPEST]) for member in learner.members)
+    shares = []
+    if learner.label_weight > 0:
+        shares.append(f"label not proposed (routing error) = {learner.not_proposed / learner.label_weight:.6f}")
+        shares.append(f"label proposed, not chosen (scoring error) = {learner.not_chosen / learner.label_weight:.6f}")
+    if learner.tagged:
+        shares.append(tagged_words.occupancy([weights.words for weights in learner.weight_tables]))
+    return [
+        *learner.report.lines(), *shares, *(learner.scales.summary_lines if learner.scales is not None else []),
+        *(["features are weighted by inverse document frequency"] if learner.weighs_features else []),
+        *(learner.searched.lines() if learner.searched is not None else []),
+        f"classes in the tree = {classes}{learner.placed_text}, depth = {depth}",
+        tree_view.statistics(*_size(learner)),
+    ]  # fmt: skip
+
+
+def figures(learner: ProbabilityTree) -> dict[str, float]:
+    """Return the figures of the summary by name."""
+    figures = learner.report.figures()
+    if learner.label_weight > 0:
+        figures["routing_error"] = learner.not_proposed / learner.label_weight
+        figures["scoring_error"] = learner.not_chosen / learner.label_weight
+    figures["classes_in_tree"] = (int(learner.members[0].tree.size[NODES]) + 1) // 2
+    return {**figures, **tree_view.figures(*_size(learner))}
+
+
+def _size(learner: ProbabilityTree) -> tuple[int, Int64s]:
+    """Return the number of nodes of all trees, and the depths of their leaves."""
+    nodes = sum(int(member.tree.size[NODES]) for member in learner.members)
+    return nodes, np.concatenate([label_tree.depths(member.tree) for member in learner.members])
+
+
+def outline(learner: ProbabilityTree, levels: int) -> Iterator[TreeNode]:
+    """Yield the nodes of the first levels, tree after tree."""
+    for t, member in enumerate(learner.members):
+        if member.tree.size[NODES]:
+            look = partial(_node_view, member.tree)
+            yield from tree_view.preorder(0, levels, look, learner.node_name(t))
+
+
+def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
+    """Return the weight of the learned examples of each class, which the index counts, or None without one."""
+    if learner.index is None:
+        return None
+    index = learner.index.index
+    size = int(index.size[0])
+    return index.label[:size], index.weight[:size]
+
+
+def feature_counts(learner: ProbabilityTree, index: UInt32s) -> Float64s | None:
+    """Return the weight of the learned examples with each feature, None if they are not counted or packed."""
+    if learner.frequencies is None or len(learner.frequencies.bitmap):  # packed counts belong to other slots
+        return None
+    return learner.frequencies.count[feature_scaling.slots_of(index)]
+
+
+def _node_view(tree: Tree, a: int) -> NodeView:
+    """Return the printable view of a node."""
+    left = int(tree.left[a])
+    if left == 0:
+        return NodeView(labels=((int(tree.label[a]), None),))
+    return NodeView((left, left + 1), facts={"leaves": int(tree.leaves[a])})

@@ -1,0 +1,56 @@
+"""Describe an error-correcting tournament."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ...binary import gd, in_words
+from ...reductions.ect import bracket
+from ...reductions.ect.bracket import Draw
+from ...reductions.ect.reduction import Tournament
+from . import tree_view
+from .tree_view import NodeView, TreeNode
+
+
+def banner(learner: Tournament) -> list[str]:
+    lost = f"; a class may lose {learner.errors}" if learner.errors else ""
+    tournament = f"Tournament: {len(learner.bracket.sides):,} matches, {in_words.size(learner.memory[1])}{lost}"
+    return [tournament, in_words.table(learner.learner_options.bits, gd.SLOT_BYTES), *learner.crowding]
+
+
+def vw_banner(learner: Tournament) -> list[str]:
+    return [
+        f"memory: {learner.memory[0] / 2**20:.0f} MB of weights, {learner.memory[1] / 2**20:.0f} MB for "
+        f"{len(learner.bracket.sides)} matches",
+        *learner.crowding,
+    ]
+
+
+def summary(learner: Tournament) -> list[str]:
+    """Return the line about nodes and depths; with --error above 0 the matches form no tree."""
+    if learner.errors:
+        return []
+    depths = bracket.depths(learner.draw, learner.classes)
+    return [tree_view.statistics(2 * learner.classes - 1, depths)]
+
+
+def figures(learner: Tournament) -> dict[str, float]:
+    """Return the figures of the summary by name."""
+    if learner.errors:
+        return {}
+    return tree_view.figures(2 * learner.classes - 1, bracket.depths(learner.draw, learner.classes))
+
+
+def outline(learner: Tournament, levels: int) -> Iterator[TreeNode]:
+    """Yield the last match and the matches below it; nodes are named by their places."""
+    root = learner.classes + 2 * len(learner.draw.sides) - 2 if learner.classes > 1 else 0
+    return tree_view.preorder(root, levels, partial(_node_view, learner.draw, learner.classes))
+
+
+def _node_view(draw: Draw, classes: int, place: int) -> NodeView:
+    """Return the printable view of a place in a single tournament: a label, or a match and its two sides."""
+    if place < classes:
+        return NodeView(labels=((place + 1, None),))
+    match = (place - classes) >> 1
+    return NodeView(tuple(draw.sides[match].tolist()), facts={"match": match + 1})

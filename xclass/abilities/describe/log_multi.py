@@ -1,0 +1,96 @@
+"""Describe a LOMTree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...array_types import Int64s
+from ...binary import gd
+from ...reductions.core import tree_routers
+from ...reductions.log_multi import split_tree
+from ...reductions.log_multi.reduction import LomTree, mean
+from . import tree_view
+from .tree_view import TreeNode
+
+
+def banner(learner: LomTree) -> list[str]:
+    tree = f"Tree: up to {learner.most_routers:,} routers; swap resistance {learner.options.swap_resistance}"
+    return [tree, tree_routers.weights_line(learner.routers, learner.learner_options), *_crowding(learner)]
+
+
+def vw_banner(learner: LomTree) -> list[str]:
+    return [
+        f"log_multi: max_predictors = {learner.most_routers} swap_resistance = {learner.options.swap_resistance} "
+        f"routers' loss = {learner.learner_options.loss_function}",
+        f"memory: {tree_routers.memory(learner.routers) / 2**20:.0f} MB of weights",
+        *_crowding(learner),
+    ]
+
+
+def learning_lines(learner: LomTree, binary: gd.Options) -> list[str]:
+    return tree_routers.learning_lines(learner.routers, binary)
+
+
+def summary(learner: LomTree) -> list[str]:
+    """Return the lines that this reduction adds to the summary of a run."""
+    tree = learner.tree
+    times = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED]
+    return [
+        tree_view.statistics(*_size(learner)),
+        f"swaps = {tree.size[split_tree.SWAPS]}, recycled nodes = {np.count_nonzero(times)}, "
+        f"each at most {times.max()} times",
+    ]
+
+
+def figures(learner: LomTree) -> dict[str, float]:
+    """Return the figures of the summary by name."""
+    tree = learner.tree
+    recycled = np.count_nonzero(tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED])
+    figures = {"swaps": int(tree.size[split_tree.SWAPS]), "recycled_nodes": int(recycled)}
+    return {**tree_view.figures(*_size(learner)), **figures}
+
+
+def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
+    """Yield the nodes of the first `levels` levels."""
+    t = learner.tree
+
+    def view(a: int) -> tree_view.NodeView:
+        left, right, _, router = t.link[a].tolist()
+        row = t.count[a]
+        facts: dict[str, object] = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
+        if router >= 0:
+            average = mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
+            facts.update({"router": router, "mean score": f"{average:.3g}"})
+            labels: tuple[tuple[int, float], ...] = ()
+        else:
+            labels = ((int(row[split_tree.PREDICTION]), float(row[split_tree.LARGEST])),)
+        facts["smallest leaf"] = int(row[split_tree.SMALLEST])
+        if row[split_tree.RECYCLED]:
+            facts["recycled"] = int(row[split_tree.RECYCLED])
+        children = (left, right) if router >= 0 else ()
+        return tree_view.NodeView(children, labels, facts)
+
+    return tree_view.preorder(int(t.size[split_tree.ROOT]), levels, view)
+
+
+def _crowding(learner: LomTree) -> list[str]:
+    """Return a warning if VW's layout has too few weights per router, otherwise no line."""
+    if not learner.vw_layout:
+        return []
+    width = int(learner.routers.table.width)
+    return gd.crowding_warning(learner.learner_options.bits, max(1, learner.most_routers), width, "vw")
+
+
+def _size(learner: LomTree) -> tuple[int, Int64s]:
+    """Return the number of nodes, and the depths of the leaves."""
+    nodes, depth = int(learner.tree.size[split_tree.NODES]), _depths(learner)
+    return nodes, depth[(learner.tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
+
+
+def _depths(learner: LomTree) -> np.ndarray:
+    """Return the depth of each node in use, as int32[nodes], -1 for nodes that cannot be reached."""
+    depth = np.full(len(learner.tree.link), -1, np.int32)
+    split_tree.depths(learner.tree, depth)
+    return depth[: learner.tree.size[split_tree.NODES]]

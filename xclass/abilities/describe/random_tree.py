@@ -1,0 +1,63 @@
+"""Describe a random tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...binary import gd
+from ...reductions.core import tree_routers
+from ...reductions.random_tree.reduction import RandomTree
+from . import tree_view
+from .tree_view import TreeNode
+
+
+def banner(learner: RandomTree) -> list[str]:
+    return [
+        "Tree: balanced, with the classes in random order",
+        tree_routers.weights_line(learner.routers, learner.learner_options),
+    ]
+
+
+def learning_lines(learner: RandomTree, binary: gd.Options) -> list[str]:
+    return tree_routers.learning_lines(learner.routers, binary)
+
+
+def summary(learner: RandomTree) -> list[str]:
+    """Return the line about nodes, leaves and depths."""
+    return [tree_view.statistics(*_size(learner))]
+
+
+def figures(learner: RandomTree) -> dict[str, float]:
+    """Return the figures of the summary by name."""
+    return tree_view.figures(*_size(learner))
+
+
+def outline(learner: RandomTree, levels: int) -> Iterator[TreeNode]:
+    """Yield the nodes of the first levels."""
+    inner = learner.classes - 1
+
+    def view(a: int) -> tree_view.NodeView:
+        if a >= inner:
+            return tree_view.NodeView(labels=((int(learner.order.label[a - inner]) + 1, None),))
+        return tree_view.NodeView((2 * a + 1, 2 * a + 2), facts={"leaves": _leaves(learner, a)})
+
+    return tree_view.preorder(0, levels, view)
+
+
+def _leaves(learner: RandomTree, a: int) -> int:
+    """Return the number of leaves below node a."""
+    first = last_of_level = a
+    count = 0
+    last = 2 * learner.classes - 2
+    while first <= last:
+        count += max(0, min(last_of_level, last) - max(first, learner.classes - 1) + 1)
+        first, last_of_level = 2 * first + 1, 2 * last_of_level + 2
+    return count
+
+
+def _size(learner: RandomTree) -> tuple[int, list[int], list[int]]:
+    """Return the number of nodes, the depths of leaves, and the number of leaves of each depth."""
+    k = learner.classes
+    deepest = (k - 1).bit_length()
+    shallow = (1 << deepest) - k  # leaves one level higher
+    return 2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow]

@@ -1,0 +1,14 @@
+"""Describe the binary learner."""
+
+from __future__ import annotations
+
+from ...binary import gd, in_words
+from ...reductions.scalar.reduction import Scalar
+
+
+def banner(learner: Scalar) -> list[str]:
+    return [in_words.table(learner.options.bits, gd.SLOT_BYTES)]
+
+
+def vw_banner(learner: Scalar) -> list[str]:
+    return [f"memory: {gd.SLOT_BYTES * (int(learner.table.mask) + 1) / 2**20:.0f} MB of weights"]
