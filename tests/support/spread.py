@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from variants import LISTING_OPTIONS
 
+from xclass.abilities.find import ability
+from xclass.abilities.spread.parts import State, takes_part, without_features
 from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
 from xclass.api.learner import Learner
 from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
-from xclass.reductions.core.parts import Spreadable, State, without_features
 from xclass.reductions.core.spec import Part, Wanted
 
 NEW = LearnerUse()
@@ -23,6 +24,7 @@ class Spread:
         options = {field: value for field, value in options.items() if field not in listing}
         self._config = configuration.configured(name, classes, options, use)
         self._use, self.count = use, count
+        self._spread = ability(self._config.reduction, "spread")
         self._wanted = Wanted(listing_options=probabilities.Options(**listing)) if listing else None
         self.whole = self._part(None)
         self.parts = [self._part(i) for i in range(count)]
@@ -44,15 +46,15 @@ class Spread:
     def _learn_tasks(self, tasks: tuple[BatchTask, ...]) -> list[float]:
         light = without_features(tasks[0])
         whole = self.whole.reduction
-        assert isinstance(whole, Spreadable)
+        rounds = [self._spread.rounds(part.reduction) for part in self.parts]
         received: list = [None] * self.count
         results = []
-        for number in range(len(whole.rounds)):
-            active = [i for i in range(self.count) if whole.takes_part(number, Part(i, self.count))]
-            messages = [self.parts[i].reduction.rounds[number](tasks[i], received) for i in active]
+        for number in range(len(rounds[0])):
+            active = [i for i in range(self.count) if takes_part(number, Part(i, self.count))]
+            messages = [rounds[i][number](tasks[i], received) for i in active]
             received = [message.onward for message in messages]
             results.append([message.result for message in messages])
-        whole.combine(light, results)
+        self._spread.combine(whole, light, results)
         self.whole.names.add(self.parts[0].names.names[len(self.whole.names.names) :])
         whole.highest_placed = self.parts[0].reduction.highest_placed
         self.whole.note(light)
@@ -61,7 +63,7 @@ class Spread:
 
     def end_pass(self) -> None:
         """End a pass in all parts."""
-        generators = [part.reduction.pass_rounds() for part in self.parts]
+        generators = [self._spread.pass_rounds(part.reduction) for part in self.parts]
         received = [next(generator, None) for generator in generators]
         while any(message is not None for message in received):
             sent = [_sent(generator, received) for generator in generators]
@@ -69,7 +71,7 @@ class Spread:
         self.whole.reduction.end_pass()
 
     def states(self) -> list[State]:
-        return [part.reduction.part_state() for part in self.parts]
+        return [self._spread.part_state(part.reduction) for part in self.parts]
 
     def redivide(self, count: int) -> None:
         """Go on with another number of parts."""
@@ -79,11 +81,11 @@ class Spread:
         for part in self.parts:
             part.clock = clock
             part.names.add(names)
-            part.reduction.restore_part(states)
+            self._spread.restore_part(part.reduction, states)
 
     def model(self) -> bytes:
         """Return the bytes of the model."""
-        self.whole.reduction.join(self.states())
+        self._spread.join(self.whole.reduction, self.states())
         return model_contents.to_bytes(self.whole.contents())
 
 

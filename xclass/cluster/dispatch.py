@@ -58,7 +58,7 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> 
         return predicting_run.execute(config, contents, notes)
     if config.cluster.sync_every is not None:
         return averaged_run.execute(config, contents, notes)
-    if not exact_run.has_parts(config):
+    if "spread" not in config.reduction.abilities:
         advice = (
             "leave --workers out, or choose --oaa, --cpt, --multiclass or --softmax_tree" if config.reduction.not_merged
             else "give --sync_every N, and models of parts of the data are averaged"

@@ -8,6 +8,7 @@ from spread import Spread, tasks_of
 from streams import multiclass
 from variants import AT_THE_END, VARIANTS, K, learner, name_of
 
+from xclass.abilities.find import ability
 from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
 from xclass.api.learner import Learner
@@ -65,14 +66,14 @@ def test_other_parts_go_on_with_the_same_bytes(name, options):
 
 def units(name: str, options: dict) -> int:
     with learner(name, bits=BITS, **options) as model:
-        return model.reduction.units
+        return ability(model.config.reduction, "spread").units(model.reduction)[0]
 
 
 @pytest.mark.parametrize(("name", "options"), ONE_UNIT)
 def test_options_may_allow_a_single_part_and_say_why(name, options):
     with learner(name, bits=BITS, **options) as model:
-        assert model.reduction.units == 1
-        assert model.reduction.one_unit
+        count, reason = ability(model.config.reduction, "spread").units(model.reduction)
+        assert count == 1 and reason
 
 
 MANY = 400  # classes, more than an index or a tree has space for at first

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ...abilities.find import ability
+from ...abilities.spread.parts import State, takes_part
 from ...api.configuration import Config
 from ...api.learner import Learner
 from ...api.model_contents import Contents
@@ -20,7 +22,6 @@ from ...api.progress import Progress
 from ...data.batch import Batch
 from ...errors import ModelError, UsageError
 from ...reductions.core.contract import BatchTask
-from ...reductions.core.parts import Spreadable, State
 from ...reductions.core.spec import Part
 from ...run import finish as ending
 from ...run import learner_use
@@ -63,13 +64,11 @@ class WholeLearner(Learner):
         if not self.crew.equal:
             self._holds = True
             return
-        reduction = self.reduction
-        assert isinstance(reduction, Spreadable)  # else the run has another mode
         self.place, states = self.crew.states()
         self.states = [pickle.loads(state) for state in states if state]
         self._holds = not self.states
         if self.states:
-            reduction.join(self.states)
+            ability(self.config.reduction, "spread").join(self.reduction, self.states)
         self._joined = self.crew.next_step
 
     @property
@@ -110,12 +109,10 @@ class SpreadRun(Run):
         elif contents is not None:
             with Learner.from_config(self.config, use, contents) as loaded:
                 loaded.check_learns(f"-i {self.config.run.initial_regressor}: this model")
-                assert isinstance(loaded.reduction, Spreadable)  # else the run has another mode
-                self._states = [self.session.put(pickle.dumps(loaded.reduction.part_state()))]
+                state = ability(self.config.reduction, "spread").part_state(loaded.reduction)
+                self._states = [self.session.put(pickle.dumps(state))]
         whole = WholeLearner.from_config(self.config, use._replace(part=Part(None, self._number_of_workers)))
         assert isinstance(whole, WholeLearner)
-        reduction = whole.reduction
-        assert isinstance(reduction, Spreadable)
         if contents is not None:
             whole.examples, whole.clock = contents.examples, contents.clock
             whole.schema.replace(contents.schema)
@@ -126,10 +123,10 @@ class SpreadRun(Run):
             whole.names.highest_seen = self._state.highest_seen
         parts = [Part(i, self._number_of_workers) for i in range(self._number_of_workers)]
         self._crew = whole.crew = Crew(
-            self.session, lambda number, i: reduction.takes_part(number, parts[i]), len(parts), self.console.info,
+            self.session, lambda number, i: takes_part(number, parts[i]), len(parts), self.console.info,
             os.getcwd(), self.config, use, len(parts), whole.schema,
         )  # fmt: skip
-        reduction.stages = [self._combine]
+        whole.reduction.stages = [self._combine]
         return whole
 
     def _source(self) -> Any:
@@ -161,8 +158,7 @@ class SpreadRun(Run):
     def _combine(self, task: BatchTask) -> None:
         """Set the results of a task from those of the parts."""
         results, task.plan = task.plan, None
-        assert isinstance(self.model.reduction, Spreadable)
-        self.model.reduction.combine(task, results)
+        ability(self.config.reduction, "spread").combine(self.model.reduction, task, results)
 
     def _tasks(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[BatchTask | SavePoint]:
         """Yield the tasks of one pass, with the results of the parts, and the save points between them."""
@@ -243,19 +239,12 @@ class SpreadRun(Run):
         return super()._parts()._replace(costs=[cost_line(i, cost) for i, cost in enumerate(self._crew.costs, 1)])
 
 
-def has_parts(config: Config) -> bool:
-    """Return whether the learner of a run has parts that can learn by themselves."""
-    with Learner.from_config(config, learner_use.of_run(config)) as learner:
-        return isinstance(learner.reduction, Spreadable)
-
-
 def parts_of(config: Config, workers: int) -> tuple[int, str]:
     """Return how many workers can learn parts of a model, and why not more."""
     use = learner_use.of_run(config)._replace(part=Part(None, workers))
     with Learner.from_config(config, use) as whole:
-        reduction = whole.reduction
-        assert isinstance(reduction, Spreadable)  # see `has_parts`
-        return min(workers, reduction.units), reduction.one_unit
+        units, reason = ability(config.reduction, "spread").units(whole.reduction)
+        return min(workers, units), reason
 
 
 def check(config: Config) -> None:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...abilities.spread.parts import State
 from ...api.configuration import Config
 from ...api.progress import Progress
 from ...array_types import AnyArray
 from ...errors import ModelError, UsageError
 from ...model import model_file
-from ...reductions.core.parts import State
 from ...run.passes import STATE
 from .task_stream import Cursor
 from .worker import Place

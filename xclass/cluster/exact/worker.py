@@ -15,13 +15,14 @@ import zlib
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
+from ...abilities.find import ability
+from ...abilities.spread.parts import takes_part, without_features
 from ...api.configuration import Config, LearnerUse
 from ...api.learner import Learner
 from ...data.schema import Schema
 from ...errors import DataError, XclassError
 from ...kernels import jit
 from ...reductions.core.contract import BatchTask
-from ...reductions.core.parts import Spreadable, without_features
 from ...reductions.core.spec import Part
 from ...run.passes import SavePoint
 from ..costs import Cost
@@ -130,9 +131,8 @@ class Worker:
             self._learner.close()
         self._learner = Learner.from_config(self._config, self._use)
         self._learner.schema.replace(self._schema)
-        reduction = self._learner.reduction
-        assert isinstance(reduction, Spreadable)  # else the run has another mode
-        self._reduction = reduction
+        self._spread = spread = ability(self._config.reduction, "spread")
+        self._reduction = self._learner.reduction
         self._learner.reduction.workers = 1
         self._lines: list[str] = []
         self._learner.reduction.report_to(self, lambda: None)
@@ -144,14 +144,15 @@ class Worker:
         self._stream.move_to(place.cursor)
         self._names_sent = 0
         if states:
-            reduction.restore_part([pickle.loads(state) for state in states])
+            spread.restore_part(self._reduction, [pickle.loads(state) for state in states])
+        self._rounds = spread.rounds(self._reduction)
         self._epoch, self._step = epoch, step
         self._held: dict[int, list[BatchTask]] = {}  # tasks of steps whose rounds are not complete
         self._stops = place.stops
         self._ends: Generator[Any, list[Any], None] | None = None
         source = self._stream.source
         banner = source.banner(self._config.run.vw_exact)
-        facts = Facts(banner, source.name, source.size, len(reduction.rounds), self._learner.schema)
+        facts = Facts(banner, source.name, source.size, len(self._rounds), self._learner.schema)
         return self._sleep(pickle.dumps(facts))
 
     # a step
@@ -194,8 +195,8 @@ class Worker:
         kept = [item for item in items if isinstance(item, BatchTask)]
         news = self._news(items, stops) if self._part.number == 0 and not blocked else None
         digests = [zlib.crc32(task.batch.label.tobytes()) for task in kept]
-        messages = [self._reduction.rounds[0](task, []) for task in kept]
-        if len(self._reduction.rounds) > 1 and self._reduction.takes_part(1, self._part):
+        messages = [self._rounds[0](task, []) for task in kept]
+        if len(self._rounds) > 1 and takes_part(1, self._part):
             self._held[step] = kept
         self._examples += examples
         onward = [message.onward for message in messages]
@@ -209,7 +210,7 @@ class Worker:
         self._wake(received)
         by_part = [pickle.loads(message) for message in received if message is not None]
         tasks = self._held.pop(step)
-        run_round = self._reduction.rounds[number]
+        run_round = self._rounds[number]
         messages = [run_round(task, [onward[i] for onward in by_part]) for i, task in enumerate(tasks)]
         result = StepResult([m.result for m in messages], [], None, False, False, None, self._where, self._cost())
         return self._sleep(pickle.dumps([m.onward for m in messages])), self._sleep(pickle.dumps(result))
@@ -249,7 +250,7 @@ class Worker:
         more, done, onward = False, False, None
         try:
             if self._ends is None:
-                self._ends = self._reduction.pass_rounds()
+                self._ends = self._spread.pass_rounds(self._reduction)
                 onward = next(self._ends)
             else:
                 onward = self._ends.send([pickle.loads(message) for message in received if message is not None])
@@ -285,7 +286,7 @@ class Worker:
         if self._learner.unlearned:
             return (self._place, False), b""
         self._wake()
-        return (self._place, True), self._sleep(pickle.dumps(self._reduction.part_state()))
+        return (self._place, True), self._sleep(pickle.dumps(self._spread.part_state(self._reduction)))
 
     @property
     def _place(self) -> Place:

@@ -118,7 +118,7 @@ def _learned(config: Config, contents: Contents | None, session: Session, found:
     """Execute a run and return the bytes of its model."""
     notes: Sequence[str] = ()
     run: InProgram
-    if config.cluster.sync_every is None and exact_run.has_parts(config):
+    if config.cluster.sync_every is None and "spread" in config.reduction.abilities:
         exact_run.check(config)
         count, _ = exact_run.parts_of(config, config.cluster.workers)
         run = spread = SpreadInProgram(config, notes, count)

@@ -33,7 +33,7 @@ class Wanted:
 
 
 class Part(NamedTuple):
-    """Say which part of a learner is built, if its parts are in different processes; see `core.parts`."""
+    """Say which part of a learner is built, if its parts are in different processes; see `abilities.spread`."""
 
     number: int | None  # from 0; None for the whole, which puts together what the parts have learned
     of: int  # number of the parts

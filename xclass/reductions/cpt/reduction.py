@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -51,7 +51,7 @@ from ..core.base import (
 from ..core.calibration import Report
 from ..core.contract import BatchTask, empty_task
 from ..core.result import Result
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec, Part, Wanted
 from . import (
     binary_nodes,
     feature_index,
@@ -76,7 +76,6 @@ from .options import (
     table_bits,
 )
 from .searched_trees import MOST_ROWS, SearchedTrees
-from .spread.parts import TreesInParts
 from .tree_member import Member
 
 MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may lack the first tree
@@ -121,9 +120,16 @@ class _Plan(NamedTuple):
     opinions: feature_index.Opinions  # written by the index
 
 
-class ProbabilityTree(
-    Learner, TreesInParts
-):  # fmt: skip
+def own_units(options: Options, part: Part | None) -> tuple[Sequence[int], bool]:
+    """Return the trees of a part, and whether the scorers and the index are its own; all without parts."""
+    rerank = bool(options.rerank)
+    trees = range(options.trees)
+    if part is None or part.number is None:
+        return trees, rerank and part is None
+    return [t for t in trees if (t + rerank) % part.of == part.number], rerank and part.number == 0
+
+
+class ProbabilityTree(Learner):
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
     Attributes
@@ -151,8 +157,9 @@ class ProbabilityTree(
     report: Report
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o = self.options = spec.options
-        self.own_trees, self.owns_scorers = self.own_units(spec.part)
+        o: Options = spec.options
+        self.options = o
+        self.own_trees, self.owns_scorers = own_units(o, spec.part)
         self.is_part = spec.part is not None
         self.predict_only = spec.binary.predict_only_model
         self.weights_only = spec.wanted.weights_only
@@ -191,13 +198,13 @@ class ProbabilityTree(
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         if o.rerank:
             extended = o.index_slots is not None
-            self._new_scorers = partial(
+            self.new_scorers = partial(
                 reranking.new_scorers, scorer_bits, kind, o.rerank_rate, extended, spec.constant, self.tagged,
                 doublings, self.weights_only,
             )  # fmt: skip
-            self.scorers = self._new_scorers()
+            self.scorers = self.new_scorers()
         if o.rerank and o.index_slots:
-            self.index = self._new_index()
+            self.index = self.new_index()
         if self.index is not None or o.normalize_features == "idf":
             weighting = o.normalize_features == "idf"
             self.frequencies = document_frequency.Frequencies(weighting, spec.constant, self.weights_only)
@@ -225,13 +232,13 @@ class ProbabilityTree(
         self.rank_kernel = DirectCall(reranking, "rank")
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
-            self.stages.insert(0, self._prepare)
+            self.stages.insert(0, self.prepare)
         if self.index is not None:
-            self.stages.append(self._propose)
+            self.stages.append(self.propose)
         if self.scorers is not None:
             self.stages.append(self._rerank)
 
-    def _new_index(self) -> feature_index.FeatureIndex:
+    def new_index(self) -> feature_index.FeatureIndex:
         """Return an empty index."""
         return feature_index.FeatureIndex(
             self.options.index_bits, self.options.index_slots, self.options.index_candidates, self.weights_only
@@ -294,7 +301,7 @@ class ProbabilityTree(
         for member, tree in zip(self.members, trees, strict=True):
             member.tree = tree
 
-    def _prepare(self, task: BatchTask) -> None:
+    def prepare(self, task: BatchTask) -> None:
         """Scale numeric columns and weight features, as the first stage."""
         if self.scales is not None:
             task.batch = self.scales.scaled(task.batch, task.learned())
@@ -307,17 +314,17 @@ class ProbabilityTree(
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict with the trees and learn from the batch; finish the task unless the scorers rerank it."""
-        begun = self._begin(task)
-        output, tried, distributions = self._learn_trees(task, begun)
+        begun = self.begin(task)
+        output, tried, distributions = self.learn_trees(task, begun)
         if distributions is not None:
-            task.class_lists = self._mean_class_lists(distributions)
+            task.class_lists = self.mean_class_lists(distributions)
         if self.scorers is not None:
-            task.plan = self._plan(begun, output, tried)
+            task.plan = self.new_plan(begun, output, tried)
         else:
-            self._finish_trees(task, output, begun)
+            self.finish_trees(task, output, begun)
 
     @staticmethod
-    def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
+    def mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
         """Return the listing of all labels with the mean of their probabilities over the trees.
 
         A label that a tree lacks has probability 0 there. Trees without labels, as those not searched, do not count.
@@ -341,7 +348,7 @@ class ProbabilityTree(
             np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
         )
 
-    def _begin(self, task: BatchTask) -> _Begun:
+    def begin(self, task: BatchTask) -> _Begun:
         """Count the examples of a task, and find out what to do with each."""
         batch, weighted = task.batch, task.plan or document_frequency.not_weighted(task.batch)
         n = batch.n
@@ -353,11 +360,11 @@ class ProbabilityTree(
             learns = learns & ~left_out
         return _Begun(weighted, ~np.isnan(batch.label), label_arrays.whole(batch.label), learns, left_out)
 
-    def _plan(self, begun: _Begun, output: Predictions, tried: Bools) -> _Plan:
+    def new_plan(self, begun: _Begun, output: Predictions, tried: Bools) -> _Plan:
         """Return what the stages after the trees need."""
         return _Plan(*begun, output, tried, self.new_opinions(output))
 
-    def _learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Bools, Distributions | None]:
+    def learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Bools, Distributions | None]:
         """Predict with the own trees and learn from the batch.
 
         Returns
@@ -367,7 +374,7 @@ class ProbabilityTree(
         distributions : of the own trees, None unless all probabilities are wanted
         """
         n, trees = task.batch.n, len(self.members)
-        output, tried = self.new_output(n, self._proposals), np.zeros((trees, n), bool)
+        output, tried = self.new_output(n, self.proposals), np.zeros((trees, n), bool)
         batches = {t: self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in self.own_trees}
         by_tree = {t: Predictions(*[array[t] for array in output]) for t in self.own_trees}
         searched, rows = np.full(n, trees), np.empty(0, np.int64)
@@ -400,21 +407,21 @@ class ProbabilityTree(
 
     def _try_tree(self, t: int, batch: Batch, begun: _Begun, rows: Int64s, tried: Bools) -> None:
         """Let a tree that is not searched learn from some examples; set `tried` to whether it proposes their labels."""
-        output, label = self.new_output(len(rows), self._proposals), begun.label[rows]
+        output, label = self.new_output(len(rows), self.proposals), begun.label[rows]
         of_tree = Predictions(*[array[t] for array in output])
         chosen = batch_ops.pick([(batch, rows)])
         self.members[t].learn_batch(chosen, label, begun.learns[rows], 0, len(rows), of_tree)
         tried[rows] = (of_tree.top == label[:, None]).any(axis=1)
 
     @property
-    def _proposals(self) -> int:
+    def proposals(self) -> int:
         """Return how many labels every tree lists for an example."""
         if self.scorers is not None:
             return self.options.candidates  # independent of the output options: scorers learn from the candidates
         list_size = self.listing_options.top_k or 1
         return list_size if len(self.members) == 1 else max(list_size, self.options.candidates)
 
-    def _finish_trees(self, task: BatchTask, output: Predictions, begun: _Begun | None) -> None:
+    def finish_trees(self, task: BatchTask, output: Predictions, begun: _Begun | None) -> None:
         """Let the trees vote and finish the task; what was `begun` is needed only if nothing is learned."""
         if len(self.members) == 1:
             top, top_p, p = output.top[0], output.top_p[0], output.p[0]
@@ -457,13 +464,13 @@ class ProbabilityTree(
                     none = np.zeros(0, bool)
                     begun = _Begun(weighted, none, np.zeros(0, np.int64), none, none)
                     output, tried = self.new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
-                    task.plan = self._plan(begun, output, tried)
+                    task.plan = self.new_plan(begun, output, tried)
                 else:
                     stage(task)
 
         return {"trees": lambda: self._learn_batch(empty_task(learn)), "others": compile_others}
 
-    def _propose(self, task: BatchTask) -> None:
+    def propose(self, task: BatchTask) -> None:
         """Add the candidates of the index to those of the trees and learn from the batch, as a stage."""
         assert self.index is not None  # else this is not a stage
         index, plan = self.index, task.plan
@@ -488,10 +495,10 @@ class ProbabilityTree(
         plan: _Plan = task.plan
         task.plan = None
         task.candidates = plan.opinions.candidate
-        self._count_proposed(task, plan)
-        self._finish_ranked(task, plan.output, self._rank_batch(task, plan))
+        self.count_proposed(task, plan)
+        self.finish_ranked(task, plan.output, self.rank_batch(task, plan))
 
-    def _count_proposed(self, task: BatchTask, plan: _Plan) -> None:
+    def count_proposed(self, task: BatchTask, plan: _Plan) -> None:
         """Count which proposers propose the labels of a batch."""
         if self.searched is None or not task.learn or self.again:
             return
@@ -500,7 +507,7 @@ class ProbabilityTree(
         by_tree = plan.tried | (plan.output.top == label).any(axis=2)
         self.searched.count(plan.learns, by_index, by_tree, np.count_nonzero(plan.output.top[:, :, 0], axis=0))
 
-    def _rank_batch(self, task: BatchTask, plan: _Plan) -> reranking.Ranked:
+    def rank_batch(self, task: BatchTask, plan: _Plan) -> reranking.Ranked:
         """Rank the candidates of a batch and learn from it."""
         n, opinions = task.batch.n, plan.opinions
         assert self.scorers is not None  # else this is not a stage
@@ -519,7 +526,7 @@ class ProbabilityTree(
             self.further.compare(task.batch.weight[chosen], plan.label[chosen], ranked.p[chosen], by_copy.p[chosen])
         return ranked
 
-    def _finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:
+    def finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:
         """Finish a task whose candidates are ranked."""
         if self.listing_options.probabilities:
             assert task.class_lists is not None  # made by the previous stage
@@ -690,7 +697,7 @@ class ProbabilityTree(
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
         if self.scorers is None:  # scorers learn from as many candidates whatever is listed
             for member in self.members:
-                member.settings = member.settings._replace(beam=max(self.options.beam, self._proposals))
+                member.settings = member.settings._replace(beam=max(self.options.beam, self.proposals))
         self.report = Report(self.listing_options, self.options.cpt_arity - 1)
 
     def results(self) -> list[Result]:
@@ -778,5 +785,5 @@ REDUCTION = Reduction(
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
     refused=refused,
-    abilities=("describe", "explain", "inspect", "merge"),
+    abilities=("describe", "explain", "inspect", "merge", "spread"),
 )

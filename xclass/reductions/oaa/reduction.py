@@ -34,7 +34,7 @@ from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import class_blocks, class_rows
-from .class_blocks import ClassesInParts, Labels
+from .class_blocks import Labels
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 MOST_WORK = 1e8  # examples times classes up to which `xclass tune` proposes it
@@ -128,7 +128,7 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner, ClassesInParts):
+class OneAgainstAll(Learner):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
@@ -444,5 +444,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
-    abilities=("describe", "explain", "inspect", "merge"),
+    abilities=("describe", "explain", "inspect", "merge", "spread"),
 )

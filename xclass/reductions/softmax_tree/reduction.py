@@ -34,7 +34,6 @@ from ..core import probabilities
 from ..core.base import Console, Learner, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
-from ..core.parts import Message, Round, Spreadable, State, run_alone
 from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
@@ -45,7 +44,7 @@ SHARE = 256  # least examples per thread
 DEFAULT_EPS = 1e-6  # eps if nothing was held out
 
 
-class SoftmaxTree(Learner, Spreadable):
+class SoftmaxTree(Learner):
     """A learner that stores its examples and trains a softmax tree at the end of the data (`--softmax_tree`).
 
     Attributes
@@ -86,7 +85,7 @@ class SoftmaxTree(Learner, Spreadable):
         self.start_steps: Callable[[int, str], None] = lambda count, unit: None
         self.step: Callable[[], None] = lambda: None
         self.stop_requested = False
-        self.stages = [self._predict] if spec.testing else [self._predict, self._collect]
+        self.stages = [self._predict] if spec.testing else [self._predict, self.collect]
 
     @property
     def unlearned(self) -> bool:
@@ -120,9 +119,10 @@ class SoftmaxTree(Learner, Spreadable):
     # prediction
 
     def _predict(self, task: BatchTask) -> None:
-        self._set_results(task, self._walk(task))
+        """Predict the examples of a task, as the first stage."""
+        self.set_results(task, self.walk(task))
 
-    def _walk(self, task: BatchTask) -> inference.WalkResult | None:
+    def walk(self, task: BatchTask) -> inference.WalkResult | None:
         """Send the examples of a task down the tree; return None if there is no tree yet."""
         if not len(self.tree_arrays.label):
             return None
@@ -150,7 +150,7 @@ class SoftmaxTree(Learner, Spreadable):
         scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(batch.n, bool))
         return row_store.values(scaled, self.unit)
 
-    def _set_results(self, task: BatchTask, results: inference.WalkResult | None) -> None:
+    def set_results(self, task: BatchTask, results: inference.WalkResult | None) -> None:
         """Set the results of a task from what `_walk` has returned."""
         batch = task.batch
         n = batch.n
@@ -219,7 +219,7 @@ class SoftmaxTree(Learner, Spreadable):
 
     # learning
 
-    def _collect(self, task: BatchTask) -> None:
+    def collect(self, task: BatchTask) -> None:
         """Store the examples of a task, as the last stage."""
         learned = task.learned()
         if self.new_scales is not None:
@@ -228,7 +228,8 @@ class SoftmaxTree(Learner, Spreadable):
         self.store.add(task.batch, learned)
 
     def end_pass(self) -> None:
-        run_alone(self.pass_rounds())
+        """Learn from the stored examples at the end of the data."""
+        tao.run_alone(self.pass_rounds())
 
     def pass_rounds(self) -> Generator[tao.Fitted, Sequence[tao.Fitted], None]:
         """Learn from the stored examples; a round is a level of an iteration, see `tao.Trainer.rounds`."""
@@ -341,44 +342,6 @@ class SoftmaxTree(Learner, Spreadable):
                 f"{error:.6f}"
             )
 
-    # parts
-
-    @property
-    def units(self) -> int:
-        depth = softmax_options.MOST_DEPTH if self.options.depth is None else self.options.depth
-        return int(1 << depth)
-
-    @property
-    def rounds(self) -> list[Round]:
-        return [self._store_examples]
-
-    def _store_examples(self, task: BatchTask, received: Sequence[Any]) -> Message:
-        """Store the examples of a task; the first part predicts them before."""
-        results = self._walk(task) if self.part.number == 0 else None
-        self._collect(task)
-        return Message(None, (results, self.eps))
-
-    def combine(self, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
-        walked, self.eps = results[0][0]
-        self._set_results(task, walked)
-
-    def part_state(self) -> State:
-        return {
-            **{name: np.asarray(array) for name, array in self.arrays().items()},
-            **self.facts(),
-            "training_lines": self.training_lines,
-        }
-
-    def restore_part(self, states: Sequence[State]) -> None:
-        state = dict(states[0])
-        self.training_lines = state.pop("training_lines")
-        if self.scales is not None:
-            self.scales = feature_scaling.from_option(self.options.normalize_features, math.inf)
-        self.restore(state, {"smooth": state.pop("smooth")})
-
-    def join(self, states: Sequence[State]) -> None:
-        self.restore_part(states)
-
     # model
 
     def arrays(self) -> dict[str, Stored]:
@@ -439,5 +402,5 @@ REDUCTION = Reduction(
     refused=softmax_options.refused,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
     learns_at_end=True,
-    abilities=("describe", "explain"),
+    abilities=("describe", "explain", "spread"),
 )

@@ -21,16 +21,16 @@ Differs   from the paper: intercepts have no penalty.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ..clusters.two_means import Share
-from ..core.parts import run_alone
 from ..core.spec import Part
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
@@ -372,3 +372,11 @@ def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UIn
     by = np.argsort(owner, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))]).astype(np.int64)
     return leaf_exact.Weights(start, order[position[kept]][by].astype(np.int32), old.weight[kept][by])
+
+
+def run_alone(rounds: Generator[Any, list[Any], None]) -> None:
+    """Execute the rounds at the end of a pass of a learner that is the only part."""
+    with contextlib.suppress(StopIteration):
+        message = next(rounds)
+        while True:
+            message = rounds.send([message])

@@ -1,1 +1,0 @@
-"""Spread the trees, the scorers and the index over processes."""
