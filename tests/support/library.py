@@ -56,7 +56,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
         summary restart at 0
     """
     if listing_options:
-        model.reduction.want(replace(model._spec.wanted, listing_options=probabilities.Options(**listing_options)))
+        model.reduction.want(replace(model.spec.wanted, listing_options=probabilities.Options(**listing_options)))
     (batch,) = Inputs(model.config, model.names, model.label_range, model.schema).batches(text, learn=learn)
     if learn and model.preview_size is not None:
         model.preview(batch)

@@ -103,8 +103,8 @@ class BatchLearner(LearnerCore):
 
     turn: exclusive.Exclusive
     learned: Callable[[BatchTask], None] | None = None
-    _arguments: tuple[str, int | None, dict[str, Any]] | None = None  # of the constructor, for `_expect_names`
-    _identity = False  # whether a column's number is the index of its feature
+    _arguments: tuple[str, int | None, dict[str, Any]] | None = None  # of the constructor, for `use_names_if`
+    identity = False  # whether a column's number is the index of its feature
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """Return a learner that is not initialised; `_start` may initialise one again while it has its turn."""
@@ -121,7 +121,7 @@ class BatchLearner(LearnerCore):
     def _start(self, config: Config, use: LearnerUse, contents: Contents | None) -> None:
         """Initialise the learner with resolved options."""
         super().__init__(config, use, contents)
-        self._inputs = Inputs(config, self.names, self.label_range, self.schema, self._identity)
+        self._inputs = Inputs(config, self.names, self.label_range, self.schema, self.identity)
         self._pending: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
         self._previewed = False  # whether `preview` was called
         self._wants_more = True  # whether the reduction wants to see more examples in `preview`
@@ -133,7 +133,7 @@ class BatchLearner(LearnerCore):
 
         def whole() -> T:
             self.names.growing = self._growing
-            self._want(self._spec.wanted)
+            self._want(self.spec.wanted)
             return job()
 
         def stop() -> None:
@@ -146,7 +146,7 @@ class BatchLearner(LearnerCore):
         """Call a function that does not change what was learned: alone, and to its end."""
         return self.turn.complete(job, changes=False)
 
-    def _learn_batches(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
+    def learn_batches(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
         """Learn from batches in their order; yield the tasks that were learned."""
         batches = exclusive.until_interrupted(batches)
         if self._previewed:
@@ -197,12 +197,12 @@ class BatchLearner(LearnerCore):
             if not self.reduction.preview(task):
                 yield from self._end_preview()
 
-    def _saved_bytes(self) -> bytes:
+    def saved_bytes(self) -> bytes:
         """Return the bytes that `save` writes."""
-        self._check_learned()
+        self.check_learned()
         return model_contents.to_bytes(self.contents())
 
-    def _check_learned(self) -> None:
+    def check_learned(self) -> None:
         """Raise UsageError if the learner holds examples that it has not learned."""
         if self.preview_size is not None or self.unlearned:
             raise UsageError(
@@ -223,15 +223,18 @@ class BatchLearner(LearnerCore):
         with configuration.naming_keywords():
             return self._inputs.example(example, label, weight, learn)
 
-    def _use_names_if(self, are_names: Callable[[], bool]) -> None:
+    @property
+    def is_new(self) -> bool:
+        """Return whether the learner has neither learned nor seen an example, nor was loaded."""
+        return not (self.examples or self.spec.loaded or self._pending or self._previewed)
+
+    def use_names_if(self, are_names: Callable[[], bool]) -> None:
         """Take labels as names from now on if `are_names` returns True and nothing was learned or chosen before."""
         if self._arguments is None:
             return
         reduction, classes, options = self._arguments
         if (
-            self.examples
-            or self._pending
-            or self._previewed
+            not self.is_new
             or self.config.reduction.labels != "multiclass"
             or {"learn_names", "named_labels"} & options.keys()
         ):
@@ -303,7 +306,7 @@ class BatchLearner(LearnerCore):
 
     def _predict_tasks(self, batch: Batch, wanted: Wanted | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of a batch after predicting it, with the results that are wanted; None for no others."""
-        self._want(wanted or self._spec.wanted)
+        self._want(wanted or self.spec.wanted)
         for task in self.tasks(batch, False, self.clock):
             for stage in self.stages:
                 stage(task)
@@ -325,7 +328,7 @@ class BatchLearner(LearnerCore):
         if explain is None:
             raise UsageError(f"{self.config.reduction.name} does not explain its predictions")
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
-        self._want(self._spec.wanted)
+        self._want(self.spec.wanted)
         c, named = self.config, naming.naming_of(self.names.class_list, self.config.reduction.labels == "multiclass")
         names = feature_names.Namer(
             c.parser, c.features, c.interactions, configuration.feature_bits(c), self.preparation.crosser
@@ -350,7 +353,7 @@ class BatchLearner(LearnerCore):
         pending, self._pending = self._pending, []
         return [self._learn_task(task) for task in pending]
 
-    def _predictions(self, batches: Iterable[Batch]) -> np.ndarray:
+    def predictions(self, batches: Iterable[Batch]) -> np.ndarray:
         """Return the predictions of batches as an array."""
         kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
         predictions = [np.empty(0, kind)]
@@ -373,7 +376,7 @@ class BatchLearner(LearnerCore):
                 return self.names.names[label - 1] if 0 < label <= len(self.names.names) else None
         return None
 
-    def _top(self, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
+    def top(self, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k most probable classes of each example, and their probabilities, as `predict_many` does."""
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
         labels, p = [np.empty((0, k), np.int64)], [np.empty((0, k))]
@@ -409,9 +412,9 @@ class BatchLearner(LearnerCore):
             if task.prediction is not None:
                 predictions.append(task.prediction)
         kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
-        return Outcome(np.concatenate(predictions).astype(kind), np.concatenate(losses), self._notes())
+        return Outcome(np.concatenate(predictions).astype(kind), np.concatenate(losses), self.take_notes())
 
-    def _notes(self) -> tuple[str, ...]:
+    def take_notes(self) -> tuple[str, ...]:
         """Return the messages about the examples, and forget them."""
         notes = [*self._inputs.notes, *self.preparation.idle_arguments()]
         self._inputs.notes.clear()

@@ -85,7 +85,7 @@ class Learner(BatchLearner):
     """
 
     def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
-        self._identity = _is_identity(options.pop("feature_hash", "names"))
+        self.identity = _is_identity(options.pop("feature_hash", "names"))
         with configuration.naming_keywords():
             self._configure(reduction, classes, options)
 
@@ -132,7 +132,7 @@ class Learner(BatchLearner):
         identity : whether the number of a matrix's column is the index of its feature
         """
         learner: Learner = cls.__new__(cls)
-        learner._identity = identity
+        learner.identity = identity
         learner._start(config, use, contents)
         return learner
 
@@ -190,9 +190,9 @@ class Learner(BatchLearner):
         """
 
         def learned() -> tuple[Any, tuple[str, ...]]:
-            self._use_names_if(lambda: inputs.have_names(example, label))
-            tasks = list(self._learn_batches([self._example(example, label, weight, learn=True)]))
-            return self._first_prediction(tasks), self._notes()
+            self.use_names_if(lambda: inputs.have_names(example, label))
+            tasks = list(self.learn_batches([self._example(example, label, weight, learn=True)]))
+            return self._first_prediction(tasks), self.take_notes()
 
         prediction, notes = self._learning(learned)
         _warn(notes)
@@ -239,10 +239,10 @@ class Learner(BatchLearner):
                 if k is None:
                     prediction = self._first_prediction(list(self._predict_tasks(batch)))
                 else:
-                    labels, p = self._top([batch], k)
+                    labels, p = self.top([batch], k)
                     listed = zip(labels[0].tolist(), p[0].tolist(), strict=True)
                     prediction = [pair for pair in listed if pair[0] not in (-1, None)]
-                notes = self._notes()
+                notes = self.take_notes()
         except SystemError as error:  # numba's dispatcher makes it of Ctrl-C within a call of a kernel
             raise (error.__cause__ or error) from None
         _warn(notes)
@@ -303,10 +303,10 @@ class Learner(BatchLearner):
         X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
 
         def learned() -> Outcome:
-            self._use_names_if(lambda: inputs.have_names(X, y))
+            self.use_names_if(lambda: inputs.have_names(X, y))
             batches = self._batches(X, y, sample_weight, learn=True)
             with self.shown(verbose, inputs.count(X), "learning"):
-                return self._outcome(self._learn_batches(batches))
+                return self._outcome(self.learn_batches(batches))
 
         outcome = self._learning(learned)
         _warn(outcome.warnings)
@@ -352,13 +352,13 @@ class Learner(BatchLearner):
                     if self._pending
                     else "this learner does not need to see examples first, or has seen enough; call learn_many()"
                 )
-            self._use_names_if(lambda: inputs.have_names(X, y))
+            self.use_names_if(lambda: inputs.have_names(X, y))
             batches = self._batches(X, y, sample_weight, learn=True)
             self._previewed = True
             for batch in batches:
                 for task in self.tasks(batch, True, self.clock):
                     self._wants_more = self._wants_more and self.reduction.preview(task)
-            return self._notes()
+            return self.take_notes()
 
         _warn(self._learning(previewed))
         return self._wants_more
@@ -410,7 +410,7 @@ class Learner(BatchLearner):
 
         def predicted() -> Any:
             batches = self._batches(X)
-            return self._predictions(batches) if k is None else self._top(batches, k)
+            return self.predictions(batches) if k is None else self.top(batches, k)
 
         return self._answer(predicted)
 
@@ -703,12 +703,12 @@ class Learner(BatchLearner):
         shown: Callable[[], AbstractContextManager[None]],
     ) -> None:
         """Learn from files in one pass, count the examples in `counted`, and add the messages about them to `notes`."""
-        self._use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
+        self.use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
         try:
             with shown():
                 self._learn_files(given, counted)
         finally:
-            notes += self._notes()
+            notes += self.take_notes()
 
     def _learn_files(self, given: reader.Options, counted: Progress) -> None:
         """Learn from files in one pass and count the examples in `counted`."""
@@ -717,7 +717,7 @@ class Learner(BatchLearner):
                 if not self.preview(batch):
                     break
         for batch in exclusive.until_interrupted(self._inputs.read(given, learn=True)):
-            for task in self._learn_batches([batch]):
+            for task in self.learn_batches([batch]):
                 counted.count(task)
         for task in self._end_preview() if self.preview_size is not None else []:
             counted.count(task)
@@ -758,7 +758,7 @@ class Learner(BatchLearner):
                     for task in thread_limit.each(self._predict_tasks(batch)):
                         counted.count(task)
             finally:
-                notes.extend(self._notes())
+                notes.extend(self.take_notes())
 
         try:
             self._reading(evaluated)
@@ -800,7 +800,7 @@ class Learner(BatchLearner):
 
     def _answer(self, job: Callable[[], T]) -> T:
         """Call a function that does not change what was learned, and issue the messages about its examples."""
-        answer, notes = self._reading(lambda: (job(), self._notes()))
+        answer, notes = self._reading(lambda: (job(), self.take_notes()))
         _warn(notes, 4)
         return answer
 
@@ -813,7 +813,7 @@ class Learner(BatchLearner):
             return None
         if self.names.class_list is not None:
             return self.names.names[: self.names.highest_seen]
-        return self._spec.classes or self.reduction.classes_seen
+        return self.spec.classes or self.reduction.classes_seen
 
     @property
     def options(self) -> dict[str, Any]:
@@ -827,10 +827,10 @@ class Learner(BatchLearner):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the learner, as the bytes of its model file; raise UsageError where `save` does."""
-        return _unpickled, (self._reading(self._saved_bytes), self._identity, bool(self.options.get("exact")))
+        return _unpickled, (self._reading(self.saved_bytes), self.identity, bool(self.options.get("exact")))
 
     def __repr__(self) -> str:
-        classes = self._spec.classes or None
+        classes = self.spec.classes or None
         return f"xclass.Learner({configuration.chosen_name(self.config)!r}" + (
             f", classes={classes})" if classes is not None else ")"
         )
@@ -867,7 +867,7 @@ class Learner(BatchLearner):
         """
 
         def save() -> None:
-            self._check_learned()
+            self.check_learned()
             model_contents.save(files.path_of(path), self.contents)
 
         self._reading(save)

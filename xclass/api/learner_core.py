@@ -60,7 +60,7 @@ class LearnerCore:
             config = config.with_values({"predict_only_model": True})
             use = use._replace(weights_only=not use.inspected)
         self.config = config
-        self._spec = spec = configuration.spec_of(config, use)
+        self.spec = spec = configuration.spec_of(config, use)
         self.label_range = configuration.label_range(config, spec)
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
@@ -84,14 +84,14 @@ class LearnerCore:
 
     def _build(self, contents: Contents | None) -> None:
         """Build the reduction and restore it from the contents of a model, if there are any."""
-        self._reduction = self.config.reduction.build(self._spec)
-        self._wanted: Wanted | None = self._spec.wanted
+        self._reduction = self.config.reduction.build(self.spec)
+        self._wanted: Wanted | None = self.spec.wanted
         self.reduction.names = self.names.names
         try:
             if contents is not None:
                 self.schema.replace(contents.schema)
                 self.schema.form = self.schema.form or OTHER
-                weights_only = self._spec.wanted.weights_only
+                weights_only = self.spec.wanted.weights_only
                 arrays = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
                 self.reduction.restore(arrays, contents.learner)
             self._cross_path()
@@ -129,7 +129,7 @@ class LearnerCore:
     @property
     def preview_size(self) -> int | None:
         """Return how many examples the reduction needs to see before it learns: 0 for all of them, None for none."""
-        return None if self._spec.testing else self.reduction.preview_size
+        return None if self.spec.testing else self.reduction.preview_size
 
     @property
     def unlearned(self) -> bool:

@@ -164,7 +164,7 @@ class Averaging:
                     self._check_number(part, one, len(learner.names.names))
                     learner.names.append([one.name])
                 label = np.array([learner.names.names.index(one.name) + 1.0])
-            tasks += learner._learn_batches([one.batch._replace(label=label)])
+            tasks += learner.learn_batches([one.batch._replace(label=label)])
             cursor = self.cursors[part.number - 1]
             waiting = tuple(position for position in cursor.waiting if position != one.position)
             self.cursors[part.number - 1] = cursor._replace(waiting=waiting)

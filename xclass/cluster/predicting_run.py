@@ -129,7 +129,7 @@ class PartPredictor(Predictor):
     def _predicted(self, learner: Learner, part: Part, folder: Path) -> Predicted:
         """Predict a part, with temporary files in a folder."""
         config = self._config
-        learner.reduction.clear_tallies(learner._spec.wanted)
+        learner.reduction.clear_tallies(learner.spec.wanted)
         given = [option for option in FILES.values() if getattr(config.run, option) is not None]
         own = config.with_values({option: str(folder / option) for option in given})
         writers = outputs.open_writers(own, learner.names, learner.reduction.lists_scores)

@@ -158,7 +158,7 @@ def restored(contents: Contents) -> Learner:
 def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
     """Return a model, which has no name if it is a learner, after the checks of its file."""
     if isinstance(model, Learner):
-        model._check_learned()
+        model.check_learned()
         contents, path = model.contents(), name
     else:
         path = files.path_of(model)
@@ -187,7 +187,7 @@ def _is_identity(models: Sequence[object]) -> bool:
 
     Files do not say this.
     """
-    found = {model._identity for model in models if isinstance(model, Learner)}
+    found = {model.identity for model in models if isinstance(model, Learner)}
     if len(found) == 2:
         raise UsageError(
             "some learners have feature_hash='identity' and others not, so their columns are different features; give "
@@ -286,7 +286,7 @@ def _merged(
             raise ModelError(f"models of --{record.name} cannot be merged: {record.not_merged}")
         names = classes.merged_names([model.names for model in models], base.names if base is not None else ())
         numbers = [classes.new_numbers(model.names, names) for model in models]
-        limit = learners[0]._spec.classes
+        limit = learners[0].spec.classes
         if record.name != "cpt" and limit is not None and len(names) > limit:
             raise ModelError(
                 f"the models have {len(names)} classes with different names, but --{record.name} {limit} allows "

@@ -109,7 +109,7 @@ def fit(asked: Request) -> None:
     contents = request.contents_of(learner)
     with request.connected(asked) as session:
         found = request.find(asked, session, asked.cluster.workers)
-        learner._use_names_if(lambda: request.are_names(asked, session, found))
+        learner.use_names_if(lambda: request.are_names(asked, session, found))
         config = request.run_config(asked, found, contents)
         _take(learner, _learned(config, contents, session, found))
 

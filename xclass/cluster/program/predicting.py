@@ -49,9 +49,9 @@ class ArrayPredictor(Predictor):
         reader = PartReader(part, self._config, learner.names, learner.label_range, learner.schema)
         batches = (batch for batch, _ in reader.after(0))
         with self._placed():
-            arrays = (learner._predictions(batches),) if k is None else learner._top(batches, k)
+            arrays = (learner.predictions(batches),) if k is None else learner.top(batches, k)
         assert reader.reader is not None  # it was iterated
-        notes = (*reader.reader.notes, *learner._notes(), *reader.reader.report())
+        notes = (*reader.reader.notes, *learner.take_notes(), *reader.reader.report())
         return Arrays(arrays, notes)
 
 

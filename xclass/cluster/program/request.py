@@ -207,9 +207,9 @@ def contents_of(learner: Learner) -> Contents | None:
         if it is closed or holds examples that are not learned yet.
     """
     _ = learner.reduction
-    if not learner.examples and not learner._spec.loaded and not learner._pending and not learner._previewed:
+    if learner.is_new:
         return None
-    return model_contents.from_bytes(learner._saved_bytes())
+    return model_contents.from_bytes(learner.saved_bytes())
 
 
 def splittable(found: Files) -> bool:
