@@ -23,7 +23,7 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 COMMANDS = {  # those that can be run
-    module for module, tree in TREES.items() if any("__main__" in ast.unparse(node) for node in tree.body[1:])
+    module for module, tree in TREES.items() if any("__name__ == '__main__'" in ast.unparse(node) for node in tree.body)
 }
 
 
