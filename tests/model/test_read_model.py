@@ -23,7 +23,7 @@ import xclass
 from xclass.model import model_file
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-MODELS = Path(__file__).resolve().parent / "old_models"
+MODELS = Path(__file__).resolve().parent / "golden"
 MOST_LINES = 75  # of code
 DATA_SETS = ("clinc150", "isolet1", "ptb")  # words, columns of numbers, many classes
 LEARNED, PREDICTED = 4000, 400  # most lines of a data set
@@ -151,7 +151,7 @@ def test_reader_predicts_with_a_model_that_has_learned_nothing(read_model, tmp_p
 
 
 @pytest.mark.parametrize("name", ["oaa_logistic", "cpt"])
-def test_reader_predicts_with_models_of_an_older_version(read_model, name):
+def test_reader_predicts_with_models_that_are_kept(read_model, name):
     lines = (MODELS / "classes.test.vw").read_text().splitlines()
     expected = (MODELS / f"{name}.predictions").read_text().splitlines()
     assert list(read_model.predict(MODELS / f"{name}.model", lines)) == expected
@@ -192,20 +192,21 @@ def test_reader_refuses_options_that_predictions_depend_on(read_model, tmp_path,
 
 
 @pytest.mark.parametrize(
-    "name, seen",
+    "words, seen",
     [
-        ("scalar", "neither --oaa, nor --cpt"),
-        ("recall_tree", "'recall_tree': 6"),
-        ("multiclass", "'rerank': True"),
-        ("vw_exact", "'layout': 'vw'"),
-        ("cpt_trees", "'trees': 2"),
-        ("cpt_wide", "'cpt_arity': 4"),
-        ("cpt_columns", "'normalize_features': 'columns'"),
+        ("", "neither --oaa, nor --cpt"),
+        ("--recall_tree 6", "'recall_tree': 6"),
+        ("--multiclass 6", "'rerank': True"),
+        ("--oaa 6 --vw_exact", "'layout': 'vw'"),
+        ("--cpt 6 --trees 2", "'trees': 2"),
+        ("--cpt 6 --cpt_arity 4", "'cpt_arity': 4"),
+        ("--cpt 6 --normalize_features columns", "'normalize_features': 'columns'"),
     ],
 )
-def test_reader_refuses_other_models(read_model, name, seen):
-    with pytest.raises(ValueError, match=rf"{name}.model: not supported: .*{seen}"):
-        list(read_model.predict(MODELS / f"{name}.model", ["| a"]))
+def test_reader_refuses_other_models(read_model, tmp_path, words, seen):
+    learn(*words.split(), "-b", 8, "--quiet", "-f", "m", stdin="1 | x\n", cwd=tmp_path)
+    with pytest.raises(ValueError, match=rf"m: not supported: .*{seen}"):
+        list(read_model.predict(tmp_path / "m", ["| a"]))
 
 
 def test_reader_refuses_logistic_loss_of_a_tree(read_model, tmp_path):
@@ -231,7 +232,7 @@ def test_reader_refuses_what_it_does_not_know(read_model, tmp_path, version, opt
 @pytest.mark.parametrize("words", [" a:red", " a:b:c", " a:1:2", " a:", " a:0x1f", " a:-", "a:2 b"])
 def test_reader_refuses_features_that_it_cannot_read(read_model, words):
     with pytest.raises((ValueError, TypeError), match=r"could not convert|too many values|positional argument"):
-        list(read_model.predict(MODELS / "oaa.model", [f"|{words}"]))
+        list(read_model.predict(MODELS / "oaa_logistic.model", [f"|{words}"]))
 
 
 def test_reader_needs_nothing_of_xclass():

@@ -46,11 +46,11 @@ class Scorers:
     """Rank the candidates, and learn their scorers.
 
     In all methods, `proposals` has for each tree a list of (label, probability) in falling order of probability, and
-    `index` has the opinions of the index, None without one. If not `extended`, E, M and T are not learned.
+    `index` has the opinions of the index, None without one.
     """
 
-    def __init__(self, rate: float, extended: bool = True):
-        self.rate, self.extended = F(rate), extended
+    def __init__(self, rate: float):
+        self.rate = F(rate)
         self.e = self.t = 1.0
         self.m = 0.0
         self.e_sum = self.m_sum = self.t_sum = 1.0
@@ -121,7 +121,7 @@ class Scorers:
 
     def means(self, numbers: list[float]) -> tuple[list[float], list[float]]:
         """Return the means of a number of each tree over the trees of even and of odd number, and their weights."""
-        groups = [numbers[::2], numbers[1::2]] if self.extended and len(numbers) > 1 else [numbers]
+        groups = [numbers[::2], numbers[1::2]] if len(numbers) > 1 else [numbers]
         weights = [sigmoid(self.m), 1 - sigmoid(self.m)] if len(groups) == 2 else [1.0]
         return [sum(group) / len(group) for group in groups], weights
 
@@ -165,7 +165,7 @@ class Scorers:
             self.numbers[i] -= STEP * weight * part / math.sqrt(self.number_sums[i])
         opinions = {c: self.opinions(proposals, index, c) for c in proposed}
         if y not in proposed:
-            if tree_p is not None and self.extended and len(proposals) > 1:
+            if tree_p is not None and len(proposals) > 1:
                 self.learn_mixture(proposals, tree_p, weight)
             if index is not None:
                 least = [min(o[i] for o in opinions.values()) for i in range(PARTS)]
@@ -182,11 +182,10 @@ class Scorers:
             self.v_sum[i] += weight * part**2
             self.v[i] -= STEP * weight * part / math.sqrt(self.v_sum[i])
         self.teach(self.shares(proposals, row, index), row, y, weight)
-        if self.extended:
-            self.learn_sharpness(scores, y, weight)
-            self.e_sum += weight * slope_of_e**2
-            e = self.e - STEP * weight * slope_of_e / math.sqrt(self.e_sum)
-            self.e = min(max(e, 0.0), LARGEST_EXPONENT)
+        self.learn_sharpness(scores, y, weight)
+        self.e_sum += weight * slope_of_e**2
+        e = self.e - STEP * weight * slope_of_e / math.sqrt(self.e_sum)
+        self.e = min(max(e, 0.0), LARGEST_EXPONENT)
 
     def slope_of_exponent(self, shares, row, y) -> float:
         slope = 0.0

@@ -124,8 +124,8 @@ class WideTree(Weights, pecoc.Tree):
 class Scorers(reranking.Scorers):
     """The scorers of --rerank; values are weighted in single precision, because rounding depends on the last bits."""
 
-    def __init__(self, rate: float, line_bits: int, doublings: int = 0, **more):
-        super().__init__(rate, **more)
+    def __init__(self, rate: float, line_bits: int, doublings: int = 0):
+        super().__init__(rate)
         self.table, self.doublings = TaggedTable(line_bits, "logistic", rate), doublings
         self.read: dict[int, list] = {}  # label -> w and G of each feature of the current example
 

@@ -267,22 +267,21 @@ def as_arrays(opinions: Opinions, label_weight: float, width: int) -> feature_in
 @pytest.mark.bounds
 @pytest.mark.plain
 @pytest.mark.parametrize(
-    ("indexed", "extended", "start"),
+    ("indexed", "start"),
     [
-        (False, False, (1, 0, 1)),
-        (False, True, (1, 0, 1)),
-        (True, True, (1, 0, 1)),
-        (True, True, (0.001, 0, 0.0501)),  # E and T begin close to their lower limits
+        (False, (1, 0, 1)),
+        (True, (1, 0, 1)),
+        (True, (0.001, 0, 0.0501)),  # E and T begin close to their lower limits
     ],
 )
 @pytest.mark.parametrize("layout", ["odd", "tagged"])
-def test_several_trees_that_disagree_are_the_oracles(indexed, extended, start, layout):
+def test_several_trees_that_disagree_are_the_oracles(indexed, start, layout):
     trees, k, labels, n = 3, 3, 14 if indexed else 8, 200
     rng = np.random.default_rng(5)
-    kernel, oracle = reranking.new_scorers(22, 0, 0.35, extended, False), Scorers(0.35, extended)
+    kernel, oracle = reranking.new_scorers(22, 0, 0.35, False), Scorers(0.35)
     if layout == "tagged":
-        kernel = reranking.new_scorers(7, 0, 0.35, extended, False, True)
-        oracle = tagged_learners.Scorers(0.35, 7 - 3, extended=extended)
+        kernel = reranking.new_scorers(7, 0, 0.35, False, True)
+        oracle = tagged_learners.Scorers(0.35, 7 - 3)
     oracle.e, oracle.m, oracle.t = kernel.state[0, reranking.EXPONENT :] = start
     missed, limits = 0, set()
     for _ in range(n):
@@ -298,7 +297,7 @@ def test_several_trees_that_disagree_are_the_oracles(indexed, extended, start, l
         index, label_weight = None, math.inf
         if indexed:
             index, label_weight = random_opinions(rng, oracle.candidates(proposals), labels), float(rng.integers(0, 12))
-        row = [(int(i), float(rng.integers(1, 3)), rng.normal() * extended) for i in rng.permutation(6)[:3] + 1000 * y]
+        row = [(int(i), float(rng.integers(1, 3)), rng.normal()) for i in rng.permutation(6)[:3] + 1000 * y]
         opinions = as_arrays(index, label_weight, trees * k + 3) if index else None
         tree_p = [dict(part).get(y, (1 - sum(p for _, p in part)) * rng.uniform(0.01, 1)) for part in proposals]
         ranked = rank_rows(kernel, [row], np.array([y]), top, top_p, True, opinions, weight, np.array(tree_p)[:, None])
@@ -318,11 +317,11 @@ def test_several_trees_that_disagree_are_the_oracles(indexed, extended, start, l
     assert limits == ({0.0, 0.05} if start[0] < 1 else set())
     assert 0.2 * n < missed < 0.8 * n
     assert all(oracle.v) is all(oracle.numbers) is indexed
-    assert (oracle.e != 1) is (oracle.m != 0) is (oracle.t != 1) is extended
+    assert oracle.e != 1 and oracle.m != 0 and oracle.t != 1
 
 
 def test_features_so_large_that_scores_overflow_do_no_lasting_harm():
-    scorers = reranking.new_scorers(10, 0, 0.35, True, False)
+    scorers = reranking.new_scorers(10, 0, 0.35, False)
     scorers.weights.flat[:] = np.float32(3e38)
     top, top_p = np.array([[[1, 2]]]), np.array([[[0.6, 0.3]]])
     ranked = rank_rows(scorers, [[(1, 3.0, 0.0), (2, 3.0, 0.0)]], np.array([1]), top, top_p, False)
@@ -420,12 +419,12 @@ def test_scorers_share_slots_by_feature_and_class():
     ],
 )  # fmt: skip
 def test_parameters_that_training_cannot_reach_are_refused(row, number, value):
-    scorers = reranking.new_scorers(4, 0, 0.35, True, True)
+    scorers = reranking.new_scorers(4, 0, 0.35, True)
     arrays = reranking.arrays(scorers)
     state = scorers.state.copy()
     state[row, number] = value
     with pytest.raises(ModelError, match=r"'scorers\.state' does not fit"):
-        reranking.restored(reranking.new_scorers(4, 0, 0.35, True, True), {**arrays, "scorers.state": state})
+        reranking.restored(reranking.new_scorers(4, 0, 0.35, True), {**arrays, "scorers.state": state})
 
 
 @pytest.mark.parametrize(

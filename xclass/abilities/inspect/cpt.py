@@ -111,7 +111,7 @@ def word_lines(learner: ProbabilityTree) -> Iterator[str]:
         yield from _node_lines(member.tree, f"tree = {t} ", lambda label: _class_name(learner, label))
     if learner.scorers is not None:
         names = [*(f"v{v}" for v in range(reranking.OFFSETS)), "A", "B", "D", "E", "M", "T"]
-        shown = range(reranking.NUMBERS) if learner.scorers.extended else reranking.FIRST_NUMBERS
+        shown = range(reranking.NUMBERS)
         yield from (f"{names[number]} = {learner.scorers.state[0, number]:g}" for number in shown)
 
 

@@ -248,7 +248,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
         resolved["candidate_cut"] = 0.01 if o.trees == 1 else 0.1 if o.rerank else UNUSED_CUT
     if o.rerank_rate is None:
         resolved["rerank_rate"] = 0.42 if o.rerank else UNUSED_RATE
-    if o.rerank and not (spec.loaded and o.index_slots is None):  # models of versions without an index lack the option
+    if o.rerank:
         for name, default in INDEX_DEFAULTS.items():
             if getattr(o, name) is None:
                 resolved[name] = default

@@ -197,10 +197,9 @@ class ProbabilityTree(Learner):
         self.scales_examples = settings.unit
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         if o.rerank:
-            extended = o.index_slots is not None
             self.new_scorers = partial(
-                reranking.new_scorers, scorer_bits, kind, o.rerank_rate, extended, spec.constant, self.tagged,
-                doublings, self.weights_only,
+                reranking.new_scorers, scorer_bits, kind, o.rerank_rate, spec.constant, self.tagged, doublings,
+                self.weights_only,
             )  # fmt: skip
             self.scorers = self.new_scorers()
         if o.rerank and o.index_slots:
@@ -226,7 +225,7 @@ class ProbabilityTree(Learner):
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.passes, self.passes_ended = spec.passes, 0
         # an averaged learner cannot decide, because it does not keep the scorers of the first pass
-        decides = o.rerank and o.index_slots is not None and spec.passes > 1 and not spec.testing and not spec.averaged
+        decides = o.rerank and spec.passes > 1 and not spec.testing and not spec.averaged
         self.further = FurtherPasses() if decides else None
         self.scorers_copy: reranking.Scorers | None = None  # from the end of the first pass, during the second one
         self.rank_kernel = DirectCall(reranking, "rank")
@@ -565,15 +564,14 @@ class ProbabilityTree(Learner):
         """
         proposed = reranking.Proposed(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
         unit = self.options.normalize_features != "none"
-        adapts = not self.again or self.options.index_slots is None
         current = [scorers]
 
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
             while True:
                 begin = self.rank_kernel(
-                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, adapts, begin, end,
-                    proposed, scratch, ranked,
+                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.again, begin,
+                    end, proposed, scratch, ranked,
                 )  # fmt: skip
                 if begin >= end:
                     return

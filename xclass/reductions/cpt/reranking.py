@@ -70,7 +70,6 @@ LIMITS = {
     EXPONENT: (0.0, LARGEST_EXPONENT), MIXTURE: (-LARGEST_MIXTURE, LARGEST_MIXTURE),
     SHARPNESS: (LEAST_SHARPNESS, 1 / LEAST_SHARPNESS),
 }  # fmt: skip
-FIRST_NUMBERS = [MEAN, LARGEST, SUPPORT, SLOPE, SHIFT]  # those of versions without an index
 
 
 class Scorers(NamedTuple):
@@ -78,7 +77,6 @@ class Scorers(NamedTuple):
 
     weights: adagrad.Weights
     state: Float64s  # float64[2, NUMBERS], v, A, B, D, E, M and T, and their sums of squared slopes
-    extended: bool  # whether D, E, M and T are learned; in versions without an index they did not exist
     constants: int  # number of constant features at the end of each example, 0 or 1
 
 
@@ -116,7 +114,7 @@ class Ranked(NamedTuple):
 
 
 def new_scorers(
-    bits: int, kind: int, rate: float, extended: bool, constant: bool, tagged: bool = False, doublings: int = 0,
+    bits: int, kind: int, rate: float, constant: bool, tagged: bool = False, doublings: int = 0,
     weights_only: bool = False,
 ) -> Scorers:  # fmt: skip
     """Return untrained scorers, with which candidates keep the order in which the trees rank them."""
@@ -125,7 +123,7 @@ def new_scorers(
     state[1, :SLOPE] = FIRST_SUM
     state[1, SLOPE:] = 1.0
     weights = adagrad.new_weights(bits, kind, rate, False, tagged, doublings, weights_only)
-    return Scorers(weights, state, extended, int(constant))
+    return Scorers(weights, state, int(constant))
 
 
 def copied(scorers: Scorers) -> Scorers:
@@ -151,8 +149,7 @@ def scratch(batch, candidates: int) -> Scratch:
 
 def arrays(scorers: Scorers, predict_only: bool = False) -> dict[str, Stored]:
     """Return the arrays that a model file stores, without G of the weights if `predict_only` is set."""
-    state = scorers.state if scorers.extended else scorers.state[:, FIRST_NUMBERS]
-    return {"scorers.state": state, **adagrad.weights_arrays("scorers", scorers.weights, predict_only)}
+    return {"scorers.state": scorers.state, **adagrad.weights_arrays("scorers", scorers.weights, predict_only)}
 
 
 def restored(scorers: Scorers, stored: Mapping[str, Stored], predict_only: bool = False) -> Scorers:
@@ -166,13 +163,12 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], predict_only: bool 
     ModelError
         if an array is missing, has a wrong shape or is out of range.
     """
-    numbers = list(range(NUMBERS)) if scorers.extended else FIRST_NUMBERS
-    state = stored_arrays.take("scorers.state", stored, np.float64, (2, len(numbers)))
-    for number, value, total in zip(numbers, *state, strict=True):
+    state = stored_arrays.take("scorers.state", stored, np.float64, (2, NUMBERS))
+    for number, (value, total) in enumerate(state.T):
         low, high = LIMITS.get(number, (-LARGEST_PARAMETER, LARGEST_PARAMETER))
         stored_arrays.check_range("scorers.state", value, low, high)
         stored_arrays.check_range("scorers.state", total, scorers.state[1, number], sys.float_info.max)
-    scorers.state[:, numbers] = state
+    scorers.state[:] = state
     return scorers._replace(weights=adagrad.restored_weights("scorers", scorers.weights, stored, predict_only))
 
 
@@ -481,7 +477,7 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
     scratch : Scratch, written
     output : Ranked, rows begin..end-1 are written
     """
-    weights, state, extended, _ = scorers
+    weights, state, _ = scorers
     top, top_p, tree_p, opinions = proposed
     candidate = opinions.candidate
     for i in range(begin, end):
@@ -513,16 +509,11 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
         output.inside[i] = truth >= 0
         if truth >= 0:
             output.p[i] = (1.0 - outside) * scratch.reported[truth]
-        elif extended:
+        else:
             learns_label = learns[i] and adapts and y > 0
             output.p[i] = outside * _other_probability(
                 scorers, scratch, tree_p, trees, i, learns_label, np.float64(batch.weight[i])
             )
-        else:
-            mean = 0.0
-            for t in range(trees):
-                mean += tree_p[t, i] / trees
-            output.p[i] = outside * min(mean / rest, 1.0)
         best, best_p = output.top[i], output.top_p[i]
         filled = 0
         for c in range(size):
@@ -534,7 +525,6 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
         if adapts:
             _adapt(state, SLOPE, slope * odds, np.float64(weight))
             _adapt(state, SHIFT, slope, np.float64(weight))
-        if adapts and extended:
             _adapt(state, CLOSENESS, slope * closeness, np.float64(weight))
             if truth >= 0:
                 _learn_exponent(scorers, scratch, count, size, truth, np.float64(weight))

@@ -392,11 +392,10 @@ def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int
         ("nodes.top_count", c.top_count),
         ("nodes.top_size", c.top_size),
         ("nodes.recall", c.recall),
+        ("nodes.gain", c.gain),
     ):
         target[seen] = stored_arrays.take(name, stored, target.dtype, (len(seen), *target.shape[1:]))
-    if "nodes.gain" in stored:  # models from before --recall_stop have none
-        c.gain[seen] = stored_arrays.take("nodes.gain", stored, np.float64, (len(seen),))
-        stored_arrays.check_range("nodes.gain", c.gain, -MOST_WEIGHT, MOST_WEIGHT)
+    stored_arrays.check_range("nodes.gain", c.gain, -MOST_WEIGHT, MOST_WEIGHT)
     stored_arrays.check_range("nodes.top_label", stored["nodes.top_label"], 0, classes - 1)
     stored_arrays.check_range("nodes.top_size", stored["nodes.top_size"], 0, c.top_label.shape[1])
     keys = stored_arrays.take("cells.key", stored, np.uint64, None)
