@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xclass.abilities.find import described
+from xclass.abilities import find
 from xclass.api import configuration
 from xclass.api.configuration import LearnerUse
 from xclass.api.inputs import Inputs
@@ -107,7 +107,7 @@ def same_arrays(first: Learner, second: Learner) -> bool:
 
 def summary_of(model: Learner) -> str:
     """Return the lines that the learner adds to the summary of a run."""
-    return "".join(f"{line}\n" for line in described(model.config.reduction, "summary", model.reduction, []))
+    return "".join(f"{line}\n" for line in find.summary(model.config.reduction, model.reduction))
 
 
 def state_of(model: Learner) -> Contents:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..data import batch_ops
+from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..errors import UsageError
 from ..kernels import jit
@@ -373,7 +373,7 @@ class BatchLearner(LearnerCore):
                 label = int(task.prediction[0])
                 if self.names.class_list is None:
                     return label if label or self.label_range.lowest == 0 else None
-                return self.names.names[label - 1] if 0 < label <= len(self.names.names) else None
+                return class_names.name_of(label, self.names.names)
         return None
 
     def top(self, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:

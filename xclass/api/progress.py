@@ -415,21 +415,18 @@ class Progress:
             return f"{np.float32(label):.4f}" if label < LARGEST else UNKNOWN
         if math.isnan(label):
             return VW_NO_LABEL if self.lists_scores and self.names is None else UNKNOWN
-        return self._class_text(label) if label < LARGEST_LABEL or self.lists_scores else UNKNOWN
-
-    def _class_text(self, label: float) -> str:
-        """Return a class as a number, or its name."""
-        if self.names is None:
-            return str(int(label))
-        return self.names[int(label) - 1] if 1 <= label <= len(self.names) else UNKNOWN
+        shown = label < LARGEST_LABEL or self.lists_scores
+        return class_names.text_of(label, self.names, UNKNOWN) if shown else UNKNOWN
 
     def _prediction_text(self, prediction: float, probability: float | None) -> str:
         """Return the cell of a prediction."""
         if self.simple:
             return f"{np.float32(prediction):.4f}"
         if probability is None:
-            return self._class_text(prediction)
-        return f"{self._class_text(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
+            return class_names.text_of(prediction, self.names, UNKNOWN)
+        return (
+            f"{class_names.text_of(prediction, self.names, UNKNOWN)}({np.float32(100) * np.float32(probability):.0f}%)"
+        )
 
     def _note_labels(self, labels: np.ndarray) -> None:
         """Add new labels, from float32[n], to the first three different ones."""

@@ -26,7 +26,7 @@ CSV = (
     "of columns with namespaces have no meaning"
 )
 SERVER = "xclass does not run as a server; give it a file, or write examples to its standard input"
-ONE_MACHINE = "xclass learns on one machine, with a thread for every core"
+CLUSTER = "to learn on several machines, give --workers, with which xclass runs on a Ray cluster"
 PROCESSORS = "--threads N limits the threads of xclass, which uses every processor that the system allows"
 MODEL_TEXT = "models are written as text by --readable_model and --invert_hash"
 STREAMS = "results go to standard output or a file, messages to standard error; use --quiet, or redirect them (2>FILE)"
@@ -60,7 +60,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     ("--l1_state --l2_state", "a model holds the state of --l1 and --l2; it cannot be set"),
     ("--id", "use the name of the model file instead"),
-    ("--span_server --unique_id --total --node --span_server_port", ONE_MACHINE),
+    ("--span_server --unique_id --total --node --span_server_port", CLUSTER),
     ("--ring_size --example_queue_limit", "leave it out: xclass chooses the size of batches"),
     ("--feature_mask", "every weight can be learned; see --ignore and --keep"),
     ("--random_weights --normal_weights --truncated_normal_weights", "weights start at --initial_weight"),

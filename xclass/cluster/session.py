@@ -17,19 +17,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from .. import __version__
 from ..api.configuration import Config
 from ..errors import ClusterError, UsageError, XclassError, install_extra
 from ..run.report.console import Console
+from ..run.results import summary
 from .options import Options
 
 NICENESS = "RAY_worker_niceness"  # variable that sets the priority of Ray's workers
@@ -52,16 +48,6 @@ def imported() -> Any:
     except ImportError:
         raise UsageError(f"--workers needs the package ray; {install_extra('ray')}") from None
     return ray
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that have to be the same on all nodes, because learning depends on them."""
-    return {
-        "Python": platform.python_version(),
-        "xclass": __version__,
-        "numpy": np.__version__,
-        "numba": metadata.version("numba"),
-    }
 
 
 class Session:
@@ -221,7 +207,7 @@ class Session:
         """Raise ClusterError if a node has other versions than this process."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        task = self._ray.remote(versions)
+        task = self._ray.remote(summary.versions)
         nodes = [node for node in self._ray.nodes() if node["Alive"]]
         on_nodes = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
         refs = [task.options(num_cpus=0, scheduling_strategy=node, **self._runtime()).remote() for node in on_nodes]
@@ -244,7 +230,7 @@ class Session:
         except Exception as error:
             if isinstance(error, (exceptions.TaskUnschedulableError, exceptions.WorkerCrashedError)):
                 return None  # Ray lists a node for some seconds after its death
-            wanted = ", ".join(f"{name} {version}" for name, version in versions().items())
+            wanted = ", ".join(f"{name} {version}" for name, version in summary.versions().items())
             raise ClusterError(
                 f"node {address} of the cluster cannot run xclass ({_last(error)}); install there what this process "
                 f"has: {wanted}"
@@ -422,9 +408,9 @@ def check_versions(addresses: Sequence[str], found: Sequence[dict[str, str]]) ->
     Parameters
     ----------
     addresses : of the nodes
-    found : what `versions` returns on each of them
+    found : what `summary.versions` returns on each of them
     """
-    own = versions()
+    own = summary.versions()
     lines = [
         f"  node {address} has {name} {other[name]}, this process has {own[name]}"
         for address, other in zip(addresses, found, strict=True)

@@ -172,6 +172,16 @@ def fill_slots(table: Table, count: int) -> None:
 # -- Python
 
 
+def name_of(label: float, names: Sequence[str] | None) -> str | None:
+    """Return the name of a class, None if it has none; `names` are those of the classes 1, 2, ..."""
+    return names[int(label) - 1] if names is not None and 0 < label <= len(names) else None
+
+
+def text_of(label: float, names: Sequence[str] | None, unnamed: str = "") -> str:
+    """Return the text of a class: its name, or `unnamed` if classes have names; otherwise its number."""
+    return name_of(label, names) or (unnamed if names is not None else "") or str(int(label))
+
+
 class Names:
     """Number the names of classes from 1, and remember which classes the learner has seen.
 

@@ -29,7 +29,7 @@ def naming_of(names: Sequence[str] | None, multiclass: bool) -> Naming:
     def shown(label: float) -> Label:
         if not multiclass:
             return float(label)
-        return names[int(label) - 1] if names is not None and 0 < label <= len(names) else int(label)
+        return class_names.name_of(label, names) or int(label)
 
     return shown
 

@@ -254,7 +254,7 @@ def model_kind(first_bytes: bytes) -> str:
 
 
 def _describe_other_file(first_bytes: bytes, size: int) -> str:
-    """Return a description of a file that does not first_bytes like a model of xclass."""
+    """Return a description of a file that does not begin like a model of xclass."""
     if size == 0:
         return "not an xclass model: the file is empty"
     if first_bytes.startswith(b"\x1f\x8b") or first_bytes.startswith(b"\x28\xb5\x2f\xfd"):

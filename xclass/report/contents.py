@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import __version__
 from ..api import configuration
 from ..api.learner import Learner
 from ..errors import ModelError, UsageError
+from ..run.results import summary
 from ..system import processors
 from ..text import reader
 from . import (
@@ -175,9 +174,11 @@ def collect(learner: Learner, request: Request) -> Contents:
         remedies=remedies.overall(found_errors.causes, tables, options) if found_errors is not None else [],
         options=options,
         given=learner.config.given,
-        versions=versions(),
+        versions={
+            **summary.versions(), "machine": f"{summary.machine()}, {processors.count()} processors",
+        },
         notes=notes,
-    )
+    )  # fmt: skip
 
 
 def _errors(
@@ -188,7 +189,7 @@ def _errors(
     setting = advice.Setting(
         bins=bins if known.is_training else [],
         features=float(tested.features.mean()),
-        is_online=learner.config.reduction.name != "softmax_tree",
+        is_online=not learner.config.reduction.learns_at_end,
         name=name,
     )
     worst = failing.worst(tested, known, request.top, request.least)
@@ -228,17 +229,3 @@ def _errors(
         uncertain=[shown[i] for i in uncertain],
         steps="nodes opened in trees and classes compared" if opened else "",
     )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the programs that made the report, and the machine."""
-    import numba  # takes time, and is needed by now
-
-    system = os.uname()
-    return {
-        "xclass": __version__,
-        "Python": ".".join(map(str, sys.version_info[:3])),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "machine": f"{system.sysname} {system.release} {system.machine}, {processors.count()} processors",
-    }

@@ -152,9 +152,8 @@ def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
     """Return what the scores of the answer and of the label of the only example of a batch are sums of."""
     if "explain" not in learner.config.reduction.abilities:
         return []
-    label = int(batch.label[0])
-    known = label != class_names.UNKNOWN and (learner.names.class_list is None or label <= len(learner.names.names))
-    y = [None if not known else label if learner.names.class_list is None else learner.names.names[label - 1]]
+    label, names = int(batch.label[0]), learner.names.class_list
+    y = [label if names is None else class_names.name_of(label, names)]
     with warnings.catch_warnings():  # the report counts lines without a known feature
         warnings.simplefilter("ignore", XclassWarning)
         (explanation,) = learner.explain_many(batch, k=1, y=y)

@@ -156,11 +156,5 @@ def _places(task: BatchTask, row: Int64s, label: Int64s) -> Int32s:
 
 def name_of(learner: Learner, label: int) -> str:
     """Return the text of a class: its name, or its number if classes have no names."""
-    if label == class_names.UNKNOWN:
-        return "(a name that the model does not know)"
-    if label == 0:
-        return "(none)"
-    if learner.names.class_list is None:
-        return str(label)
-    names = learner.names.names
-    return names[label - 1] if label <= len(names) else "(a name that the model does not know)"
+    names = learner.names.class_list
+    return class_names.text_of(label, names, "(a name that the model does not know)") if label else "(none)"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..abilities.find import described
+from ..abilities import find
 from ..api import model_contents
 from ..api.configuration import Config
 from ..api.learner import Learner
@@ -160,7 +160,7 @@ def _summary(run: RunParts, seconds: float) -> list[str]:
         slots = [table_occupancy.line(reduction.tables, reduction.rule)]
     return [
         *console.summary(run.config, run.progress, reduction),
-        *described(run.config.reduction, "summary", reduction, []),
+        *find.summary(run.config.reduction, reduction),
         *console.best_pass(run.progress, run.saver.saved_pass() if saves else None, run.signals.stopped is not None),
         *slots,
         *run.skipped_steps.lines(),

@@ -12,6 +12,7 @@ import numpy as np
 from ..api.configuration import Config, LearnerUse
 from ..api.inputs import Inputs
 from ..api.model_contents import Contents
+from ..data import class_names
 from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..kernels import jit
@@ -134,7 +135,7 @@ class Session(Run):
         if self.prediction_type == PredictionType.SCALARS and task.class_lists is not None:
             listed = task.class_lists
             scores = listed.scores.tolist()
-            if self.config.reduction.name == "oaa" and self.config.listing_options.top_k is None:
+            if self.model.reduction.lists_scores and self.config.listing_options.top_k is None:
                 return scores
             labels: list[int | str | None] = list(map(self._label, listed.labels.tolist()))
             if listed.has_rest:
@@ -146,8 +147,8 @@ class Session(Run):
 
     def _label(self, number: int) -> int | str:
         """Return a class as the program sees it: a name if names are learned."""
-        names = self.model.names.names if self.config.parser.learn_names else ()
-        return names[number - 1] if 0 < number <= len(names) else number
+        names = self.model.names.names if self.config.parser.learn_names else None
+        return class_names.name_of(number, names) or number
 
     def save(self, path: str) -> None:
         """Save the model."""

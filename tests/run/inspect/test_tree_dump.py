@@ -11,7 +11,7 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass.abilities.describe.tree_view import NodeView, preorder, statistics
+from xclass.abilities.describe.tree_view import NodeView, figures, lines, preorder
 from xclass.reductions.ect import bracket
 
 K = 13
@@ -170,10 +170,10 @@ def test_preorder_asks_about_no_deeper_node():
     assert sorted(visited) == list(range(7))
 
 
-def test_statistics_of_no_tree():
-    assert statistics(0, []) == "nodes = 0, leaves = 0"
-    assert statistics(5, [2, 1], [2, 1]) == statistics(5, [1, 2, 2])
-    assert statistics(5, [1, 2, 2]) == "nodes = 5, leaves = 3, depth mean = 1.67, max = 2"
+def test_line_of_the_summary():
+    assert lines(figures(0, [])) == ["nodes = 0, leaves = 0"]
+    assert figures(5, [2, 1], [2, 1]) == figures(5, [1, 2, 2])
+    assert lines(figures(5, [1, 2, 2])) == ["nodes = 5, leaves = 3, depth mean = 1.67, max = 2"]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 100, 1000])

@@ -63,20 +63,19 @@ def learning_lines(learner: ProbabilityTree, binary: gd.Options) -> list[str]:
 
 def summary(learner: ProbabilityTree) -> list[str]:
     """Return the lines of the summary that are specific to this reduction."""
-    classes = (int(learner.members[0].tree.size[NODES]) + 1) // 2
+    known, shares = figures(learner), []
     depth = max(int(member.tree.size[DEEPEST]) for member in learner.members)
-    shares = []
     if learner.label_weight > 0:
-        shares.append(f"label not proposed (routing error) = {learner.not_proposed / learner.label_weight:.6f}")
-        shares.append(f"label proposed, not chosen (scoring error) = {learner.not_chosen / learner.label_weight:.6f}")
+        shares.append(f"label not proposed (routing error) = {known['routing_error']:.6f}")
+        shares.append(f"label proposed, not chosen (scoring error) = {known['scoring_error']:.6f}")
     if learner.tagged:
         shares.append(tagged_words.occupancy([weights.words for weights in learner.weight_tables]))
     return [
         *learner.report.lines(), *shares, *(learner.scales.summary_lines if learner.scales is not None else []),
         *(["features are weighted by inverse document frequency"] if learner.weighs_features else []),
         *(learner.searched.lines() if learner.searched is not None else []),
-        f"classes in the tree = {classes}{learner.placed_text}, depth = {depth}",
-        tree_view.statistics(*_size(learner)),
+        f"classes in the tree = {known['classes_in_tree']}{learner.placed_text}, depth = {depth}",
+        *tree_view.lines(known),
     ]  # fmt: skip
 
 
@@ -87,13 +86,9 @@ def figures(learner: ProbabilityTree) -> dict[str, float]:
         figures["routing_error"] = learner.not_proposed / learner.label_weight
         figures["scoring_error"] = learner.not_chosen / learner.label_weight
     figures["classes_in_tree"] = (int(learner.members[0].tree.size[NODES]) + 1) // 2
-    return {**figures, **tree_view.figures(*_size(learner))}
-
-
-def _size(learner: ProbabilityTree) -> tuple[int, Int64s]:
-    """Return the number of nodes of all trees, and the depths of their leaves."""
     nodes = sum(int(member.tree.size[NODES]) for member in learner.members)
-    return nodes, np.concatenate([label_tree.depths(member.tree) for member in learner.members])
+    depths = np.concatenate([label_tree.depths(member.tree) for member in learner.members])
+    return {**figures, **tree_view.figures(nodes, depths)}
 
 
 def outline(learner: ProbabilityTree, levels: int) -> Iterator[TreeNode]:

@@ -27,16 +27,8 @@ def vw_banner(learner: Tournament) -> list[str]:
     ]
 
 
-def summary(learner: Tournament) -> list[str]:
-    """Return the line about nodes and depths; with --error above 0 the matches form no tree."""
-    if learner.errors:
-        return []
-    depths = bracket.depths(learner.draw, learner.classes)
-    return [tree_view.statistics(2 * learner.classes - 1, depths)]
-
-
 def figures(learner: Tournament) -> dict[str, float]:
-    """Return the figures of the summary by name."""
+    """Return the figures of the tree; with --error above 0 the matches form no tree."""
     if learner.errors:
         return {}
     return tree_view.figures(2 * learner.classes - 1, bracket.depths(learner.draw, learner.classes))

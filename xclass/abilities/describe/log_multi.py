@@ -35,13 +35,10 @@ def learning_lines(learner: LomTree, binary: gd.Options) -> list[str]:
 
 def summary(learner: LomTree) -> list[str]:
     """Return the lines that this reduction adds to the summary of a run."""
-    tree = learner.tree
-    times = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED]
-    return [
-        tree_view.statistics(*_size(learner)),
-        f"swaps = {tree.size[split_tree.SWAPS]}, recycled nodes = {np.count_nonzero(times)}, "
-        f"each at most {times.max()} times",
-    ]
+    known, tree = figures(learner), learner.tree
+    most = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED].max()
+    recycled = f"recycled nodes = {known['recycled_nodes']}, each at most {most} times"
+    return [*tree_view.lines(known), f"swaps = {known['swaps']}, {recycled}"]
 
 
 def figures(learner: LomTree) -> dict[str, float]:

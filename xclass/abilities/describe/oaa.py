@@ -13,15 +13,3 @@ def banner(learner: OneAgainstAll) -> list[str]:
 
 def vw_banner(learner: OneAgainstAll) -> list[str]:
     return [f"memory: {learner.memory / 2**20:.0f} MB of weights", *learner.crowding]
-
-
-def summary(learner: OneAgainstAll) -> list[str]:
-    """Return the lines that this reduction adds to the summary of a run."""
-    if not learner.needs_probabilities:
-        return []
-    return learner.report.lines()
-
-
-def figures(learner: OneAgainstAll) -> dict[str, float]:
-    """Return the figures of the summary by name."""
-    return learner.report.figures() if learner.needs_probabilities else {}

@@ -22,14 +22,12 @@ def learning_lines(learner: RandomTree, binary: gd.Options) -> list[str]:
     return tree_routers.learning_lines(learner.routers, binary)
 
 
-def summary(learner: RandomTree) -> list[str]:
-    """Return the line about nodes, leaves and depths."""
-    return [tree_view.statistics(*_size(learner))]
-
-
 def figures(learner: RandomTree) -> dict[str, float]:
     """Return the figures of the summary by name."""
-    return tree_view.figures(*_size(learner))
+    k = learner.classes
+    deepest = (k - 1).bit_length()
+    shallow = (1 << deepest) - k  # leaves one level higher
+    return tree_view.figures(2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow])
 
 
 def outline(learner: RandomTree, levels: int) -> Iterator[TreeNode]:
@@ -53,11 +51,3 @@ def _leaves(learner: RandomTree, a: int) -> int:
         count += max(0, min(last_of_level, last) - max(first, learner.classes - 1) + 1)
         first, last_of_level = 2 * first + 1, 2 * last_of_level + 2
     return count
-
-
-def _size(learner: RandomTree) -> tuple[int, list[int], list[int]]:
-    """Return the number of nodes, the depths of leaves, and the number of leaves of each depth."""
-    k = learner.classes
-    deepest = (k - 1).bit_length()
-    shallow = (1 << deepest) - k  # leaves one level higher
-    return 2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow]

@@ -46,18 +46,9 @@ def vw_banner(learner: RecallTree) -> list[str]:
     ]
 
 
-def summary(learner: RecallTree) -> list[str]:
-    """Return the lines that this reduction adds to the summary of a run."""
-    lines = [tree_view.statistics(*_size(learner.tree, learner.counts))]
-    if learner.needs_probabilities:
-        lines = [*learner.report.lines(), *lines]
-    return lines
-
-
 def figures(learner: RecallTree) -> dict[str, float]:
     """Return the figures of the summary by name."""
-    figures = learner.report.figures() if learner.needs_probabilities else {}
-    return {**figures, **tree_view.figures(*_size(learner.tree, learner.counts))}
+    return {**learner.report.figures(), **tree_view.figures(*_size(learner.tree, learner.counts))}
 
 
 def outline(learner: RecallTree, levels: int) -> Iterator[TreeNode]:

@@ -26,23 +26,20 @@ def learning_lines(learner: SoftmaxTree, binary: gd.Options) -> list[str]:
 
 def summary(learner: SoftmaxTree) -> list[str]:
     """Return the lines of the summary that are specific to this reduction."""
-    lines = learner.report.lines()
+    lines, known = learner.report.lines(), figures(learner)
     if learner.report.weight > 0:
-        lines.append(f"top-5 error = {learner.missed_top_5 / learner.report.weight:.6f}")
-        lines.append(f"class is in the leaf = {learner.inside / learner.report.weight:.6f}")
+        lines.append(f"top-5 error = {known['top_5_error']:.6f}")
+        lines.append(f"class is in the leaf = {known['class_in_leaf']:.6f}")
     if learner.inside > 0:
         lines.append(f"perplexity within the leaf = {math.exp(min(learner.inside_log / learner.inside, 700.0)):.6g}")
     if learner.report.known_weight > 0:
-        log = learner.report.log_loss / learner.report.known_weight
-        lines.append(f"perplexity, smoothed by {learner.eps:.3g} = {math.exp(min(log, 700.0)):.6g}")
-    sizes = np.diff(learner.tree_arrays.first)
-    weights = len(learner.tree_arrays.weight) + len(learner.tree_arrays.value)
+        lines.append(f"perplexity, smoothed by {learner.eps:.3g} = {known['perplexity']:.6g}")
     return [
         *lines,
         *learner.training_lines,
         *(learner.scales.summary_lines if learner.scales is not None else []),
-        f"leaves = {len(sizes)}, depth = {_depth(learner)}, classes of a leaf = {sizes.mean():.1f} (mean), "
-        f"{sizes.max()} (most), weights that are not 0 = {weights}",
+        "leaves = {leaves}, depth = {largest_depth}, classes of a leaf = {classes_of_a_leaf:.1f} (mean), {most} "
+        "(most), weights that are not 0 = {weights}".format(most=np.diff(learner.tree_arrays.first).max(), **known),
     ]
 
 

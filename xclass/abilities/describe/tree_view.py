@@ -48,8 +48,16 @@ def preorder(root: int, levels: int, look: Callable[[int], NodeView], name: str 
             stack += [(child, level + 1) for child in reversed(view.children)]
 
 
-def statistics(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> str:
-    """Return the line of the summary with the numbers of nodes and leaves and the depths of leaves.
+def lines(figures: Mapping[str, float]) -> list[str]:
+    """Return the line of the summary about a tree, none if the figures of a learner have no nodes."""
+    if "nodes" not in figures:
+        return []
+    depths = "depth mean = {mean_depth:.2f}, max = {largest_depth}" if figures["leaves"] else ""
+    return [", ".join(filter(None, ["nodes = {nodes}, leaves = {leaves}", depths])).format_map(figures)]
+
+
+def figures(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> dict[str, float]:
+    """Return the numbers of nodes and leaves and the depths of leaves by name.
 
     Parameters
     ----------
@@ -57,17 +65,6 @@ def statistics(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int]
     depths : depth of each leaf, or the distinct depths if `counts` is given
     counts : number of leaves of each depth
     """
-    known = figures(nodes, depths, counts)
-    if not known["leaves"]:
-        return f"nodes = {nodes}, leaves = 0"
-    return (
-        f"nodes = {nodes}, leaves = {known['leaves']}, depth mean = {known['mean_depth']:.2f}, "
-        f"max = {known['largest_depth']}"
-    )
-
-
-def figures(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> dict[str, float]:
-    """Return the numbers of nodes and leaves and the depths of leaves by name; see `statistics`."""
     depths = np.asarray(depths)
     leaves = len(depths) if counts is None else sum(counts)
     if not leaves:

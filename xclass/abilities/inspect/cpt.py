@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import AnyArray, Float32s, Float64s, Int64s
+from ...data import class_names
 from ...data.batch import Batch
 from ...reductions.core.contract import BatchTask
 from ...reductions.cpt import binary_nodes, feature_index, label_tree, reranking, wide_nodes
@@ -111,8 +112,7 @@ def word_lines(learner: ProbabilityTree) -> Iterator[str]:
         yield from _node_lines(member.tree, f"tree = {t} ", lambda label: _class_name(learner, label))
     if learner.scorers is not None:
         names = [*(f"v{v}" for v in range(reranking.OFFSETS)), "A", "B", "D", "E", "M", "T"]
-        shown = range(reranking.NUMBERS)
-        yield from (f"{names[number]} = {learner.scorers.state[0, number]:g}" for number in shown)
+        yield from (f"{name} = {value:g}" for name, value in zip(names, learner.scorers.state[0], strict=True))
 
 
 def _node_lines(tree: Tree, front: str, class_name: Callable[[int], str]) -> Iterator[str]:
@@ -195,4 +195,4 @@ def _as_text(number: AnyArray) -> AnyArray:
 
 def _class_name(learner: ProbabilityTree, label: int) -> str:
     """Return the name of a class, or its number if it has none."""
-    return printable(learner.names[label - 1]) if 0 < label <= len(learner.names) else str(label)
+    return printable(class_names.text_of(label, learner.names))

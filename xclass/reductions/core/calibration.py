@@ -90,6 +90,14 @@ def count_searches(opened: Int64s, gap: Float64s, counts: Int64s) -> tuple[int, 
 
 # -- Python
 
+TEXTS = {  # figure -> line of the summary
+    "top_k_error": "top-{top_k} error = {top_k_error:.6f}",
+    "squared_loss": "average squared loss = {squared_loss:.6f}",
+    "log_loss": "average log loss = {log_loss:.6f}",
+    "perplexity": "perplexity = {perplexity:.6g}",
+    "regressors_per_label": "regressors scored per label = {regressors_per_label:.2f}, their average squared loss = "
+    "{regressors_squared_loss:.6f}",
+}
 SUMS = (  # attributes of `Report` that are sums over examples
     "weight", "squared_loss", "missed_top_k", "known_weight", "log_loss", "regressors_scored", "regressors_loss",
     "unknown_count", "stopped_searches", "bins",
@@ -221,13 +229,13 @@ class Report:
             if self.top_k is not None:
                 figures["top_k"], figures["top_k_error"] = self.top_k, self.missed_top_k / self.weight
             figures["squared_loss"] = self.squared_loss / self.weight
+            figures["labels_without_probability"] = self.unknown_count
         if self.known_weight > 0:
             figures["log_loss"] = self.log_loss / self.known_weight
             figures["perplexity"] = math.exp(min(figures["log_loss"], 700.0))
         if self.regressors_scored > 0:
             figures["regressors_per_label"] = self.regressors_scored / self.known_weight
             figures["regressors_squared_loss"] = self.regressors_loss / self.known_weight
-        figures["labels_without_probability"] = self.unknown_count
         if (searches := int(self.opened_counts.sum())) > 0:
             figures["nodes_opened"] = float(self.opened_counts @ np.arange(MOST_OPENED + 1)) / searches
             figures["searches_ended_early"] = self.stopped_searches
@@ -237,34 +245,24 @@ class Report:
 
     def lines(self) -> list[str]:
         """Return the lines of the summary."""
-        lines = []
-        if self.weight > 0 and self.top_k is not None:
-            lines.append(f"top-{self.top_k} error = {self.missed_top_k / self.weight:.6f}")
-        if self.weight > 0:
-            lines.append(f"average squared loss = {self.squared_loss / self.weight:.6f}")
-        if self.known_weight > 0:
-            log = self.log_loss / self.known_weight
-            lines.append(f"average log loss = {log:.6f}")
-            if self.perplexity:
-                lines.append(f"perplexity = {math.exp(min(log, 700.0)):.6g}")
-        if self.regressors_scored > 0:
-            number, loss = self.regressors_scored / self.known_weight, self.regressors_loss / self.known_weight
-            lines.append(f"regressors scored per label = {number:.2f}, their average squared loss = {loss:.6f}")
+        known = self.figures()
+        wanted = (name for name in TEXTS if name in known and (self.perplexity or name != "perplexity"))
+        lines = [TEXTS[name].format(**known) for name in wanted]
         if self.unknown_count:
             lines.append(f"{self.unknown_labels} = {self.unknown_count}, not counted in the log loss")
-        if (n := int(self.opened_counts.sum())) > 0:
+        if "nodes_opened" in known:
             total = np.cumsum(self.opened_counts)
-            median, high = (int(np.searchsorted(total, share * n)) for share in (0.5, 0.99))
-            mean = float((self.opened_counts * np.arange(MOST_OPENED + 1)).sum()) / n
+            median, high = (int(np.searchsorted(total, share * total[-1])) for share in (0.5, 0.99))
             suffix = f", {self.regressors_per_node} regressors each" if self.regressors_per_node > 1 else ""
-            lines.append(f"nodes opened by a search: mean {mean:.1f}, median {median}, 99 % {high}{suffix}")
+            mean = f"{known['nodes_opened']:.1f}"
+            lines.append(f"nodes opened by a search: mean {mean}, median {median}, 99 % {high}{suffix}")
         if self.stopped_searches:
             lines.append(
                 f"searches ended early = {self.stopped_searches}; a class that was not found has a "
                 f"probability of at most {self.largest_gap:.6f}"
             )
-        if weight := self.bins[0].sum():
-            lines.append(f"expected calibration error = {np.abs(self.bins[1] - self.bins[2]).sum() / weight:.6f}")
+        if "calibration_error" in known:
+            lines.append(f"expected calibration error = {known['calibration_error']:.6f}")
         return lines
 
     def results(self) -> list[Result]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...abilities.find import ability
+from ...data import class_names
 from ...reductions.core.contract import BatchTask
 from .example_audit import ExampleAudit, tag_of
 
@@ -29,7 +30,7 @@ class ProposalAudit(ExampleAudit):
         names = self._names()
         tag = tag_of(task)
         for proposal in ability(self._record, "inspect").proposals(self._model, batch):
-            label = str(proposal.label) if names is None else names[proposal.label - 1]
+            label = class_names.text_of(proposal.label, names)
             yield f"{label}:{proposal.score:g}".encode() + (b" " + tag if tag else b"")
             order = np.argsort(-proposal.share, kind="stable")
             yield b"".join(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ...abilities.describe.tree_view import TreeNode
 from ...abilities.find import ability
+from ...data import class_names
 from ...errors import UsageError
 from ...options.declare import option
 from ...reductions.core.base import Learner, Reduction
@@ -107,11 +108,10 @@ class TreeDump:
 
     def _labels(self, node: TreeNode) -> list[str]:
         """Return the labels of a node with their counts."""
-        return [self._name(label) + (f" ({count:g})" if count is not None else "") for label, count in node.labels]
-
-    def _name(self, label: int) -> str:
-        """Return the name of a label, or its number."""
-        return printable(self._names[label - 1]) if 0 < label <= len(self._names) else str(label)
+        return [
+            printable(class_names.text_of(label, self._names)) + (f" ({count:g})" if count is not None else "")
+            for label, count in node.labels
+        ]
 
 
 def _quoted(*rows: str) -> str:

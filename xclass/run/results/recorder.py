@@ -47,13 +47,7 @@ class Recorder:
 
     def class_text(self, label: int) -> str:
         """Return the text of a class: its number or its name, and for the answer 0 an empty text."""
-        if label == 0:
-            return ""
-        if label == class_names.UNKNOWN:
-            return UNKNOWN
-        if self._names is None:
-            return str(label)
-        return self._names[label - 1] if label <= len(self._names) else UNKNOWN
+        return class_names.text_of(label, self._names, UNKNOWN) if label else ""
 
     def count(
         self, task: BatchTask, highest_seen: Float64s | None, printed: Sequence[int], file: str, with_text: bool

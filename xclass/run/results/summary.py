@@ -1,17 +1,17 @@
-"""Describe a run as one JSON record (`--summary`); docs/results_files.md defines its keys."""
+"""Describe a run as one JSON record (`--summary`); docs/comparing.md defines its keys."""
 
 from __future__ import annotations
 
 import math
 import os
+import platform
 import resource
-import sys
 from typing import Any
 
 import numpy as np
 
 from ... import __version__
-from ...abilities.find import described
+from ...abilities import find
 from ...api.configuration import Config, chosen_name
 from ...api.progress import Progress
 from ...reductions.core.base import Learner
@@ -54,13 +54,10 @@ def record(
     error : the message of the error or signal that ended the run early, or None
     lines : the lines of the summary on the screen
     """
-    import numba  # takes time, and a run has imported it by now
-
     holdout = progress.holdout
     held_out = None
     if holdout is not None and holdout.has_loss:
         held_out = {"best_pass": holdout.best_pass, "best_loss": float(holdout.best)}
-    system = os.uname()
     return {
         "schema": SCHEMA,
         "status": status,
@@ -72,13 +69,8 @@ def record(
         "initial_model": config.run.initial_regressor,
         "options": {name: _option(value) for name, value in sorted(config.values().items())},
         "given": sorted(config.given),
-        "versions": {
-            "xclass": __version__,
-            "python": ".".join(map(str, sys.version_info[:3])),
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-        },
-        "machine": {"system": f"{system.sysname} {system.release} {system.machine}", "processors": processors.count()},
+        "versions": {name.lower(): version for name, version in versions().items()},
+        "machine": {"system": machine(), "processors": processors.count()},
         "examples": progress.examples,
         "passes": progress.passes,
         "weight": progress.weight,
@@ -86,9 +78,27 @@ def record(
         "features": progress.features,
         "average_loss": progress.average_loss,
         "held_out": held_out,
-        "figures": described(config.reduction, "figures", learner, {}),
+        "figures": find.figures(config.reduction, learner),
         "lines": lines,
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions on which learning depends, by name."""
+    import numba  # takes time
+
+    return {
+        "xclass": __version__,
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def machine() -> str:
+    """Return the system, its release and the kind of the machine."""
+    system = os.uname()
+    return f"{system.sysname} {system.release} {system.machine}"
 
 
 def costs(seconds: float, parts: dict[str, float], peak_memory: int) -> dict[str, Any]:
