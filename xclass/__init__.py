@@ -30,6 +30,7 @@ __all__ = [
     "XclassError",
     "XclassWarning",
     "__version__",
+    "check_reduction",
     "load",
     "merge",
     "read_vw",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .api.files import read_vw, write_vw
     from .api.inputs import Documents
     from .api.learner import Learner, load
+    from .checks import check_reduction
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
     from .explain.records import Explanation
@@ -52,8 +54,8 @@ _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs",
     "Explanation": "explain.records", "Learner": "api.learner",
     "ModelError": "errors", "Outcome": "api.batch_learner", "Scores": "api.batch_learner", "UsageError": "errors",
-    "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "merge": "merging.models",
-    "read_vw": "api.files", "write_vw": "api.files",
+    "XclassError": "errors", "XclassWarning": "errors", "check_reduction": "checks", "load": "api.learner",
+    "merge": "merging.models", "read_vw": "api.files", "write_vw": "api.files",
 }  # fmt: skip
 
 

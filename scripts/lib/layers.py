@@ -17,7 +17,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("cluster", "comparison", "report", "tuning"),
     ("run", "sklearn"),
     ("estimators", "merging", "shrinking"),
-    ("river",),
+    ("river", "checks"),
     ("api",),
     ("explain",),
     ("abilities",),

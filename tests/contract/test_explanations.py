@@ -16,6 +16,7 @@ from library import state_of
 from streams import COLOURS, multiclass, real
 from variants import BY_NAME, VARIANTS, K, learner, name_of
 
+from xclass import checks
 from xclass.api.learner import Learner
 from xclass.errors import XclassWarning
 from xclass.explain.records import Explanation, Share
@@ -53,25 +54,6 @@ def trained(name: str, number: int) -> Learner:
     return model
 
 
-def check_sum(score: float | None, shares: tuple[Share, ...]) -> None:
-    """Check that shares sum to a score, as precisely as float32 sums can."""
-    if score is not None:
-        size = math.fsum(abs(share.share) for share in shares)
-        assert math.fsum(share.share for share in shares) == pytest.approx(score, rel=1e-5, abs=1e-5 * size + 1e-6)
-
-
-def check(explained: Explanation) -> None:
-    """Check the sums of an explanation, and that the formula gives the probabilities."""
-    for of_class in explained.classes:
-        check_sum(of_class.score, of_class.shares)
-        assert list(of_class.shares) == sorted(of_class.shares, key=lambda share: -abs(share.share))
-        for turn in of_class.path:
-            check_sum(turn.score, turn.shares)
-        if explained.formula and of_class.score is not None:
-            names = {"exp": math.exp, "min": min, "max": max, "score": of_class.score, **of_class.parts}
-            assert eval(explained.formula, names) == pytest.approx(of_class.probability, rel=1e-4, abs=1e-6)
-
-
 def test_every_reduction_explains_its_predictions():
     """A new reduction has to say how; see `abilities.explain.reasons`."""
     for record in BY_NAME.values():
@@ -92,7 +74,7 @@ def test_shares_sum_to_the_scores_that_decide(number):
             line = line[line.index("|") :]
         explained = model.explain(line, k=3)
         assert explained.prediction == pytest.approx(model.predict(line), rel=1e-5, abs=1e-6)
-        check(explained)
+        checks.assert_sums(explained)
         label = int(line.split("|")[0].strip() or 0)
         listed = [of_class.label for of_class in explained.classes]
         if name in PROBABLE:
@@ -171,7 +153,7 @@ def test_the_label_is_explained_although_it_is_not_among_the_first():
     explained = model.explain("|w p0_1 p1_2", k=1, label=7)
     assert [of_class.label for of_class in explained.classes] in ([7], [explained.prediction, 7])
     assert (explained.label, len(explained.others)) == (7, K - len(explained.classes))
-    check(explained)
+    checks.assert_sums(explained)
 
 
 def test_a_learner_without_classes_explains_nothing():

@@ -1,0 +1,424 @@
+"""Check that a reduction keeps what users of every reduction rely on; `check_reduction` is for authors of one.
+
+A check is a function of a `Case`, a reduction with options. It fails by an AssertionError whose text says what the
+reduction does and what it should do. The tests of the package call the same checks for each reduction and variant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import pickle
+import random
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .abilities import find
+from .api import configuration, model_contents
+from .api.configuration import LearnerUse
+from .api.learner import Learner
+from .errors import UsageError
+from .reductions import registry
+from .reductions.core.base import Reduction
+from .system import thread_limit
+
+K = 9  # classes of the streams
+BITS = 12
+HEADINGS = ("Source", "Cost", "Differs")  # of the docstring of a reduction's module
+Check = Callable[["Case"], None]
+CHECKS: dict[str, Check] = {}
+
+
+class Problem(NamedTuple):
+    """Hold what a reduction does not keep: the name of the check, and what it found."""
+
+    check: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """Hold a reduction with options by the names of their fields, and the examples to try it on."""
+
+    record: Reduction
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_simple(self) -> bool:
+        """Return whether labels are numbers instead of classes."""
+        return self.record.labels == "simple"
+
+    def learner(self, classes: int = K, **options: Any) -> Learner:
+        """Return a new learner with a small table."""
+        given = {"bits": BITS, **self.options, **options}
+        return Learner(self.record.name, None if self.is_simple else classes, **given)
+
+    def learned(self, lines: Sequence[str], **options: Any) -> Learner:
+        """Return a learner that has learned from lines, to the end of the pass."""
+        model = self.learner(**options)
+        learn(model, lines)
+        return model
+
+    def lines(self, seed: int, n: int, **more: Any) -> list[str]:
+        """Return lines to learn from, see `stream`."""
+        return stream(seed, n, signs=self.is_simple, **more)
+
+
+def stream(
+    seed: int, n: int, *, signs: bool = False, noise: float = 0.1, weights: Sequence[float] = (1, 0.5, 2, 0),
+    unlabelled: float = 0.1,
+) -> list[str]:  # fmt: skip
+    """Return lines of K classes whose words mostly depend on the class, the same ones for the same seed.
+
+    Parameters
+    ----------
+    signs : whether labels are -1 and 1 instead of classes
+    noise : probability that a word is that of another class
+    weights : importance weights to draw from; some are 0 by default
+    unlabelled : probability that a line has no label
+    """
+    rng = random.Random(f"{seed} {n}")
+    lines = []
+    for _ in range(n):
+        y = rng.randrange(K)
+        sources = [rng.randrange(K) if rng.random() < noise else y for _ in range(3)]
+        words = " ".join(f"p{i}_{(c * 7 + i * 3) % (K + 2 * i)}" for i, c in enumerate(sources))
+        label = (1 if y % 2 else -1) if signs else y + 1
+        head = "" if rng.random() < unlabelled else f"{label} {rng.choice(weights):g} "
+        lines.append(f"{head}|w {words} |n size:{rng.choice((0.5, 1, 2, -1.5, 3)):g}")
+    return lines
+
+
+def learn(model: Learner, lines: Sequence[str]) -> list[float]:
+    """Learn from lines and end the pass; return the predictions made before."""
+    before = model.learn_many(lines).prediction.tolist() if len(lines) else []
+    return [*before, *model.end_pass().prediction.tolist()]
+
+
+def state(model: Learner) -> bytes:
+    """Return the bytes of the model file that the learner would save."""
+    return model_contents.to_bytes(model.contents())
+
+
+def same(found: Any, expected: Any, what: str) -> None:
+    """Fail with a sentence if two results differ."""
+    if found != expected:
+        raise AssertionError(what)
+
+
+def check(function: Check) -> Check:
+    """Add a function to CHECKS."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+# -- the record
+
+
+@check
+def is_described(case: Case) -> None:
+    """The record has what the help shows, and the docstring says what a reader asks first."""
+    record = case.record
+    for name in ("title", "enabled") if case.is_simple else ("title", "summary", "enabled"):
+        assert getattr(record, name), f"the record's {name!r} is empty"
+    assert bool(record.not_merged) != ("merge" in record.abilities), (
+        "give it the ability merge, or say why in `not_merged`"
+    )
+    assert "explain" in record.abilities, "it lacks the ability explain, which every reduction has"
+    for ability in record.abilities:
+        find.ability(record, ability)
+    text = inspect.getdoc(sys.modules[record.build.__module__]) or ""
+    lacking = [heading for heading in HEADINGS if not re.search(rf"^{heading}\s", text, re.MULTILINE)]
+    assert not lacking, f"the docstring of {record.build.__module__} has no line {', '.join(lacking)}"
+
+
+# -- learning
+
+
+@check
+def learns_to_tell_classes_apart(case: Case) -> None:
+    """Predictions become right on examples without noise."""
+    lines = case.lines(16, 1500, noise=0, weights=(1,), unlabelled=0)
+    truth = np.array([int(line.split()[0]) for line in lines])
+    with case.learned(lines) as model:
+        predictions = model.predict_many([line[line.index("|") :] for line in lines])
+    if case.is_simple:
+        predictions = np.where(predictions >= (0.5 if "link" in case.options else 0), 1, -1)
+    wrong = float((truth != predictions).mean())
+    allowed = 0.35 if "randomized_routing" in case.options else 0.1
+    assert wrong < allowed, f"{wrong:.0%} of the predictions are wrong after 1500 examples without noise"
+
+
+@check
+def learns_the_same_again(case: Case) -> None:
+    """The same examples give the same bytes, and so do options that went through another process."""
+    lines = case.lines(4, 100)
+    with case.learned(lines) as model, case.learned(lines) as again:
+        same(state(again), state(model), "learning the same examples again gives another model: is anything unseeded?")
+        config = pickle.loads(pickle.dumps(model.config))
+        with Learner.from_config(config, LearnerUse(scores=True)) as third:
+            learn(third, lines)
+            same(state(third), state(model), "a learner whose scores are wanted, as by -r, learns another model")
+
+
+@check
+def size_of_batches_does_not_matter(case: Case) -> None:
+    """Batches of one example and of many give the same predictions and the same bytes."""
+    lines = case.lines(1, 90)
+    outcomes = []
+    for size in (len(lines), 7, 1):
+        with case.learner() as model:
+            if model.preview_size is not None:
+                model.preview(lines)
+            found: list[float] = []
+            for first in range(0, len(lines), size):
+                found += model.learn_many(lines[first : first + size]).prediction.tolist()
+            outcomes.append(([*found, *model.end_pass().prediction.tolist()], state(model)))
+    same(outcomes[1:], outcomes[:1] * 2, "batches of 90, 7 and 1 examples give different predictions or models")
+
+
+@check
+def number_of_threads_does_not_matter(case: Case) -> None:
+    """One thread and several give the same bytes."""
+    lines = case.lines(3, 700)
+    outcomes = []
+    for threads in (1, 3):
+        with thread_limit.limited(threads), case.learned(lines) as model:
+            outcomes.append((model.predict_many(lines).tolist(), state(model)))
+    same(outcomes[1], outcomes[0], "3 threads give another model or other predictions than 1")
+
+
+@check
+def an_empty_batch_changes_nothing(case: Case) -> None:
+    """The functions of `warm_ups` only compile."""
+    lines = case.lines(1, 60)
+    with case.learner() as model, case.learned(lines) as expected:
+        for compiles in model.reduction.warm_ups(True).values() if model.preview_size is None else ():
+            compiles()
+        learn(model, lines)
+        same(state(model), state(expected), "a batch without examples, as `warm_ups` passes, changes what is learned")
+
+
+@check
+def examples_without_weight_or_label_teach_nothing(case: Case) -> None:
+    """Lines without a label or with weight 0 leave no trace in the model."""
+    # as in VW, a weight of 0 draws classes and counts in a tree, and a final has weights of its own
+    weights = (1, 2) if {"oaa_subsample", "ect_play", "lom_rules"} & set(case.options) else (1, 0, 2)
+    lines = case.lines(12, 150, weights=weights, unlabelled=0.2)
+    bare = [line for line in lines if not line.startswith("|") and line.split()[1] != "0"]
+    with case.learned(lines) as model, case.learned(bare) as expected:
+        found, wanted = model.contents(), expected.contents()
+        assert found.learner == wanted.learner, "examples without a label or weight change `facts`"
+        for name, array in wanted.arrays.items():
+            assert np.array_equal(array, found.arrays[name], equal_nan=array.dtype.kind == "f"), (
+                f"examples without a label or weight change the array {name!r}: learn only where `task.learned()` says"
+            )
+
+
+@check
+def examples_without_features_do_no_harm(case: Case) -> None:
+    """Examples that have at most the constant feature are predicted and learned."""
+    odd = ["1 |", "|", "1 |w", "-1 |" if case.is_simple else "2 |"]
+    for noconstant in (False, True):
+        with case.learner(noconstant=noconstant) as model:
+            assert np.isfinite(learn(model, odd)).all(), f"predictions of {odd} are not finite"
+            assert_finite(model)
+
+
+@check
+def numbers_stay_finite(case: Case) -> None:
+    """Values and weights of any size leave neither infinity nor NaN in the model."""
+    rng = random.Random(1)
+    lines = case.lines(2, 60)
+    for at in range(0, 120, 3):
+        value, weight = rng.choice(("3.4e38", "-3.4e38", "1e-45", "1e20", "1e-20")), rng.choice(("1", "1e30", "1e-45"))
+        lines.insert(at, f"1 {weight} |w p0_3:{value} new:{rng.choice(('1e15', '-1e30'))}")
+    with case.learned(lines) as model:
+        assert np.isfinite(model.predict_many(lines)).all(), "predictions are not finite after values of 1e38"
+        assert_finite(model)
+
+
+def assert_finite(model: Learner) -> None:
+    """Fail if an array of the model holds infinity or NaN."""
+    for name, array in model.contents().arrays.items():
+        if array.dtype.kind == "f":
+            assert np.isfinite(np.asarray(array)).all(), f"the array {name!r} holds infinity or NaN"
+
+
+@check
+def classes_that_do_not_occur_are_not_predicted(case: Case) -> None:
+    """The answer is a class that was learned; a single class is always the answer."""
+    if case.is_simple:
+        return
+    lines = [line for line in case.lines(14, 300, noise=0, unlabelled=0) if line[0] not in "47"]
+    with case.learned(lines) as model:
+        answers = set(model.predict_many(lines).tolist())
+    assert not answers & {4, 7}, f"the answers {sorted(answers & {4, 7})} were never learned"
+    one = ["1 |w a", "1 |w b", "|w c", "1 2 |w a b"]
+    with case.learner(1) as model:
+        learn(model, one)
+        same(model.predict_many(one).tolist(), [1] * 4, "a learner of one class does not answer it")
+
+
+# -- models
+
+
+@check
+def a_model_predicts_like_its_learner(case: Case) -> None:
+    """A learner that is loaded from saved bytes has the same state, and predicting leaves it as it is."""
+    test = case.lines(9, 60)
+    with case.learned(case.lines(8, 100)) as model:
+        before, expected = state(model), model.predict_many(test).tolist()
+        same(state(model), before, "predicting changes the model")
+        blind = [line[line.index("|") :] for line in test]
+        same(model.predict_many(blind).tolist(), expected, "predictions depend on the labels of the examples")
+        turned = model.predict_many(test[::-1]).tolist()[::-1]
+        same(turned, expected, "predictions depend on the order of the examples")
+        with pickle.loads(pickle.dumps(model)) as loaded:
+            same(state(loaded), before, "a model that is loaded and saved again has other bytes: see `restore`")
+            same(loaded.predict_many(test).tolist(), expected, "a loaded model predicts otherwise: see `restore`")
+    contents = model_contents.from_bytes(before)
+    use = LearnerUse(loaded=True, testing=True, weights_only=True)
+    with Learner.from_config(configuration.of_model("model", contents.options), use, contents) as loaded:
+        same(loaded.predict_many(test).tolist(), expected, "with what -t loads of a model, predictions differ")
+
+
+@check
+def a_loaded_model_learns_on(case: Case) -> None:
+    """Learning that is interrupted by saving and loading ends where it would have ended without."""
+    first, second = case.lines(6, 70), case.lines(7, 50)
+    with case.learner() as whole, case.learner() as part:
+        if case.record.learns_at_end:
+            return  # it goes on with the new examples alone
+        expected = learn(whole, first) + learn(whole, second)
+        found = learn(part, first)
+        with pickle.loads(pickle.dumps(part)) as loaded:
+            same(found + learn(loaded, second), expected, "a loaded model learns otherwise: is all state in `arrays`?")
+            same(state(loaded), state(whole), "a loaded model that learned on has other bytes than without the break")
+
+
+@check
+def a_model_for_predictions_refuses_to_learn(case: Case) -> None:
+    """With --predict_only_model a model predicts the same and learns nothing."""
+    lines = case.lines(3, 60)
+    with case.learned(lines) as model:
+        expected = model.predict_many(lines).tolist()
+    with case.learned(lines, predict_only_model=True) as model, pickle.loads(pickle.dumps(model)) as loaded:
+        same(loaded.predict_many(lines).tolist(), expected, "with --predict_only_model predictions differ")
+        with contextlib.suppress(UsageError):
+            loaded.learn_many(lines)
+            raise AssertionError("a model of --predict_only_model learns")
+
+
+@check
+def threads_may_share_a_learner(case: Case) -> None:
+    """Several threads that predict with one learner get what a single one gets."""
+    lines = case.lines(1, 80)
+    with case.learned(lines) as model, ThreadPoolExecutor(4) as pool:
+        expected = model.predict_many(lines).tolist()
+        found = [future.result() for future in [pool.submit(model.predict_many, lines) for _ in range(8)]]
+    same([part.tolist() for part in found], [expected] * 8, "threads that predict at once get other predictions")
+
+
+# -- what is said about predictions
+
+
+@check
+def probabilities_sum_to_one(case: Case) -> None:
+    """Probabilities are between 0 and 1, sum to at most 1, and that of the prediction is the first."""
+    if not case.record.probabilities:
+        return
+    test = case.lines(5, 40)
+    with case.learned(case.lines(4, 300)) as model:
+        labels, p = model.predict_many(test, k=3)
+        same(labels[:, 0].tolist(), model.predict_many(test).tolist(), "the most probable class is not the prediction")
+    assert (p >= 0).all() and (p <= 1).all() and (p.sum(axis=1) < 1 + 1e-5).all(), "probabilities sum to more than 1"
+
+
+@check
+def explanations_sum_to_the_scores(case: Case) -> None:
+    """The shares of an explanation sum to the scores that decide, and explaining changes nothing."""
+    with case.learned(case.lines(1, 300)) as model:
+        before = state(model)
+        for line in case.lines(2, 12):
+            line = line[line.index("|") :]
+            explained: Any = model.explain(line, k=3)
+            prediction: Any = model.predict(line)
+            assert np.isclose(explained.prediction, prediction, rtol=1e-5, atol=1e-6), (
+                f"the explanation is of {explained.prediction}, but the prediction is {prediction}"
+            )
+            assert_sums(explained)
+        same(state(model), before, "explaining changes the model")
+
+
+def assert_sums(explained: Any) -> None:
+    """Fail if shares do not sum to their score, as precisely as float32 can, or a probability is not by the formula."""
+    for of_class in explained.classes:
+        sizes = [abs(share.share) for share in of_class.shares]
+        assert sizes == sorted(sizes, reverse=True), f"the largest share of class {of_class.label} is not the first"
+        for score, shares in [(turn.score, turn.shares) for turn in (of_class, *of_class.path)]:
+            total, size = (math.fsum(map(by, (share.share for share in shares))) for by in (float, abs))
+            close = score is None or math.isclose(total, score, rel_tol=1e-5, abs_tol=1e-5 * size + 1e-6)
+            assert close, f"the shares of class {of_class.label} sum to {total:g}, but its score is {score:g}"
+        if explained.formula and of_class.score is not None:
+            names = {"exp": math.exp, "min": min, "max": max, "score": of_class.score, **of_class.parts}
+            p = eval(explained.formula, names)
+            close = math.isclose(p, of_class.probability, rel_tol=1e-4, abs_tol=1e-6)
+            assert close, f"{explained.formula} is {p:g} for class {of_class.label}, not {of_class.probability:g}"
+
+
+@contextlib.contextmanager
+def registered(record: Reduction) -> Iterator[None]:
+    """Put a record into the list of reductions, in the place of another of its name, while a block runs."""
+    before: Any = registry.REDUCTIONS
+    registry.REDUCTIONS = (*(other for other in before if other.name != record.name), record)
+    try:
+        yield
+    finally:
+        registry.REDUCTIONS = before
+
+
+def check_reduction(reduction: str | Reduction, **options: Any) -> list[Problem]:
+    """Check whether a reduction keeps what users of every reduction rely on.
+
+    Parameters
+    ----------
+    reduction : str or Reduction
+        Name of a reduction, or the record of one that need not be in the list of the package.
+    **options
+        Options with which it is checked, as for `Learner`.
+
+    Returns
+    -------
+    list of Problem
+        What it does not keep: pairs of the name of a check and a message. Empty if all is well.
+
+    Examples
+    --------
+    >>> import xclass
+    >>> xclass.check_reduction("oaa")
+    []
+    """
+    if isinstance(reduction, str):
+        known = {record.name: record for record in registry.REDUCTIONS}
+        if reduction not in known:
+            raise UsageError(f"{reduction!r} is not a reduction; give one of {', '.join(known)}, or the record of one")
+        reduction = known[reduction]
+    problems = []
+    with registered(reduction), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, function in CHECKS.items():
+            try:
+                function(Case(reduction, options))
+            except Exception as error:  # a new reduction may raise anything
+                said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+                problems.append(Problem(name, said))
+    return problems
