@@ -210,7 +210,7 @@ def test_option_without_effect_or_sense_is_refused(make, options, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-C", "1", "--oaa", "3"], "-C has no effect with --oaa"),
+        (["-C", "1", "--oaa", "3"], "--constant has no effect with --oaa"),
         (["--predict_only_model"], "--predict_only_model has no effect: no model is saved; give -f FILE"),
         (["--l1", "-1"], "--l1: -1 is out of range; give a number from 0 to 1e+30"),
     ],

@@ -78,11 +78,13 @@ def test_presets_name_only_options_that_exist():
         assert {preset, *values} <= names
 
 
-def test_no_effect_rules_name_only_options_that_exist():
+def test_rules_name_only_options_that_exist():
     groups, _ = cli.option_groups()
     names = {name for group in groups.values() for name in options_of(group)}
-    others = ((rule.deciding,) if isinstance(rule.deciding, str) else rule.deciding for rule in config.NO_EFFECT)
-    assert {rule.option for rule in config.NO_EFFECT}.union(*others) <= names
+    for group in groups.values():
+        for rule in getattr(group, "RULES", ()):
+            assert {*(rule.typed or ())} <= names
+            assert {*rule.conditions} <= names | {"given", "loaded", "reduction"}
 
 
 def test_only_reductions_share_an_option_and_it_is_of_one_kind():

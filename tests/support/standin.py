@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xclass.errors import UsageError
 from xclass.options.declare import option
+from xclass.options.relations import no_effect
 from xclass.reductions.core.base import Reduction
 
 
@@ -17,6 +18,8 @@ class Run:
     progress: str = option("rows of the table", flags=("-P", "--progress"), default="2.0")
     quiet: bool = option("no table", kind=bool)
     exact: bool = option("a preset", kind=bool)
+
+    RULES = (no_effect("progress", "--quiet leaves the progress table out", quiet=True),)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class Learner:
     loss_function: str = option("loss", choices=("squared", "logistic", "quantile"), stored=True)
     quantile_tau: float = option("quantile", kind=float, default=0.5, minimum=0, maximum=1, stored=True)
     sgd: bool = option("plain steps", kind=bool, stored=True)
+
+    RULES = (
+        no_effect("quantile_tau", "it needs --loss_function quantile", loss_function=lambda loss: loss != "quantile"),
+    )
 
 
 @dataclass(frozen=True)

@@ -193,9 +193,10 @@ def with_defaults(config: Config, use: LearnerUse) -> Config:
     """
     spec = spec_of(config, use)
     config.reduction.check(spec)
-    for name, message in config.reduction.refused(spec).items():
-        if name in config.given:
-            raise UsageError(message)
+    names, classes = len(spec.names), spec.classes
+    if classes and not grows(config.reduction) and (names > classes or (0 < names < classes and not spec.learn_names)):
+        advice = "at least as many classes" if spec.learn_names else "as many names as classes"
+        raise UsageError(f"--{spec.name} {classes} is given, but --named_labels lists {names} names; give {advice}")
     return config.with_values(config.reduction.resolve_defaults(spec))
 
 

@@ -30,7 +30,7 @@ from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import allocating, bare, jit
 from . import finite, loss, weight_table
 from .table_size import SLOT_BYTES, check_memory, crowding_warning
-from .update_rule import Options, Rule, after_pass, check, make_rule, resolve_defaults
+from .update_rule import Options, Rule, after_pass, make_rule, other_options, resolve_defaults
 from .weight_table import (
     LOGISTIC_RANGE,
     Table,
@@ -53,13 +53,13 @@ __all__ = [  # contains no kernels: a kernel is called through the module that d
     "after_pass",
     "apply_regularisation",
     "arrays_for_prediction",
-    "check",
     "check_memory",
     "columns",
     "crowding_warning",
     "make_rule",
     "new_table",
     "odd_width",
+    "other_options",
     "resolve_defaults",
     "restore_table",
     "table_arrays",

@@ -7,13 +7,15 @@ off those of the three that are not given, and can change the defaults of --lear
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import UsageError
-from ..options.declare import option
+from ..options.declare import option, options_of
+from ..options.relations import conflict, no_effect, refused
 from ..options.search import Facts, Search, between, one_of
 from ..system import memory
 from . import loss
@@ -208,6 +210,37 @@ class Options:
         stored=True,
     )
 
+    RULES = (
+        no_effect("resume", "it needs -i FILE, which loads a model", initial_regressor=None),
+        no_effect(
+            "decay_learning_rate",
+            "it changes the learning rate between passes, and there is only one pass; give --passes",
+            passes=1,
+            initial_pass_length=None,
+        ),
+        no_effect("decay_learning_rate", "with -t nothing is learned", testonly=True),
+        no_effect("quantile_tau", "it needs --loss_function quantile", loss_function=lambda loss: loss != "quantile"),
+        no_effect(
+            "predict_only_model",
+            "no model is saved; give -f FILE",
+            final_regressor=None,
+            readable_model=None,
+            invert_hash=None,
+        ),
+        no_effect("constant", "--noconstant leaves the constant out", noconstant=True),
+        conflict(
+            "--layout tagged belongs to --cpt and --multiclass; give odd or vw",
+            layout="tagged",
+            reduction=lambda name: name not in ("cpt", "multiclass", "hsm"),
+        ),
+        refused(
+            "constant",
+            "has no effect with --{reduction}, whose subproblems each have a constant of their own; leave it out, or "
+            "use --initial_weight",
+            reduction=lambda name: name != "scalar",
+        ),
+    )
+
 
 def resolve_defaults(
     options: Options,
@@ -321,51 +354,9 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
     )
 
 
-class Spec(Protocol):
-    """Require the facts about the reduction that `check` uses, see `reductions.core.spec.LearnerSpec`."""
-
-    @property
-    def binary(self) -> Options: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def learn_names(self) -> bool: ...
-
-    @property
-    def classes(self) -> int | None: ...
-
-
-def check(spec: Spec) -> None:
-    """Raise UsageError if options of the binary learner have no effect with the reduction or contradict it."""
-    o = spec.binary
-    labels, reduction, classes = spec.names, spec.name, spec.classes
-    if labels and reduction == "scalar":
-        raise UsageError("--named_labels has no effect on real-valued labels; choose a reduction such as --oaa")
-    if spec.learn_names and reduction == "scalar":
-        raise UsageError("--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass")
-    if spec.learn_names and classes and len(labels) > classes:
-        raise UsageError(
-            f"--{reduction} {classes} is given, but --named_labels lists {len(labels)} names; give at least as many "
-            "classes"
-        )
-    if labels and len(labels) != classes and not spec.learn_names:
-        raise UsageError(
-            f"--{reduction} {classes} is given, but --named_labels lists {len(labels)} names; give as many names as "
-            "classes"
-        )
-    if o.layout == "tagged" and spec.name != "cpt":
-        learner = "" if spec.name == "scalar" else f"with --{spec.name}, "
-        raise UsageError(f"--layout tagged belongs to --cpt and --multiclass; {learner}give odd or vw")
-    if o.constant is not None and spec.name != "scalar":
-        raise UsageError(
-            f"-C has no effect with --{spec.name}, whose subproblems each have a constant of their own; "
-            "leave it out, or use --initial_weight"
-        )
+def other_options(supported: Collection[str]) -> list[str]:
+    """Return the names of the options of the binary learner that are not listed as supported."""
+    return [name for name in options_of(Options) if name not in supported]
 
 
 def after_pass(rule: Rule, options: Options) -> Rule:

@@ -15,7 +15,6 @@ from ..options.declare import Option
 from ..options.words import BARE
 from . import completion, help_text, subcommands, vw_flags
 
-PRESETS = {"multiclass": "cpt", "hsm": "cpt"}  # preset -> reduction whose options it sets
 RESUME, RESUME_RUN = "--resume", "--resume_run"  # the first one is an option of models, too, but with a value
 HELP_FLAGS = ("--help", "--help_all", "--version")
 
@@ -60,18 +59,21 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
         for an unknown option, a value of the wrong type or out of range, or an option given twice with different
         values.
     """
+    from ..reductions import presets
+
     declared: dict[str, Option] = {}
     names = []
     for section in sections:
         declared = {**section.options, **declared}
         names += [section.record.name] if section.record is not None else []
     built = command(sections)
-    topic = _help_topic(argv, {*names, *PRESETS})
+    chosen_by = presets.reductions(names)
+    topic = _help_topic(argv, {*names, *chosen_by})
     if topic is not None:
         formatter = click.Context(built, **built.context_settings).make_formatter()
         if topic == "":
             return {"help": help_text.overview(sections, formatter)}
-        return {"help": help_text.of_reduction(topic, sections, formatter, PRESETS)}
+        return {"help": help_text.of_reduction(topic, sections, formatter, chosen_by)}
     try:
         words = option_words.split(built, declared, _with_resume_run(argv), HELP_FLAGS)
     except option_words.UnknownOption as error:

@@ -72,7 +72,6 @@ def run(argv: Sequence[str]) -> int:
             )
 
     from ..api import model_contents
-    from ..cluster import options as cluster
     from ..reductions.presets import PRESETS
     from ..run import learner_use
     from ..run.run import run as execute_run
@@ -92,7 +91,6 @@ def run(argv: Sequence[str]) -> int:
             presets=PRESETS,
             resolve_defaults=learner_use.of_command,
         )
-        cluster.check_given(config.given)
         if config.cluster.workers is not None:
             from ..cluster import dispatch
 

@@ -19,19 +19,13 @@ from ..merging.options import NAMES
 from ..reductions.core.contract import BatchTask
 from ..run import finish as ending
 from . import options as cluster_options
-from . import round_state, run_options, shards
+from . import round_state, shards
 from .averaging import Averaging, Round
 from .costs import added
-from .exact import run as exact_run
 from .exact import run_state
 from .part_learner import Learned, PartLearner, Work
 from .parts_source import PartsRun, PartsSource
 from .session import LostResultError
-
-NOT_AVERAGED = {  # options beside those of `run_options.NOT_IN_PARTS`, and why they are refused
-    "predictions": "predictions are made while several models learn; give -t -i MODEL to another run",
-    "raw_predictions": "predictions are made while several models learn; give -t -i MODEL to another run",
-}
 
 
 class AveragedLearner(Learner):
@@ -222,13 +216,9 @@ class AveragedRun(PartsRun):
 
 def check(config: Config) -> None:
     """Raise UsageError if a run cannot be averaged."""
-    run_options.check(config, "--sync_every", NOT_AVERAGED)
-    if config.run.vw_exact:
-        raise UsageError("--vw_exact cannot be combined with --sync_every: Vowpal Wabbit averages in another way")
     record = config.reduction
     if record.not_merged:
         raise UsageError(f"--sync_every: models of --{chosen_name(config)} cannot be averaged: {record.not_merged}")
-    exact_run.check_resumed(config)
 
 
 def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..errors import UsageError
 from ..options.declare import option
+from ..options.relations import Rule, conflict, refused
 
-NEEDED = "workers"  # the option without which the others have no effect
+NOT_IN_PARTS = {  # options that need all of the data in one process, where workers read parts of it, and why
+    "shuffle": "each worker reads its part in the order of the data; shuffle the files",
+    "examples initial_pass_length": "each worker reads its part to the end; give fewer files",
+    "cache cache_file kill_cache": "the workers keep no cache",
+    "audit invert_hash explain summary errors per_class curve": "it needs all examples in one process; give it to a "
+    "run with -t -i MODEL and without --workers",
+}
+
+
+def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Iterator[Rule]:
+    """Yield the rules of a mode in which each worker reads a part of the data.
+
+    Parameters
+    ----------
+    mode : the options that choose the mode, for messages
+    others : further options that are refused, and why
+    conditions : conditions of the mode
+    """
+    for names, reason in {**NOT_IN_PARTS, **others}.items():
+        yield refused(names, f"cannot be combined with {mode}: {reason}", **conditions)
+    for terms in ("quadratic", "cubic", "interactions"):
+        yield conflict(
+            f"{mode}: `:` in an interaction stands for the namespaces seen so far, which differ from worker to worker; "
+            "write the namespaces",
+            **conditions,
+            **{terms: lambda given: any(":" in one for one in given)},
+        )
 
 
 @dataclass(frozen=True)
@@ -48,9 +74,54 @@ class Options:
         kind=bool,
     )
 
-
-def check_given(given: Collection[str]) -> None:
-    """Raise UsageError if an option of the cluster is given without --workers."""
-    for name in ("ray", "sync_every", "ray_timeout", "resume_run"):
-        if name in given and NEEDED not in given:
-            raise UsageError(f"--{name} has no effect without --{NEEDED} N, which spreads the run over a Ray cluster")
+    RULES = (
+        refused(
+            "ray sync_every ray_timeout resume_run",
+            "has no effect without --workers N, which spreads the run over a Ray cluster",
+            workers=None,
+        ),
+        *_in_parts(
+            "-t and --workers",
+            {
+                "sync_every resume_run holdout_after": "with -t nothing is learned",
+                "passes": "a single pass predicts all",
+            },
+            workers=True,
+            testonly=True,
+        ),
+        *_in_parts(
+            "--sync_every",
+            {
+                "predictions raw_predictions": "predictions are made while several models learn; give -t -i MODEL to "
+                "another run",
+                "vw_exact": "Vowpal Wabbit averages in another way",
+            },
+            sync_every=True,
+            testonly=None,
+        ),
+        refused(
+            "invert_hash audit explain errors cache cache_file kill_cache",
+            "cannot be combined with --workers in exact mode; leave one of them out",
+            workers=True,
+            testonly=None,
+            sync_every=None,
+        ),
+        conflict(
+            "--resume_run continues the run that has written the model of -f; give -f MODEL",
+            resume_run=True,
+            final_regressor=None,
+        ),
+        refused(
+            "predictions raw_predictions",
+            "would lack the predictions before the checkpoint; leave it or --resume_run out",
+            resume_run=True,
+        ),
+        conflict(
+            "--resume_run cannot continue a run that saves the model of its best pass; begin it again, or give "
+            "--holdout_off or --keep_last to both runs",
+            resume_run=True,
+            passes=lambda passes: passes > 1,
+            holdout_off=None,
+            keep_last=None,
+        ),
+    )

@@ -22,7 +22,7 @@ from ..kernels import jit
 from ..run import learner_use
 from ..run.label_notes import LabelNotes
 from ..run.predictions import files as outputs
-from . import run_options, shards
+from . import shards
 from .averaging import as_bytes, from_bytes
 from .costs import NO_COST, Cost, added
 from .part_learner import place_of, with_place
@@ -32,12 +32,6 @@ from .session import LostResultError, Session
 from .shards import Part, PartReader
 
 AHEAD = 2  # parts for each worker that are predicted before they are written
-NOT_PREDICTED = {  # options beside those of `run_options.NOT_IN_PARTS`, and why they are refused
-    "sync_every": "with -t nothing is learned",
-    "resume_run": "with -t nothing is learned",
-    "passes": "a single pass predicts all",
-    "holdout_after": "with -t nothing is learned",
-}
 FILES = {"predictions": "predictions", "raw": "raw_predictions"}  # key of `outputs.open_writers` -> option
 
 
@@ -246,5 +240,4 @@ def predicted_in_order(
 
 def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:
     """Execute a run that predicts, and return its exit status; see `PartsRun.executed`."""
-    run_options.check(config, "-t and --workers", NOT_PREDICTED)
     return PredictingRun.executed(config, contents, notes)

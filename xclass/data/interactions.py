@@ -31,6 +31,7 @@ from ..errors import UsageError
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..options.declare import option
+from ..options.relations import no_effect
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import CROSSED_GROUP, Batch, Pool
@@ -71,6 +72,16 @@ class Options:
     )
     leave_duplicate_interactions: bool = option(
         "keep interactions that are given more than once", kind=bool, stored=True
+    )
+
+    RULES = (
+        no_effect(
+            "permutations leave_duplicate_interactions",
+            "no namespaces are crossed; give -q",
+            quadratic=None,
+            cubic=None,
+            interactions=None,
+        ),
     )
 
 

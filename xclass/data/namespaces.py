@@ -31,6 +31,7 @@ from ..array_types import Bools, Float64s, Int64s
 from ..errors import UsageError
 from ..kernels.jit import jit
 from ..options.declare import option
+from ..options.relations import no_effect, warned
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import CONSTANT_GROUP, Batch
@@ -78,6 +79,11 @@ class Options:
         metavar="[A]N",
         repeated=True,
         stored=True,
+    )
+
+    RULES = (
+        warned("ignore", "--keep leaves out all other namespaces", keep=True),
+        no_effect("skips", "it needs --ngram", ngram=None),
     )
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import ModelError, UsageError
+from . import relations
 from .declare import Option, OptionGroup, from_stored, long_flag, options_of
-from .no_effect import NO_EFFECT
 
 Values = Mapping[str, object]  # field -> value
 OptionGroups = Mapping[str, type[OptionGroup]]  # group -> its `Options` dataclass
@@ -56,11 +56,13 @@ class Config(Generic[Record]):
         given: frozenset[str],
         reduction: Record,
         unchosen: frozenset[str],
+        facts: Values,
         adjusted: Sequence[str] = (),
     ) -> None:
         self.given = given
         self.reduction = reduction
         self.adjusted = tuple(adjusted)
+        self._facts = facts  # for the rules of `relations`
         self._groups = dict(groups)
         self._unchosen = unchosen  # names of the reductions that were not chosen
 
@@ -89,7 +91,14 @@ class Config(Generic[Record]):
         for name, group, _ in self._all_options():
             if name in changed:
                 groups[group] = dataclasses.replace(groups[group], **{name: changed[name]})
-        return Config(groups, self.given, self.reduction, self._unchosen, self.adjusted)
+        return Config(groups, self.given, self.reduction, self._unchosen, self._facts, self.adjusted)
+
+    def related(self) -> tuple[str, ...]:
+        """Return the warnings about the options; raise UsageError if a rule refuses one, see `relations`."""
+        used = (values for group, values in self._groups.items() if group not in self._unchosen)
+        rules = (rule for values in used for rule in getattr(values, "RULES", ()))
+        options = {name: option for name, _, option in self._all_options()}
+        return relations.check(rules, {**self.values(), **self._facts}, options)
 
     def _all_options(self) -> list[tuple[str, str, Option]]:
         """Return (field, group, option) of every option, without those of reductions that were not chosen."""
@@ -228,8 +237,10 @@ def _resolve(
         built[group] = declared(**values)
 
     unchosen = frozenset(group for group in groups if group in records and group != chosen)
-    config = Config(built, frozenset(given), records[chosen], unchosen, adjusted)
-    config.adjusted += _check_effects(config, owners)
+    typed = frozenset(given)
+    facts = {"given": typed, "loaded": loaded, "reduction": next(iter(reduction_of_preset), chosen)}
+    config = Config(built, typed, records[chosen], unchosen, facts, adjusted)
+    config.adjusted += config.related()
     return resolve_defaults(config)
 
 
@@ -347,17 +358,3 @@ def _typed(owners: Owners, given: Values, name: str) -> str:
 def _contradiction(option_typed: str, model: str, was: str) -> str:
     """Return the message for an option that contradicts the model."""
     return f"{option_typed} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
-
-
-def _check_effects(config: Config[Record], owners: Owners) -> tuple[str, ...]:
-    """Raise UsageError if a typed option has no effect, or return a warning, see `no_effect`."""
-    values, warnings = config.values(), []
-    for rule in NO_EFFECT:
-        others = (rule.deciding,) if isinstance(rule.deciding, str) else rule.deciding
-        known = all(other in values for other in others)
-        if rule.option in config.given and known and rule.is_idle(*(values[other] for other in others)):
-            flag = long_flag(next(iter(owners[rule.option].values())))
-            if not rule.accepted:
-                raise UsageError(f"{flag} has no effect: {rule.reason}")
-            warnings.append(f"warning: {flag} has no effect: {rule.reason}")
-    return () if values.get("vw_exact") else tuple(warnings)

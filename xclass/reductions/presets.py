@@ -6,6 +6,7 @@ docs/defaults.md contains the measurements on which the values are based.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..data.batch import HIGHEST_LABEL
@@ -71,3 +72,9 @@ PRESETS: Presets = {
 If one of the fields is the option of a reduction, it chooses that reduction. Values for a reduction that was not
 chosen, and for options that the command line or the model decides, are not used.
 """
+
+
+def reductions(known: Iterable[str]) -> dict[str, str]:
+    """Return the known reduction that each preset chooses, by the name of the preset."""
+    standing = {name: preset(0) for name, preset in PRESETS.items() if callable(preset)}
+    return {name: reduction for reduction in known for name, values in standing.items() if reduction in values}

@@ -28,6 +28,7 @@ from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
 from ..options.declare import option
+from ..options.relations import no_effect, warned
 from ..options.search import one_of
 from ..reductions.core.base import Learner
 from ..reductions.core.contract import BatchTask
@@ -100,6 +101,24 @@ class Options:
         metavar="N",
         writes=output_file.MODEL,
         files=_state_of_run,
+    )
+
+    RULES = (
+        no_effect("save_per_pass checkpoint", "it needs -f FILE, the model to save", final_regressor=None),
+        no_effect("checkpoint", "with -t nothing is learned", testonly=True),
+        no_effect("holdout_period holdout_after", "with --holdout_off no example is held out", holdout_off=True),
+        no_effect("early_terminate", "without held-out examples no pass is better than another", holdout_off=True),
+        *(
+            warned("early_terminate", "no pass is compared with an earlier one; give --passes", passes=1, **missing)
+            for missing in ({"initial_pass_length": None}, {"initial_pass_length": True, "holdout_after": None})
+        ),
+        warned(
+            "holdout_period",
+            "in a single pass no line is held out; give --passes, or --holdout_after N",
+            passes=1,
+            holdout_after=None,
+        ),
+        warned("holdout_period", "--holdout_after says which lines are held out", holdout_after=True),
     )
 
 

@@ -30,6 +30,7 @@ from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
+from ..options.relations import no_effect
 from ..options.resolve import SCALAR
 from ..options.threads import threads_option
 from ..reductions.core.contract import BatchTask
@@ -105,6 +106,18 @@ class Options:
         "continue the counts of examples and losses of the model given with -i", kind=bool
     )
     vw_exact: bool = exact_option()
+
+    RULES = (
+        no_effect("preserve_performance_counters", "it needs -i FILE, which loads a model", initial_regressor=None),
+        no_effect(
+            "preserve_performance_counters", "with -t no examples are added to the counts of a model", testonly=True
+        ),
+        no_effect("raw_predictions", "with --scores -p writes the scores already", scores=True),
+        no_effect("raw_predictions", "with --probabilities only -p is written", probabilities=True),
+        no_effect("progress", "--quiet leaves the progress table out", quiet=True),
+        no_effect("no_stdin", "a data file is given", data=True),
+        no_effect("threads", "the run has as many processes as --workers says", workers=True),
+    )
 
 
 def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, peeked: bytes = b"") -> int:

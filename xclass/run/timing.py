@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from ..options.declare import option
+from ..options.relations import no_effect
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,6 +25,8 @@ class Options:
     """Declare the option of timing."""
 
     timing: bool = option("report the time spent starting, reading, parsing, learning and writing", kind=bool)
+
+    RULES = (no_effect("timing", "--quiet leaves the summary out", quiet=True),)
 
 
 def since_start() -> float:

@@ -140,9 +140,7 @@ class Space:
         options = {**self._fixed, **setting.values}
         options.pop("passes", None)
         config = configuration.configured(setting.reduction, setting.classes, options, self.use(setting))
-        if self.passes(setting) > 1 and "passes" in config.reduction.refused(
-            configuration.spec_of(config, self.use(setting))
-        ):
+        if self.passes(setting) > 1 and config.reduction.learns_at_end:
             raise UsageError(f"--passes has no effect with --{setting.reduction}; leave it out")
         return config
 

@@ -60,7 +60,6 @@ RECORD = Reduction(
     labels="multiclass",
     enabled="majority",
     build=Majority,
-    check=gd.check,
     resolve_defaults=lambda spec: gd.resolve_defaults(spec.binary, 1, reduction=True),
     label_range=lambda spec: (1, spec.classes, f"--majority {spec.classes}"),
 )

@@ -20,7 +20,7 @@ from ...api.learner import Learner
 from ...api.model_contents import Contents
 from ...api.progress import Progress
 from ...data.batch import Batch
-from ...errors import ModelError, UsageError
+from ...errors import ModelError
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.spec import Part
 from ...run import finish as ending
@@ -37,9 +37,6 @@ from .crew import Crew
 from .remote_source import RemoteSource
 from .run_state import RunState
 from .worker import Place, StepResult
-
-# options that need all features in one process, or one process that reads
-NOT_SPREAD = ("invert_hash", "audit", "explain", "errors", "cache", "cache_file", "kill_cache")
 
 
 class WholeLearner(Learner):
@@ -247,31 +244,6 @@ def parts_of(config: Config, workers: int) -> tuple[int, str]:
         return min(workers, units), reason
 
 
-def check(config: Config) -> None:
-    """Raise UsageError if options do not fit exact mode."""
-    for name in NOT_SPREAD:
-        if name in config.given:
-            raise UsageError(f"--{name} cannot be combined with --workers in exact mode; leave one of them out")
-    check_resumed(config)
-
-
-def check_resumed(config: Config) -> None:
-    """Raise UsageError if options do not fit --resume_run, if it is given."""
-    if not config.cluster.resume_run:
-        return
-    if config.run.final_regressor is None:
-        raise UsageError("--resume_run continues the run that has written the model of -f; give -f MODEL")
-    for name in ("predictions", "raw_predictions"):
-        if name in config.given:
-            raise UsageError(f"--{name} would lack the predictions before the checkpoint; leave it or --resume_run out")
-    passes = config.passes
-    if passes.passes > 1 and not (passes.holdout_off or passes.keep_last):
-        raise UsageError(
-            "--resume_run cannot continue a run that saves the model of its best pass; begin it again, or give "
-            "--holdout_off or --keep_last to both runs"
-        )
-
-
 def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()) -> int:
     """Execute a run in exact mode and return its exit status.
 
@@ -286,7 +258,6 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str] = ()
     UsageError, DataError, ModelError, ClusterError
         the error that ended the run.
     """
-    check(config)
     options: cluster_options.Options = config.cluster
     count, reason = parts_of(config, options.workers)
     if count < options.workers:

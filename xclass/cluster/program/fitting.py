@@ -119,7 +119,6 @@ def _learned(config: Config, contents: Contents | None, session: Session, found:
     notes: Sequence[str] = ()
     run: InProgram
     if config.cluster.sync_every is None and "spread" in config.reduction.abilities:
-        exact_run.check(config)
         count, _ = exact_run.parts_of(config, config.cluster.workers)
         run = spread = SpreadInProgram(config, notes, count)
         spread.session = session
@@ -127,6 +126,7 @@ def _learned(config: Config, contents: Contents | None, session: Session, found:
         if config.cluster.sync_every is None:
             _check_averages(config)
             config = config.with_values({"sync_every": SYNC_EVERY})
+            config.related()
         averaged_run.check(config)
         run = AveragedInProgram(config, notes, session, found.paths, found.sizes)
     run.prepare_for_program()

@@ -305,9 +305,8 @@ def _accept_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Accept any arrays of a model file."""
 
 
-def _refuse_nothing(spec: LearnerSpec) -> Mapping[str, str]:
-    """Return that no option is refused."""
-    return {}
+def _accept(spec: LearnerSpec) -> None:
+    """Accept all options."""
 
 
 @dataclass(frozen=True)
@@ -323,15 +322,14 @@ class Reduction:
     labels : "simple" (real-valued) or "multiclass"
     enabled : VW's name for it in the line `Enabled learners:`
     build : `build(spec)` returns a new Learner
-    check : `check(spec)` raises UsageError if options do not fit together
     resolve_defaults : `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others
     label_range : `label_range(spec)` returns lowest label, highest label and the option that sets them, or None
+    check : `check(spec)` raises UsageError if options do not fit together, beyond the `RULES` of its `Options`
     check_arrays : `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build`
         would allocate; called before `build`, so that a small file cannot demand much memory
     probabilities : whether it gives probabilities of classes, so that the options of `core.probabilities` apply
     class_scores : whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     learner_options : fields of `gd.Options` that apply to it; None for all
-    refused : `refused(spec)` returns {option: message} for options of a run that cannot be combined with it
     learns_at_end : whether it only collects examples in its stages and learns from all of them in `end_pass`
     abilities : names of the folders of `abilities` that have a module for it
     not_merged : why models of it cannot be merged, for the message; empty if it has the ability `merge`
@@ -344,14 +342,13 @@ class Reduction:
     labels: str
     enabled: str
     build: Callable[[LearnerSpec], Learner]
-    check: Callable[[LearnerSpec], None]
     resolve_defaults: Callable[[LearnerSpec], dict[str, object]]
     label_range: Callable[[LearnerSpec], tuple[int, int, str] | None]
+    check: Callable[[LearnerSpec], None] = _accept
     check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = _accept_arrays
     probabilities: bool = False
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None
-    refused: Callable[[LearnerSpec], Mapping[str, str]] = _refuse_nothing
     learns_at_end: bool = False
     abilities: tuple[str, ...] = ()
     not_merged: str = ""

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s
 from ...options.declare import option
+from ...options.relations import no_effect
 
 MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
 
@@ -47,6 +48,11 @@ class Options:
         writes="the reliability table",
     )
     perplexity: bool = option("report the perplexity of the labels", kind=bool)
+
+    RULES = (
+        no_effect("top_k", "--probabilities writes all classes", probabilities=True),
+        no_effect("perplexity", "--quiet leaves the summary out", quiet=True),
+    )
 
     @property
     def lists_classes(self) -> bool:

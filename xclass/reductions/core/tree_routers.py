@@ -26,15 +26,13 @@ import numpy as np
 from ...array_types import Float32s, Int, Int64s, UInt64s
 from ...binary import adagrad, finite, gd, in_words, loss
 from ...data.batch import Batch
-from ...errors import UsageError
 from ...kernels import intrinsics
 from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import options_of
+from ...options.relations import no_effect
 from .contract import BatchTask
-from .spec import LearnerSpec
 
 SUPPORTED_OPTIONS = (  # options of the binary learner that apply to layout `odd`
     "bits", "learning_rate", "loss_function", "quantile_tau", "layout", "predict_only_model",
@@ -222,23 +220,13 @@ def learn(
 # -- Python
 
 
-def check(spec: LearnerSpec) -> None:
-    """Refuse options of the binary learner that do not apply to these routers.
-
-    Raises
-    ------
-    UsageError
-        naming the option.
-    """
-    gd.check(spec)
-    if spec.binary.layout == "vw":
-        return
-    for name in options_of(gd.Options):
-        if name in spec.given and name not in SUPPORTED_OPTIONS:
-            raise UsageError(
-                f"--{name} has no effect: the routers of --{spec.name} learn by plain AdaGrad; "
-                "leave it out, or give --layout vw for VW's learner"
-            )
+RULES = (
+    no_effect(
+        gd.other_options(SUPPORTED_OPTIONS),
+        "the routers of --{reduction} learn by plain AdaGrad; leave it out, or give --layout vw for VW's learner",
+        layout=lambda layout: layout != "vw",
+    ),
+)
 
 
 def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate: float) -> dict[str, object]:

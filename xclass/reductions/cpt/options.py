@@ -8,7 +8,8 @@ from typing import cast
 from ...binary import adagrad, feature_scaling, gd, tagged_words
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
-from ...options.declare import option, options_of
+from ...options.declare import option
+from ...options.relations import conflict, no_effect, refused
 from ...options.search import Facts, Search, between, one_of
 from ...system import memory
 from ..core.spec import LearnerSpec
@@ -26,6 +27,16 @@ START_BITS = 20  # -b at which a table of tagged words begins that is doubled wh
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
 }  # fmt: skip
+
+
+SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
+    "bits", "learning_rate", "loss_function", "adaptive", "sgd", "layout", "predict_only_model",
+)  # fmt: skip
+
+
+def _is_file(tree: str | None) -> bool:
+    """Return whether a value of --cpt_tree is the path of a file."""
+    return tree not in (None, *GROWN, *SAMPLED)
 
 
 def _forest(facts: Facts) -> Search | None:
@@ -64,7 +75,7 @@ class Options:
         default="general",
         stored=True,
         reads=True,
-        files=lambda tree, _: [] if tree in (None, *GROWN, *SAMPLED) else [tree],
+        files=lambda tree, _: [tree] if _is_file(tree) else [],
         search=one_of("general", "kmeans", first=("kmeans",), weight=2.0),
     )
     tree_sample: int = option(
@@ -228,11 +239,88 @@ class Options:
         stored=True,
     )
 
-
-SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
-    "bits", "learning_rate", "loss_function", "adaptive", "sgd", "layout", "predict_only_model",
-)  # fmt: skip
-NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: drop one of them"
+    RULES = (
+        conflict(
+            "--cpt_arity {cpt_arity} is not a power of two; give 2, 4, 8, ... or 1024",
+            cpt_arity=lambda arity: arity & (arity - 1),
+        ),
+        refused(
+            gd.other_options(SUPPORTED_OPTIONS),
+            "has no effect with --{reduction}, whose regressors learn by AdaGrad or --sgd; leave it out, or choose "
+            "--oaa",
+        ),
+        conflict("--sgd and --adaptive exclude each other with --cpt: drop one of them", sgd=True, adaptive=True),
+        refused("vw_exact", "cannot be combined with --cpt, which VW does not have: leave one of them out"),
+        conflict("--layout vw has no effect with --cpt, which VW does not have; give tagged or odd", layout="vw"),
+        conflict(
+            "--layout tagged needs sums of squared slopes, which --sgd leaves out; give --layout odd",
+            layout="tagged",
+            sgd=True,
+        ),
+        *(
+            refused(
+                "max_doublings",
+                "has no effect with --layout odd, whose tables cannot grow; drop one of them",
+                layout="odd",
+                **reason,
+            )
+            for reason in (
+                {"given": lambda given: "layout" in given},
+                {"loaded": True},
+                {"sgd": True},
+                {"normalize_features": "none"},
+            )
+        ),
+        conflict(
+            "--loss_function {loss_function} gives no probabilities; with --cpt, give squared or logistic",
+            loss_function=lambda loss: loss not in (None, "squared", "logistic"),
+        ),
+        refused(
+            "tree_noise", "has no effect on the first tree, and there is no other; give --trees 2 or more", trees=1
+        ),
+        no_effect(
+            ("candidate_cut", "rerank_rate", *INDEX_DEFAULTS),
+            "it belongs to --rerank, which was not chosen",
+            rerank=None,
+        ),
+        refused(
+            "candidates",
+            "has no effect with a single tree and without --rerank; give --rerank or --trees 2 or more",
+            rerank=None,
+            trees=1,
+        ),
+        conflict(
+            "--cpt_report losses leaves out the search that finds the candidates of --rerank: drop one of them",
+            cpt_report="losses",
+            rerank=True,
+        ),
+        refused(
+            "predictions raw_predictions top_k calibration probabilities beam exact",
+            "needs the search that --cpt_report losses leaves out: drop one of them",
+            cpt_report="losses",
+        ),
+        no_effect(
+            "index_bits index_candidates", "--index_slots 0 switches the index off; drop one of them", index_slots=0
+        ),
+        conflict(
+            "--cpt_tree {cpt_tree} has classes whose names are not known before the data is read; list the names with "
+            "--named_labels @FILE",
+            cpt_tree=_is_file,
+            learn_names=True,
+            named_labels=None,
+            loaded=None,
+        ),
+        no_effect(
+            "tree_sample",
+            "--cpt_tree {cpt_tree} does not build the tree from examples; give --cpt_tree " + " or ".join(SAMPLED),
+            cpt_tree=lambda tree: tree not in SAMPLED,
+        ),
+        no_effect(
+            "cpt_alpha",
+            "--cpt_tree {cpt_tree} does not use the regressors; leave it out",
+            cpt_tree={"balanced", "random"},
+        ),
+    )
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
@@ -337,87 +425,3 @@ def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
     if passes == 1:
         return 0.5
     return 0.35 if grown else 0.25
-
-
-def refused(spec: LearnerSpec) -> dict[str, str]:
-    """Return the options of a run that need the search which --cpt_report losses leaves out, and why."""
-    if spec.options.cpt_report != "losses":
-        return {}
-    return {"predictions": NEEDS_SEARCH.format(flag="-p"), "raw_predictions": NEEDS_SEARCH.format(flag="-r")}
-
-
-def check(spec: LearnerSpec) -> None:
-    """Check that the given options make sense together.
-
-    Raises
-    ------
-    UsageError
-        if an option has no effect or contradicts another one.
-    """
-    o, given = spec.options, spec.given
-    if o.cpt_arity & (o.cpt_arity - 1):
-        raise UsageError(f"--cpt_arity {o.cpt_arity} is not a power of two; give 2, 4, 8, ... or 1024")
-    for name in options_of(gd.Options):
-        if name in given and name not in SUPPORTED_OPTIONS:
-            typed = next((preset for preset in ("multiclass", "hsm") if preset in given), "cpt")
-            raise UsageError(
-                f"--{name} has no effect with --{typed}, whose regressors learn by AdaGrad or --sgd; leave it out, or "
-                "choose --oaa"
-            )
-    if spec.binary.sgd and "adaptive" in given:
-        raise UsageError("--sgd and --adaptive exclude each other with --cpt: drop one of them")
-    if "vw_exact" in given:
-        raise UsageError("--vw_exact cannot be combined with --cpt, which VW does not have: leave one of them out")
-    if spec.binary.layout == "vw":
-        raise UsageError("--layout vw has no effect with --cpt, which VW does not have; give tagged or odd")
-    if spec.binary.layout == "tagged" and spec.binary.sgd:
-        raise UsageError("--layout tagged needs sums of squared slopes, which --sgd leaves out; give --layout odd")
-    chosen_odd = "layout" in given or spec.loaded or spec.binary.sgd or o.normalize_features == "none"
-    if spec.binary.layout == "odd" and chosen_odd and "max_doublings" in given:
-        raise UsageError("--max_doublings has no effect with --layout odd, whose tables cannot grow; drop one of them")
-    if spec.binary.loss_function not in (None, "squared", "logistic"):
-        raise UsageError(
-            f"--loss_function {spec.binary.loss_function} gives no probabilities; with --cpt, give squared or logistic"
-        )
-    if "tree_noise" in given and o.trees == 1:
-        raise UsageError("--tree_noise has no effect on the first tree, and there is no other; give --trees 2 or more")
-    if not o.rerank:
-        for name in ("candidate_cut", "rerank_rate", *INDEX_DEFAULTS):
-            if name in given:
-                raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
-        if "candidates" in given and o.trees == 1:
-            raise UsageError(
-                "--candidates has no effect with a single tree and without --rerank; give --rerank or --trees 2 or more"
-            )
-    elif o.cpt_report == "losses":
-        raise UsageError(
-            "--cpt_report losses leaves out the search that finds the candidates of --rerank: drop one of them"
-        )
-    if o.index_slots == 0:
-        for name in ("index_bits", "index_candidates"):
-            if name in given:
-                raise UsageError(f"--{name} has no effect: --index_slots 0 switches the index off; drop one of them")
-    from_file = o.cpt_tree not in GROWN and o.cpt_tree not in SAMPLED
-    if from_file and spec.learn_names and not spec.names and not spec.loaded:
-        raise UsageError(
-            f"--cpt_tree {o.cpt_tree} has classes whose names are not known before the data is read; list the names "
-            "with --named_labels @FILE"
-        )
-    if "tree_sample" in given and o.cpt_tree not in SAMPLED:
-        raise UsageError(
-            f"--tree_sample has no effect: --cpt_tree {o.cpt_tree} does not build the tree from examples; give "
-            f"--cpt_tree {' or '.join(SAMPLED)}"
-        )
-    if "cpt_alpha" in given and o.cpt_tree in ("balanced", "random"):
-        raise UsageError(
-            f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not use the regressors; leave it out"
-        )
-    if o.cpt_report == "losses":
-        listing = spec.wanted.listing_options
-        for flag, chosen in (
-            ("--top_k", listing.top_k), ("--calibration", listing.calibration),
-            ("--probabilities", listing.probabilities),
-            ("--beam", "beam" in given), ("--exact", o.exact),
-        ):  # fmt: skip
-            if chosen:
-                raise UsageError(NEEDS_SEARCH.format(flag=flag))

@@ -68,10 +68,8 @@ from .options import (
     SAMPLED,
     SUPPORTED_OPTIONS,
     Options,
-    check,
     check_doublings,
     index_bytes,
-    refused,
     resolve_defaults,
     table_bits,
 )
@@ -776,12 +774,10 @@ REDUCTION = Reduction(
     labels="multiclass",
     enabled="adagrad, cpt",
     build=ProbabilityTree,
-    check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    refused=refused,
     abilities=("describe", "explain", "inspect", "merge", "spread"),
 )

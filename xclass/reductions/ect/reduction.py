@@ -35,6 +35,7 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
+from ...options.relations import conflict, refused
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
@@ -64,6 +65,19 @@ class Options:
         stored=True,
     )
 
+    RULES = (
+        conflict(
+            "--link has no effect with --ect, which looks at the sign of a score only; leave it out",
+            ect_play="paper",
+            link=lambda link: link != "identity",
+        ),
+        refused(
+            "print_tree dot_tree",
+            "shows a tree, but the matches of --error {error} do not form one: drop one of them",
+            error=True,
+        ),
+    )
+
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     o: Options = spec.options
@@ -72,20 +86,10 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 
 def check(spec: LearnerSpec) -> None:
-    gd.check(spec)
     o: Options = spec.options
     total = bracket.matches(o.ect, o.error)
     if o.ect + 2 * total >= 2**31:
         raise UsageError(f"--ect {o.ect} --error {o.error} needs {total} matches, too many; give a smaller --error")
-    if o.ect_play == "paper" and spec.binary.link != "identity":
-        raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
-
-
-def refused(spec: LearnerSpec) -> dict[str, str]:
-    """Return {option: message} for the options that show a tree, if the matches do not form one."""
-    error = spec.options.error
-    reason = f"shows a tree, but the matches of --error {error} do not form one: drop one of them"
-    return {name: f"--{name} {reason}" for name in ("print_tree", "dot_tree")} if error > 0 else {}
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
@@ -202,7 +206,6 @@ REDUCTION = Reduction(
     enabled="gd, scorer-identity, ect",
     build=Tournament,
     check=check,
-    refused=refused,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,

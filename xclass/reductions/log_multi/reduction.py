@@ -94,6 +94,8 @@ class Options:
         stored=True,
     )
 
+    RULES = tree_routers.RULES
+
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options that were not given; with --vw_exact the loss is always VW's."""
@@ -319,7 +321,6 @@ REDUCTION = Reduction(
     labels="multiclass",
     enabled="gd, scorer-identity, log_multi",
     build=LomTree,
-    check=tree_routers.check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,

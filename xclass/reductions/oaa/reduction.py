@@ -26,6 +26,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
+from ...options.relations import conflict, no_effect
 from ...options.search import Facts, Search, one_of
 from ...system import processors
 from ..core import label_arrays, probabilities
@@ -81,6 +82,12 @@ class Options:
         default="class",
     )
 
+    RULES = (
+        no_effect("scores", "--probabilities writes probabilities in place of the scores", probabilities=True),
+        no_effect("scores", "--top_k writes probabilities in place of the scores", top_k=True),
+        conflict("--learn_names counts classes from 1: leave --indexing 0 out", indexing=0, learn_names=True),
+    )
+
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options that were not given and whose defaults depend on others."""
@@ -96,12 +103,8 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 
 def check(spec: LearnerSpec) -> None:
-    """Raise UsageError if options contradict each other."""
-    gd.check(spec)
-    o: Options = spec.options
-    if o.indexing == 0 and spec.learn_names:
-        raise UsageError("--learn_names counts classes from 1: leave --indexing 0 out")
-    if o.raw_order == "vw" and "raw_order" in spec.given and not spec.wanted.scores:
+    """Raise UsageError if the order of scores is given that are not written."""
+    if spec.options.raw_order == "vw" and "raw_order" in spec.given and not spec.wanted.scores:
         raise UsageError(
             "--raw_order has no effect without -r, whose order of scores it sets; give -r FILE, or leave it out"
         )

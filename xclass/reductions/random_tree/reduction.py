@@ -21,13 +21,13 @@ import numpy as np
 from ...array_types import Float32s, Float64s, Int, Int32s, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
-from ...errors import UsageError
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
+from ...options.relations import refused
 from ..core import tree_routers
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
@@ -44,6 +44,11 @@ class Options:
 
     random_tree: int = option(
         "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
+    )
+
+    RULES = (
+        *tree_routers.RULES,
+        refused("vw_exact", "cannot be combined with --random_tree, which VW does not have: leave one of them out"),
     )
 
 
@@ -262,21 +267,6 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return tree_routers.resolve_defaults(spec.binary, spec.options.random_tree, LOSS, RATE)
 
 
-def check(spec: LearnerSpec) -> None:
-    """Check that the options fit together.
-
-    Raises
-    ------
-    UsageError
-        if they do not.
-    """
-    tree_routers.check(spec)
-    if "vw_exact" in spec.given:
-        raise UsageError(
-            "--vw_exact cannot be combined with --random_tree, which VW does not have: leave one of them out"
-        )
-
-
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Check the size of the arrays that depend on the number of routers, before their table is allocated.
 
@@ -387,7 +377,6 @@ REDUCTION = Reduction(
     labels="multiclass",
     enabled="adagrad, random_tree",
     build=RandomTree,
-    check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,

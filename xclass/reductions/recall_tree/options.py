@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...binary import gd
-from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option, options_of
+from ...options.relations import conflict, refused
 from ...options.search import Facts, Search, between, flag
 from ..core import probabilities
 from ..core.spec import LearnerSpec
@@ -91,6 +91,19 @@ class Options:
         stored=True,
     )
 
+    RULES = (
+        refused(
+            options_of(probabilities.Options),
+            "with --recall_tree needs scores that are log odds: give --loss_function logistic",
+            loss_function=lambda loss: loss not in (None, "logistic"),
+        ),
+        conflict(
+            "--node_only and --no_path_features exclude each other: leave one of them out",
+            node_only=True,
+            no_path_features=True,
+        ),
+    )
+
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options that were not given and whose defaults depend on K."""
@@ -105,20 +118,6 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     depth = defaults.get("max_depth", o.max_depth)
     subs = (1 << depth) - 1 + classes
     return {**defaults, **gd.resolve_defaults(spec.binary, subs, reduction=True, most_bits=MOST_BITS)}
-
-
-def check(spec: LearnerSpec) -> None:
-    """Raise UsageError if options contradict each other."""
-    gd.check(spec)
-    o: Options = spec.options
-    if spec.binary.loss_function not in (None, "logistic"):
-        for name in options_of(probabilities.Options):
-            if name in spec.given:
-                raise UsageError(
-                    f"--{name} with --recall_tree needs scores that are log odds: give --loss_function logistic"
-                )
-    if o.no_path_features and o.node_only:
-        raise UsageError("--node_only and --no_path_features exclude each other: leave one of them out")
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:

@@ -316,7 +316,6 @@ REDUCTION = Reduction(
     labels="multiclass",
     enabled="gd, scorer-identity, recall_tree",
     build=RecallTree,
-    check=options.check,
     resolve_defaults=options.resolve_defaults,
     label_range=options.label_range,
     check_arrays=options.check_arrays,

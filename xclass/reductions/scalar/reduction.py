@@ -25,6 +25,7 @@ from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
+from ...options.relations import conflict
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
@@ -36,6 +37,15 @@ class Options:
 
     binary: bool = option("predict -1 or 1, and report the error rate as the loss", kind=bool, stored=True)
     dont_output_best_constant: bool = option("leave the best constant prediction out of the summary", kind=bool)
+
+    RULES = (
+        conflict(
+            "--named_labels has no effect on real-valued labels; choose a reduction such as --oaa", named_labels=True
+        ),
+        conflict(
+            "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass", learn_names=True
+        ),
+    )
 
 
 @jit
@@ -97,11 +107,6 @@ def learn_batch(
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return {field: value} for options that were not given."""
     return gd.resolve_defaults(spec.binary, 1, reduction=False)
-
-
-def check(spec: LearnerSpec) -> None:
-    """Check that the options of the binary learner fit together; raise UsageError otherwise."""
-    gd.check(spec)
 
 
 def label_range(spec: LearnerSpec) -> None:
@@ -175,7 +180,6 @@ REDUCTION = Reduction(
     labels="simple",
     enabled="gd, scorer-identity, count_label",
     build=Scalar,
-    check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     abilities=("describe", "explain", "inspect", "merge"),

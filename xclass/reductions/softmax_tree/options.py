@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...binary import feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
-from ...errors import UsageError
-from ...options.declare import option, options_of
+from ...options.declare import option
+from ...options.relations import conflict, no_effect, refused
 from ...options.search import Facts, Search, between, one_of
 from ..core.spec import LearnerSpec
 from . import leaf_sgd
@@ -16,9 +16,7 @@ from . import leaf_sgd
 BITS = 28  # bits of feature hashes; many cost nothing, because features are renumbered
 MOST_DEPTH = 20
 LEAST_LIMIT = 10  # levels that --depth can set for any number of examples
-TRAINING = (  # options without effect with -t
-    "tao_iterations", "tree_init", "zero_loss", "beta", "depth", "leaf_classes", "leaf_solver", "leaf_passes",
-)  # fmt: skip
+SUPPORTED_OPTIONS = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
 
 
 def _tried(facts: Facts) -> Search | None:
@@ -105,8 +103,47 @@ class Options:
     )
     normalize_features: str = feature_scaling.normalize_option("its mean size", "is not available with --softmax_tree")
 
+    RULES = (
+        *(
+            no_effect(
+                names,
+                "--softmax_tree keeps the examples and learns from all of them at the end of the data; see "
+                "--tao_iterations",
+                **conditions,
+            )
+            for names, conditions in (
+                ("initial_pass_length save_per_pass checkpoint holdout_after", {}),
+                ("passes", {"passes": lambda passes: passes > 1, "testonly": None}),
+            )
+        ),
+        conflict(
+            "--normalize_features idf is not available with --softmax_tree; give auto, columns, unit or none",
+            normalize_features="idf",
+        ),
+        no_effect(
+            gd.other_options(SUPPORTED_OPTIONS),
+            "--softmax_tree is not an online learner, and of the options of the binary learner only --l1 applies to "
+            "it; leave it out",
+        ),
+        refused(
+            "l1",
+            "{l1:g} makes no weight of a leaf 0, but leaves must be sparse; give a number above 0",
+            l1=lambda l1: not l1 > 0,
+        ),
+        refused("vw_exact", "cannot be combined with --softmax_tree, which VW does not have: leave one of them out"),
+        no_effect("beta", "--zero_loss {zero_loss} does not use it; give --zero_loss beta", zero_loss={"01", "remove"}),
+        no_effect("leaf_passes", "--leaf_solver exact stops when it has converged; leave it out", leaf_solver="exact"),
+        no_effect(
+            "tao_iterations tree_init zero_loss beta depth leaf_classes leaf_solver leaf_passes",
+            "-t learns nothing; leave it out",
+            testonly=True,
+        ),
+        no_effect(
+            "tree_init depth", "learning begins with the tree of the model given by -i; leave it out", loaded=True
+        ),
+    )
 
-SUPPORTED_OPTIONS = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
+
 EXACT_L1, STEPS_L1, MOST_L1 = 0.15, 0.05, 0.15
 MANY_EXAMPLES = 150_000  # number of examples above which the default of --l1 grows
 DENSE = 0.05  # mean share of the features that an example has, above which leaves are fitted by `exact`
@@ -119,55 +156,6 @@ WORK = 1e10  # examples times classes above which routers divide them among seve
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     resolved = {"bits": spec.binary.bits or BITS}
     return {**gd.resolve_defaults(spec.binary, spec.options.softmax_tree, True), **resolved}
-
-
-def refused(spec: LearnerSpec) -> dict[str, str]:
-    """Return the options of a run that have no effect, and why."""
-    names = ["initial_pass_length", "save_per_pass", "checkpoint", "holdout_after"]
-    if spec.passes > 1 and not spec.testing:
-        names.append("passes")
-    reason = (
-        "--softmax_tree keeps the examples and learns from all of them at the end of the data; see --tao_iterations"
-    )
-    return {name: f"--{name} has no effect: {reason}" for name in names}
-
-
-def check(spec: LearnerSpec) -> None:
-    """Check that the given options make sense together."""
-    given, o = spec.given, spec.options
-    gd.check(spec)
-    if o.normalize_features == "idf":
-        raise UsageError(
-            "--normalize_features idf is not available with --softmax_tree; give auto, columns, unit or none"
-        )
-    for name in options_of(gd.Options):
-        if name in given and name not in SUPPORTED_OPTIONS:
-            raise UsageError(
-                f"--{name} has no effect: --softmax_tree is not an online learner, and of the options of the binary "
-                "learner only --l1 applies to it; leave it out"
-            )
-    if "l1" in given and not spec.binary.l1 > 0:
-        raise UsageError(
-            f"--l1 {spec.binary.l1:g} makes no weight of a leaf 0, but leaves must be sparse; give a number above 0"
-        )
-    if "vw_exact" in given:
-        raise UsageError(
-            "--vw_exact cannot be combined with --softmax_tree, which VW does not have: leave one of them out"
-        )
-    if "beta" in given and o.zero_loss != "beta":
-        raise UsageError(f"--beta has no effect: --zero_loss {o.zero_loss} does not use it; give --zero_loss beta")
-    if "leaf_passes" in given and o.leaf_solver == "exact":
-        raise UsageError("--leaf_passes has no effect: --leaf_solver exact stops when it has converged; leave it out")
-    if spec.testing:
-        for name in TRAINING:
-            if name in given:
-                raise UsageError(f"--{name} has no effect: -t learns nothing; leave it out")
-    if spec.loaded:
-        for name in ("tree_init", "depth"):
-            if name in given:
-                raise UsageError(
-                    f"--{name} has no effect: learning begins with the tree of the model given by -i; leave it out"
-                )
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:

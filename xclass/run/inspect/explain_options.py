@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...options.declare import option
+from ...options.relations import no_effect
 from ...system import output_file
 
 
@@ -41,4 +42,10 @@ class Options:
         minimum=1,
         maximum=1_000_000,
         metavar="M",
+    )
+
+    RULES = (
+        no_effect(
+            "explain_file explain_format explain_features", "no prediction is explained; give --explain N", explain=None
+        ),
     )

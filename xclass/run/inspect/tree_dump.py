@@ -19,6 +19,7 @@ from ...abilities.find import ability
 from ...data import class_names
 from ...errors import UsageError
 from ...options.declare import option
+from ...options.relations import no_effect
 from ...reductions.core.base import Learner, Reduction
 from ...system import output_file
 from ...system.printable import printable
@@ -32,6 +33,10 @@ class Options:
     dot_tree: str = option("write the tree as a Graphviz graph to this file", metavar="FILE", writes="the tree")
     tree_levels: int = option(
         "number of levels of the tree to write", kind=int, default=6, minimum=1, maximum=64, metavar="N"
+    )
+
+    RULES = (
+        no_effect("tree_levels", "no tree is written; give --print_tree or --dot_tree", print_tree=None, dot_tree=None),
     )
 
 
