@@ -184,13 +184,7 @@ def _options_of_learners(config: Config) -> frozenset[str]:
 
 
 def with_defaults(config: Config, use: LearnerUse) -> Config:
-    """Check the options of the chosen reduction and compute the defaults that depend on other options.
-
-    Raises
-    ------
-    UsageError
-        if the reduction refuses an option or a combination of options.
-    """
+    """Check the options of the chosen reduction and compute the defaults that depend on other options."""
     spec = spec_of(config, use)
     config.reduction.check(spec)
     names, classes = len(spec.names), spec.classes
@@ -208,19 +202,9 @@ def label_range(config: Config, spec: LearnerSpec) -> LabelRange:
 def configured(
     reduction: str, classes: int | None, options: Mapping[str, Any], use: LearnerUse = NEW_LEARNER
 ) -> Config:
-    """Resolve the options of a new learner, with the checks of the command line.
+    """Resolve the options of a new learner, by field, with the checks of the command line.
 
-    Parameters
-    ----------
-    reduction : name of a reduction or of a preset that chooses one, without dashes
-    classes : number of classes; None if it is not given
-    options : field name -> value
-    use : how the learner will be used
-
-    Raises
-    ------
-    UsageError
-        if an option is unknown, has a value that is not allowed, or contradicts another option.
+    `reduction` may name a preset; `classes` is None if their number is not given.
     """
     groups = option_groups()
     declared = declared_options()
@@ -252,21 +236,9 @@ def configured(
 
 
 def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | None, dict[str, Any]]:
-    """Return the arguments of `configured` from the words of a command line.
+    """Return the arguments of `configured` from a command line, as one text or as words.
 
-    Parameters
-    ----------
-    command : options as on the command line, as one text or as a list of words
-    reduction : name of the reduction or preset if the words name none
-
-    Returns
-    -------
-    reduction, classes, options : see `configured`
-
-    Raises
-    ------
-    UsageError
-        if an option is unknown, belongs to a run of the command, or has a value that is not allowed.
+    `reduction` is the reduction or preset if the words name none.
     """
     try:
         listed = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
@@ -308,19 +280,7 @@ def declared_options() -> dict[str, Option]:
 
 
 def of_model(path: str, stored: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> Config:
-    """Resolve the options of a learner that is restored from a model file.
-
-    Parameters
-    ----------
-    path : path of the model file, for error messages
-    stored : the options in the model file, field name -> value
-    given : options that the file does not store, field name -> value
-
-    Raises
-    ------
-    ModelError
-        if no learner can have these options.
-    """
+    """Resolve the options `stored` in a model file, by field, and `given` ones that it does not store."""
     resolve_defaults = partial(with_defaults, use=LearnerUse(loaded=True))
     return resolve(
         given,
@@ -349,19 +309,7 @@ def chosen_name(config: Config) -> str:
 
 
 def checked_value(name: str, option: Option, value: Any) -> Any:
-    """Return the value of an option after the checks of the command line.
-
-    Parameters
-    ----------
-    name : name of the option in error messages
-    option : the option
-    value : the value given by a program; NumPy scalars are converted
-
-    Raises
-    ------
-    UsageError
-        if the option cannot have this value.
-    """
+    """Return a value that a program gives after the checks of the command line; `name` is for messages."""
     if isinstance(value, np.generic):
         value = value.item()
     if option.repeated:

@@ -47,17 +47,6 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
 
     If help or the version was requested, the result has a single key, "help" or "version", whose value is the text to
     print. Flags in `vw_flags.ACCEPTED` are listed under the key "accepted".
-
-    Parameters
-    ----------
-    sections : the options, by heading
-    argv : words of the command line after the name of the command
-
-    Raises
-    ------
-    UsageError
-        for an unknown option, a value of the wrong type or out of range, or an option given twice with different
-        values.
     """
     from ..reductions import presets
 

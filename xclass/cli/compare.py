@@ -54,15 +54,7 @@ def declared() -> Mapping[str, Option]:
 
 
 def run(words: Sequence[str]) -> int:
-    """Compare runs as the words after `xclass compare` say, and return the exit status.
-
-    Raises
-    ------
-    UsageError
-        if the words are not understood.
-    DataError
-        if a file cannot be read.
-    """
+    """Compare runs as the words after `xclass compare` say, and return the exit status."""
     given = subcommand_words.read(words, USAGE, INTRO, declared())
     if given is None:
         return 0

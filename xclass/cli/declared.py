@@ -49,13 +49,6 @@ def prepare_files(given: dict[str, Any], declared: Mapping[str, Option]) -> None
     """Check the files of the options in `given`, field -> value, and read the names of --named_labels.
 
     The file name `-`, which stands for standard input or output in most commands, is replaced.
-
-    Raises
-    ------
-    UsageError
-        if a file would be overwritten, or a name is not allowed.
-    DataError
-        if a file cannot be written.
     """
     from ..text import label_words
 

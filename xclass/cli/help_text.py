@@ -48,15 +48,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Section:
-    """Hold the options under one heading.
-
-    Attributes
-    ----------
-    title : the heading
-    summary : one line about the reduction whose options these are; empty for other options
-    options : field name -> Option
-    record : the reduction whose options these are; None for other options
-    """
+    """Hold the options under one heading, and if they belong to a reduction, its record and a line about it."""
 
     title: str
     summary: str
@@ -127,20 +119,7 @@ def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str
 def of_reduction(
     name: str, sections: Sequence[Section], formatter: click.HelpFormatter, presets: Mapping[str, str]
 ) -> str:
-    """Return the text of `--help NAME`: the options that a reduction accepts.
-
-    Parameters
-    ----------
-    name : name of a reduction or of a preset, with or without dashes
-    sections : the options, by heading
-    formatter : receives the text
-    presets : preset -> reduction that it chooses
-
-    Raises
-    ------
-    UsageError
-        if there is no such reduction.
-    """
+    """Return the text of `--help NAME`: the options that a reduction accepts; `presets` has those that choose one."""
     given = name
     name = name.lstrip("-")
     known = {section.record.name: section for section in sections if section.record is not None}

@@ -36,15 +36,7 @@ def declared() -> Mapping[str, Option]:
 
 
 def run(words: Sequence[str]) -> int:
-    """Merge models as the words after `xclass merge` say, and return the exit status.
-
-    Raises
-    ------
-    UsageError
-        if the words are not understood.
-    ModelError
-        if a model cannot be read, merged or written.
-    """
+    """Merge models as the words after `xclass merge` say, and return the exit status."""
     given = subcommand_words.read(words, USAGE, INTRO, declared())
     if given is None:
         return 0

@@ -40,14 +40,7 @@ def description(option: Option) -> str:
 
 
 def of_subcommand(usage: str, intro: str, declared: Mapping[str, Option]) -> str:
-    """Return the text of `xclass SUBCOMMAND --help`.
-
-    Parameters
-    ----------
-    usage : the command line
-    intro : what the subcommand does
-    declared : its options
-    """
+    """Return the text of `xclass SUBCOMMAND --help`; `intro` says what it does."""
     formatter = click.HelpFormatter(max_width=100)
     formatter.write(f"Usage: {usage}\n\n")
     formatter.write_text(intro)

@@ -73,17 +73,7 @@ def declared() -> Mapping[str, Option]:
 
 
 def run(words: Sequence[str]) -> int:
-    """Write a report as the words after `xclass report` say, and return the exit status.
-
-    Raises
-    ------
-    UsageError
-        if the words are not understood, or matplotlib is not installed.
-    ModelError
-        if the model cannot be read, or predicts numbers.
-    DataError
-        if a file cannot be read or written.
-    """
+    """Write a report as the words after `xclass report` say, and return the exit status."""
     given = subcommand_words.read(words, USAGE, INTRO, declared())
     if given is None:
         return 0

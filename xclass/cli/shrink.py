@@ -58,17 +58,7 @@ def declared() -> Mapping[str, Option]:
 
 
 def run(words: Sequence[str]) -> int:
-    """Shrink a model as the words after `xclass shrink` say, and return the exit status.
-
-    Raises
-    ------
-    UsageError
-        if the words are not understood or no share of the weights fits into the size.
-    ModelError
-        if a model cannot be read, shrunk or written.
-    DataError
-        if the data cannot be read.
-    """
+    """Shrink a model as the words after `xclass shrink` say, and return the exit status."""
     given = subcommand_words.read(words, USAGE, INTRO, declared())
     if given is None:
         return 0

@@ -21,20 +21,6 @@ def read(words: Sequence[str], usage: str, intro: str, declared: Mapping[str, Op
     """Return the options and arguments that the words of a subcommand hold, field -> value, after checking their files.
 
     If the words ask for help, it is printed and None is returned.
-
-    Parameters
-    ----------
-    words : words of the command line after the name of the subcommand
-    usage : the command line, for the help and messages
-    intro : what the subcommand does, for the help
-    declared : its options and arguments
-
-    Raises
-    ------
-    UsageError
-        if the words are not understood, or a file would be overwritten.
-    DataError
-        if a file cannot be written.
     """
     if {"-h", "--help"} & set(words):
         terminal.page(option_text.of_subcommand(usage, intro, declared))
@@ -60,15 +46,7 @@ def of_data(help: str) -> dict[str, Option]:
 def take_data(given: dict[str, Any], others: str = "") -> reader.Options:
     """Take the options of the data out of `given`, field -> value, and return them.
 
-    Parameters
-    ----------
-    given : the options that the user typed
-    others : option of further data that are read in the same way
-
-    Raises
-    ------
-    UsageError
-        if an option says how data are read, but no data are.
+    `others` is an option of further data that are read in the same way.
     """
     from ..text import reader
 

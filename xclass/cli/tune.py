@@ -26,19 +26,7 @@ INTRO = (
 
 
 def run(words: Sequence[str]) -> int | list[str]:
-    """Search as the words after `xclass tune` say.
-
-    Returns
-    -------
-    status : the exit status, or the words of the command line that trains the model of -f
-
-    Raises
-    ------
-    UsageError
-        if the words are not understood.
-    DataError
-        if a file cannot be read or written, or a line is malformed.
-    """
+    """Search as the words say; return the exit status, or the command line that trains the model of -f."""
     if {"-h", "--help"} & set(words):
         terminal.page(option_text.of_subcommand(USAGE, INTRO, declared()))
         return 0
@@ -127,15 +115,7 @@ def _request(words: Sequence[str]) -> tuple[Any, Any]:
 
 
 def _check_data(paths: Sequence[str], model: str | None) -> None:
-    """Check that there are data, and files if a model will be trained on them after the search.
-
-    Raises
-    ------
-    UsageError
-        if there are none.
-    OSError
-        if a file cannot be found.
-    """
+    """Check that there are data, and files if a model will be trained on them after the search."""
     if not paths and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError(f"no data: give a file with -d, or pipe examples to standard input; usage: {USAGE}")
     if not paths and model is not None:

@@ -231,15 +231,7 @@ def advice(flag: str) -> str | None:
 def take(accepted: Sequence[str], given: dict[str, object]) -> list[str]:
     """Apply the options of `ACCEPTED` that were typed, and return the notes about them for the user.
 
-    Parameters
-    ----------
-    accepted : the flags
-    given : the other options that were typed, field -> value; the options that the flags stand for are added
-
-    Raises
-    ------
-    UsageError
-        if a flag contradicts another option.
+    The options that they stand for are added to `given`, the others that were typed, field -> value.
     """
     if "--save_resume" in accepted and "predict_only_model" in given:
         raise UsageError(

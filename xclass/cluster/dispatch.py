@@ -21,15 +21,7 @@ from .session import Session
 def first_lines(given: Mapping[str, Any], closing: contextlib.ExitStack) -> list[bytes]:
     """Return the first lines of the data, which a node of the cluster reads.
 
-    Parameters
-    ----------
-    given : the options that the user typed, field -> value
-    closing : gets the connection to the cluster, which the run uses, too
-
-    Raises
-    ------
-    DataError
-        if no file matches a pattern.
+    `closing` gets the connection to the cluster, which the run uses, too.
     """
     chosen = {name: given[name] for name in options_of(Options) if name in given}
     session = closing.enter_context(Session(Options(**chosen), Console(bool(given.get("quiet"))).info))
@@ -39,19 +31,7 @@ def first_lines(given: Mapping[str, Any], closing: contextlib.ExitStack) -> list
 
 
 def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> int:
-    """Execute a run with --workers and return its exit status.
-
-    Parameters
-    ----------
-    config : options of the run
-    contents : contents of the model of -i, or None
-    notes : lines to show at the start of the run
-
-    Raises
-    ------
-    UsageError
-        if the options do not allow to spread the run.
-    """
+    """Execute a run with --workers and return its exit status."""
     if not config.reader.data:
         raise UsageError("--workers: the workers open the data themselves; give files, patterns or URLs by -d")
     if config.run.testonly:

@@ -17,13 +17,7 @@ Method = Callable[..., Any]
 
 
 class AvailableMethod:
-    """Hold a method, a descriptor that raises AttributeError if the estimator does not have the method.
-
-    Parameters
-    ----------
-    method : the method
-    reason_against : returns why an estimator does not have it, or ""
-    """
+    """Hold a method that an estimator may lack; `reason_against` returns why, or an empty text."""
 
     def __init__(self, method: Method, reason_against: Callable[[Any], str]) -> None:
         self._method, self._reason_against = method, reason_against

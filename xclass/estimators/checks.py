@@ -76,9 +76,7 @@ def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
 def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) -> Any:
     """Return a DataFrame after scikit-learn's checks of its columns; one of numbers becomes a matrix.
 
-    Parameters
-    ----------
-    known : the columns by which the cells are read; empty if the estimator was fitted on a matrix, None if it is new
+    `known` are the columns by which cells are read: none if it was fitted on a matrix, None if it is new.
     """
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     frame = Frame(X, known or Schema())

@@ -108,13 +108,7 @@ class ClassLabels:
         return int(self.values[-1]) if self.numbered else len(self.values)
 
     def converted(self, labels: AnyArray) -> AnyArray:
-        """Return labels in the type of the first labels.
-
-        Raises
-        ------
-        DataError
-            if the labels are of another kind than the first ones, and are not equal to numbers of that kind.
-        """
+        """Return labels in the type of the first labels."""
         if labels.dtype.kind in "iufb" and self.values.dtype.kind in "iufb":
             same = labels.astype(self.values.dtype)
             labels = same if (same == labels).all() else labels
@@ -177,14 +171,7 @@ class ClassLabels:
 def weights_of_labels(class_weight: Any, labels: AnyArray, whole: bool) -> Float64s:
     """Return the weight of each label (array[n]) as float64[n]: "balanced", or by a mapping, in which others have 1.
 
-    Parameters
-    ----------
-    whole : whether these are all labels, so that a key that is none of them is a mistake where a label has no weight
-
-    Raises
-    ------
-    UsageError
-        if it is neither of both, a weight is not allowed, or a key is no label.
+    If these are all labels (`whole`), a key that is none of them is a mistake where a label has no weight.
     """
     kinds = list(dict.fromkeys(labels.tolist()))
     position = {label: i for i, label in enumerate(kinds)}

@@ -88,11 +88,6 @@ def option(help: str, **attributes: Any) -> Any:
     """Return a dataclass field that declares an option; the default of the field is that of the option.
 
     The return type is Any, because the result is assigned to a field that has its own type.
-
-    Parameters
-    ----------
-    help : description for the help
-    **attributes : further attributes of `Option`
     """
     declared = Option(help=help, **attributes)
     default = () if declared.repeated and declared.default is None else declared.default

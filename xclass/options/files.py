@@ -37,22 +37,7 @@ class File(NamedTuple):
 
 
 def check(declared: Mapping[str, Option], given: Mapping[str, object]) -> None:
-    """Check that no file is written that is read or written by another option, and that all files can be written.
-
-    Parameters
-    ----------
-    declared : all options and arguments of the command, field name -> Option
-    given : the values that were typed, by field name
-
-    Raises
-    ------
-    UsageError
-        if the name of a file is empty, or a file would be overwritten; then the message names both options.
-    DataError
-        if a file cannot be written.
-    ModelError
-        if a model would replace another file.
-    """
+    """Check that no file is written that is read or written by another option, and that all files can be written."""
     files: list[File] = []
     for file in _files(declared, given):
         for other in files:

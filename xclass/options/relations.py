@@ -78,11 +78,7 @@ def _fields(names: str | Iterable[str]) -> tuple[str, ...]:
 def check(rules: Iterable[Rule], values: Mapping[str, Any], options: Mapping[str, Option]) -> tuple[str, ...]:
     """Return the warnings about options that were typed; raise UsageError if a rule refuses an option.
 
-    Parameters
-    ----------
-    rules : the rules of all groups of options that are in use
-    values : the value of each of their options by field, and the facts
-    options : their declarations by field
+    `values` has the values of the options by field, and the facts.
     """
     warnings = []
     for rule in rules:

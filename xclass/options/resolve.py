@@ -132,14 +132,6 @@ def resolve(
     presets : preset -> its values, or a function that returns them, see `Presets`
     resolve_defaults : function that checks the options of the chosen reduction and computes the defaults that depend
         on other options
-
-    Raises
-    ------
-    UsageError
-        if options exclude each other, contradict the model, or have no effect.
-    ModelError
-        if the model holds an option that is not declared `stored`, a value that an option cannot have, or options that
-        contradict each other.
     """
     owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
     for group, declared in groups.items():

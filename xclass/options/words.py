@@ -40,12 +40,6 @@ def parameter(name: str, option: Option, **attributes: Any) -> click.Option:
     """Return the parameter of a click command for an option.
 
     An option may be repeated, because click would silently keep the last value; `values` compares them all.
-
-    Parameters
-    ----------
-    name : name of the parameter, the option's field
-    option : the option
-    **attributes : further attributes of `click.Option`
     """
     names = [name, *option.flags, *option.aliases]
     if option.kind is bool:
@@ -58,22 +52,7 @@ def parameter(name: str, option: Option, **attributes: Any) -> click.Option:
 def read(declared: Mapping[str, Option], words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Read words that hold options and nothing else, such as those of `Learner.from_command`.
 
-    Parameters
-    ----------
-    declared : the options, field name -> Option
-    words : words of a command line
-
-    Returns
-    -------
-    given : value of each option that occurs, by field name
-    others : words that belong to no option; those of an argument are the value of the argument
-
-    Raises
-    ------
-    UnknownOption
-        if an option is not declared.
-    UsageError
-        if an option has a value of the wrong type or out of range, or is given twice with different values.
+    Return the options by field, with an argument, and the words that belong to no option.
     """
     argument = [name for name, option in declared.items() if option.is_argument]
     declared = {name: option for name, option in declared.items() if not option.is_argument}
@@ -87,19 +66,9 @@ def read(declared: Mapping[str, Option], words: Sequence[str]) -> tuple[dict[str
 def split(
     command: click.Command, declared: Mapping[str, Option], words: Sequence[str], others: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Split words into the texts of the parameters of a click command.
+    """Split words into the texts of the parameters of a click command, which has an argument called "words".
 
-    Parameters
-    ----------
-    command : a command with the `parameter` of every option, and an argument called "words"
-    declared : the options, field name -> Option
-    words : words of a command line
-    others : further flags of the command, which the message about an unknown option may suggest
-
-    Raises
-    ------
-    UnknownOption, UsageError
-        if a word is not an option of the command, or an option lacks its value.
+    `others` are further flags of the command, which the message about an unknown option may suggest.
     """
     for word in words:  # click would read `-learning_rate 3` as `-l earning_rate`
         if word == "--":
@@ -116,13 +85,7 @@ def split(
 
 
 def values(declared: Mapping[str, Option], texts: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of options from the texts that `split` returned, and the words that belong to no option.
-
-    Raises
-    ------
-    UsageError
-        if an option has a value of the wrong type or out of range, or is given twice with different values.
-    """
+    """Return the values of options from the texts that `split` returned, and the words that belong to no option."""
     given: dict[str, Any] = {}
     others = [*texts["words"]]
     for name, option in declared.items():

@@ -28,15 +28,7 @@ from .types import PredictionType
 
 
 class Session(Run):
-    """Be the run behind a Workspace.
-
-    Parameters
-    ----------
-    config : options of the run
-    notes : lines to show at its start
-    contents : contents of the model of -i, or None
-    log : list to which messages are added instead of writing them to standard error, or None
-    """
+    """Be the run behind a Workspace; messages are added to `log`, or written to standard error if it is None."""
 
     def __init__(self, config: Config, notes: Sequence[str], contents: Contents | None, log: list[str] | None) -> None:
         if config.run.final_regressor is not None:
@@ -85,13 +77,7 @@ class Session(Run):
         return PredictionType.SCALARS if lists else PredictionType.MULTICLASS
 
     def batch(self, content: str | Mapping[str, Any] | None, learn: bool) -> Batch:
-        """Return an example as a batch.
-
-        Parameters
-        ----------
-        content : as in `Example`
-        learn : whether a new name of a class becomes a class
-        """
+        """Return an example as a batch; if it is learned, a new name of a class becomes a class."""
         if isinstance(content, Mapping):
             if self.inspector is not None:
                 raise UsageError(

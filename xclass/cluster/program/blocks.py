@@ -165,19 +165,7 @@ def is_dataset(data: object) -> bool:
 
 
 def blocks_of(dataset: Any, least: int, label_column: str | None) -> list[Block]:
-    """Return the blocks of a data set, in order; they are computed and kept in the object store.
-
-    Parameters
-    ----------
-    dataset : a `ray.data.Dataset`
-    least : least number of blocks, to which the data set is divided if it has fewer
-    label_column : see `Block`
-
-    Raises
-    ------
-    DataError
-        if the data set cannot be computed.
-    """
+    """Compute the blocks of a `ray.data.Dataset`, at least `least`, and keep them in the object store."""
     ordered = dataset.context.execution_options.preserve_order
     dataset.context.execution_options.preserve_order = True
     try:

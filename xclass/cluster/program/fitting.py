@@ -57,12 +57,7 @@ class NoHandler(SignalHandler):
 
 
 class Keeper(Saver):
-    """Keep the model of the run in memory.
-
-    Attributes
-    ----------
-    model : bytes of the model file, set at the end of a run that is complete
-    """
+    """Keep the model of a run that is complete in memory, as the bytes of its file."""
 
     model = b""
 
@@ -97,13 +92,7 @@ class AveragedInProgram(InProgram, AveragedRun):
 
 
 def fit(asked: Request) -> None:
-    """Learn in one pass; what was learned is put into the learner that is asked for.
-
-    Raises
-    ------
-    UsageError, DataError, ModelError, ClusterError
-        the error that ended the run. The learner is as it was then.
-    """
+    """Learn in one pass; what was learned is put into the learner that is asked for."""
     learner = asked.learner
     jit.activate(hide_scipy=False)
     contents = request.contents_of(learner)

@@ -32,19 +32,7 @@ class ArrayPredictor(Predictor):
     hides_scipy = False  # the program may use it
 
     def predict(self, model: UInt8s, part: Part, k: int | None) -> Arrays:
-        """Predict a part.
-
-        Parameters
-        ----------
-        model : bytes of the model, the same in all calls
-        part : the part
-        k : as in `Learner.predict_many`
-
-        Raises
-        ------
-        DataError
-            if the part cannot be read or a line is malformed; the message names the worker.
-        """
+        """Predict a part by the bytes of a model, the same in all calls."""
         learner = self._opened(model)
         reader = PartReader(part, self._config, learner.names, learner.label_range, learner.schema)
         batches = (batch for batch, _ in reader.after(0))
@@ -56,13 +44,7 @@ class ArrayPredictor(Predictor):
 
 
 def predict(asked: Request, k: int | None) -> Any:
-    """Return what `Learner.predict_many` returns for all examples of the data, in order.
-
-    Raises
-    ------
-    UsageError, DataError, ClusterError
-        the error that ended the run.
-    """
+    """Predict a part by the bytes of a model, the same in all calls."""
     learner = asked.learner
     if k is not None:
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)

@@ -71,18 +71,7 @@ class Files(NamedTuple):
 def request(
     data: Any, learner: object, groups: Mapping[str, type[OptionGroup]], reading: Mapping[str, Any], **given: Any
 ) -> Request:
-    """Check the arguments of a program.
-
-    Parameters
-    ----------
-    reading : arguments that say how files are read, as of `Learner.learn_file`
-    given : options of the cluster, None for those that are not given
-
-    Raises
-    ------
-    UsageError
-        if one has a value that is not allowed.
-    """
+    """Check the arguments of a program: those of `Learner.learn_file`, and options of the cluster."""
     if not isinstance(learner, Learner):
         raise UsageError(
             f"learner: {short_repr(learner)} is not a Learner; give xclass.Learner(...) or xclass.load(path)"
@@ -139,12 +128,7 @@ def with_arguments(message: str) -> str:
 
 
 def find(asked: Request, session: Session, least: int) -> Files:
-    """Find the files of the data, or compute the blocks of a data set.
-
-    Parameters
-    ----------
-    least : least number of blocks
-    """
+    """Find the files of the data, or compute the blocks of a data set, at least `least`."""
     if not blocks.is_dataset(asked.data):
         folder = os.getcwd()
         paths = session.call(shards.files_in, folder, asked.data)
@@ -167,13 +151,7 @@ def are_names(asked: Request, session: Session, found: Files) -> bool:
 
 
 def run_config(asked: Request, found: Files, contents: Contents | None, **given: Any) -> Config:
-    """Return the options of a run.
-
-    Parameters
-    ----------
-    contents : what the learner has learned; None for a new learner
-    given : further options of the run
-    """
+    """Return the options of a run; `contents` is what the learner has learned, None for a new one."""
     config = asked.learner.config
     stored = None
     typed = {name: value for name, value in config.values().items() if name in config.given}
@@ -199,13 +177,7 @@ def run_config(asked: Request, found: Files, contents: Contents | None, **given:
 
 
 def contents_of(learner: Learner) -> Contents | None:
-    """Return a copy of what a learner has learned; None for a new learner, which continues from nothing.
-
-    Raises
-    ------
-    UsageError
-        if it is closed or holds examples that are not learned yet.
-    """
+    """Return a copy of what a learner has learned; None for a new learner, which continues from nothing."""
     _ = learner.reduction
     if learner.is_new:
         return None

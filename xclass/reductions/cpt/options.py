@@ -392,9 +392,7 @@ def check_doublings(options: Options, bits: int) -> None:
 def weight_bytes(options: Options, bits: int, split: str | None = None) -> int:
     """Return the bytes of the weight tables of trees and scorers for `-b bits`, before any is doubled.
 
-    Parameters
-    ----------
-    split : value of --table_split, None for that of the options
+    `split` is the value of --table_split, None for that of the options.
     """
     tree_bits, scorer_bits = table_bits(options, bits, split)
     return adagrad.SLOT_BYTES * ((options.trees << tree_bits) + ((1 << scorer_bits) if options.rerank else 0))
