@@ -4,16 +4,25 @@ Every message names the location, the value found, the allowed values and a reme
 because Python shows it on a terminal as it is.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 from .system.printable import printable
 
 
 class XclassError(Exception):
-    """Report an error to the user by a message without a traceback; each argument is a line of the message."""
+    """Report an error to the user by a message without a traceback; each argument is a line of the message.
+
+    Options are named by their flags. `spelling` names them as another interface does, see `options.spelling`.
+    """
 
     exit_code = 1
+    spelling: Callable[[str], str] | None = None
 
     def __str__(self) -> str:
-        return "\n".join(printable(str(line)) for line in self.args)
+        lines = map(str, self.args)
+        return "\n".join(map(printable, lines if self.spelling is None else map(self.spelling, lines)))
 
 
 class UsageError(XclassError, ValueError):

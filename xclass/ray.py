@@ -15,7 +15,7 @@ from typing import Any
 from .api.learner import Learner
 from .cli import command
 from .cluster.program import fitting, predicting
-from .cluster.program.request import naming_arguments, request
+from .cluster.program.request import ARGUMENT_NAMES, request
 
 __all__ = ["fit", "predict"]
 
@@ -77,7 +77,7 @@ def fit(
         If there is no cluster at the address, it has no processors for `timeout` seconds, or its nodes have other
         versions of Python or xclass.
     """
-    with naming_arguments():
+    with ARGUMENT_NAMES:
         asked = request(
             data, learner, command.option_groups()[0], dict(format=format, label_column=label_column, **columns),
             workers=workers, ray=address, sync_every=sync_every, ray_timeout=timeout,
@@ -120,7 +120,7 @@ def predict(
     UsageError, DataError, ClusterError
         As in `fit`; also UsageError if the reduction does not estimate the probabilities that `k` asks for.
     """
-    with naming_arguments():
+    with ARGUMENT_NAMES:
         asked = request(
             data, learner, command.option_groups()[0], dict(format=format, label_column=label_column, **columns),
             workers=workers, ray=address, ray_timeout=timeout,

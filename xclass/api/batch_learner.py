@@ -214,13 +214,13 @@ class BatchLearner(LearnerCore):
     ) -> Iterator[Batch]:
         """Convert examples into batches, until the caller is interrupted; raise UsageError if the learner is closed."""
         _ = self.reduction  # a closed learner has none
-        with configuration.naming_keywords():
+        with configuration.KEYWORDS:
             return exclusive.until_interrupted(self._inputs.batches(X, y, sample_weight, learn))
 
     def _example(self, example: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         """Convert a single example into a batch; raise UsageError if the learner is closed."""
         _ = self.reduction
-        with configuration.naming_keywords():
+        with configuration.KEYWORDS:
             return self._inputs.example(example, label, weight, learn)
 
     @property
@@ -242,7 +242,7 @@ class BatchLearner(LearnerCore):
         elif are_names():
             self._arguments = None
             self.close()
-            with configuration.naming_keywords():
+            with configuration.KEYWORDS:
                 config = configuration.configured(reduction, classes, {**options, "learn_names": True})
                 self._start(config, LearnerUse(), None)
 
@@ -418,4 +418,4 @@ class BatchLearner(LearnerCore):
         """Return the messages about the examples, and forget them."""
         notes = [*self._inputs.notes, *self.preparation.idle_arguments()]
         self._inputs.notes.clear()
-        return tuple(map(configuration.with_keywords, notes))
+        return tuple(map(configuration.KEYWORDS, notes))

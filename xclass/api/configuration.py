@@ -9,23 +9,23 @@ uses its learner.
 from __future__ import annotations
 
 import difflib
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..binary import gd
 from ..data import interactions, namespaces
-from ..errors import DataError, ModelError, UsageError
+from ..errors import UsageError
 from ..options import resolve as options_resolve
 from ..options import words
-from ..options.declare import Option, allowed_values, from_stored, long_flag, option, options_of
+from ..options.declare import Option, allowed_values, from_stored, option, options_of
 from ..options.resolve import SCALAR, resolve
+from ..options.spelling import Spelling
 from ..reductions import presets, registry
 from ..reductions.core import probabilities
 from ..reductions.core.base import Reduction
@@ -224,7 +224,7 @@ def configured(
             raise UsageError(f"there is no option {name!r}{_option_hint(name, declared, known)}")
         if name in given:
             raise UsageError(f"{keyword} is another name of {name}; give it once")
-        given[name] = checked_value(keyword, declared[name], value)
+        given[name] = checked_value(f"--{keyword}", declared[name], value)
     if reduction != SCALAR:
         if classes is None and declared[reduction].minimum != 0:
             raise UsageError(f"classes: {reduction!r} needs the number of classes, such as classes=10")
@@ -335,27 +335,18 @@ def hint(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def with_keywords(message: str) -> str:
-    """Replace the command-line flags in a message by the keywords of `Learner`, except flags in single quotes."""
-    names = {f"--{name}": name for name in (*reductions(), *OF_FILES)}
-    for group in option_groups().values():
-        for name, declared in options_of(group).items():
-            names.update({flag: name for flag in (*declared.flags, long_flag(declared))})
-    message = re.sub(rf"(?<![\w'-])--({'|'.join(reductions())})(?= \d)", "classes", message)
-    return re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), message)
+def keywords() -> dict[str, str]:
+    """Return the keywords and arguments of `Learner` by the flags of the command, see `Spelling`."""
+    names = {f"--{name}": name for name in OF_FILES}
+    for name, declared in declared_options().items():
+        names.update((flag, name) for flag in (f"--{name}", *declared.flags))
+        names.update((flag, flag.lstrip("-")) for flag in declared.aliases)
+    for name in reductions():
+        names.update({f"--{name}": name, f"--{name} N": "classes"})
+    return names
 
 
-class naming_keywords:
-    """Replace command-line flags by keywords in the messages of errors that are raised in the `with` block."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, (UsageError, DataError, ModelError)):
-            raise type(error)(with_keywords(str(error))) from None
+KEYWORDS = Spelling(keywords)
 
 
 def record_of(reduction: object) -> Reduction | None:

@@ -90,7 +90,7 @@ def read_vw(
     options = parser.Options(noconstant=noconstant)
     batches = reader.Reader(source, options, HASH_BITS, labels == "classes", choose=detect.chooser(source))
     try:
-        with configuration.naming_keywords():
+        with configuration.KEYWORDS:
             yield from batches
     except DataError as error:
         words = "where a model is new, learn_names takes names"
@@ -243,7 +243,7 @@ def _find_names(files: reader.Options, numbered: bool, look: Callable[[detect.Fo
     """Return whether labels are names; `look` passes on the first lines."""
     detector = LabelDetector(read_on=True, only_names=True)
     if files.data:
-        with configuration.naming_keywords():
+        with configuration.KEYWORDS:
             lines = detect.FormatLabels(detector, files, numbered)
             look(lines)
             lines.end()

@@ -388,7 +388,7 @@ class Inputs:
         source.parser.notes, source.parser.learning = self.notes, learn
         labelled, begun = not learn, False
         try:
-            with configuration.naming_keywords():
+            with configuration.KEYWORDS:
                 for batch in source:
                     if learn and not begun:
                         self._schema.add_form(OTHER)

@@ -86,7 +86,7 @@ class Learner(BatchLearner):
 
     def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
         self.identity = _is_identity(options.pop("feature_hash", "names"))
-        with configuration.naming_keywords():
+        with configuration.KEYWORDS:
             self._configure(reduction, classes, options)
 
     @classmethod
@@ -148,7 +148,7 @@ class Learner(BatchLearner):
         identity = _is_identity(options.pop("feature_hash", "names"))
         jit.activate(hide_scipy=False)
         use = LearnerUse(passes=passes)
-        with configuration.naming_keywords():
+        with configuration.KEYWORDS:
             return cls.from_config(configuration.configured(reduction, classes, options, use), use, None, identity)
 
     # learning and predicting
@@ -919,10 +919,10 @@ def _unpickled(data: bytes, identity: bool, exact: bool) -> Learner:
 def _restored(name: str, identity: bool, exact: bool, read: Callable[[str], Contents]) -> Learner:
     """Return a learner from the model `name`, whose contents `read` returns."""
     jit.activate(hide_scipy=False)
-    with configuration.naming_keywords():
+    with configuration.KEYWORDS:
         contents = read(name)
         config = configuration.of_model(name, contents.options, {"exact": True} if exact else {})
-    with model_contents.naming(name), configuration.naming_keywords():
+    with model_contents.naming(name), configuration.KEYWORDS:
         return Learner.from_config(config, LearnerUse(loaded=True), contents, identity)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..api import configuration
 from ..api.learner import Learner
 from ..array_types import AnyArray
 from ..errors import UsageError
+from ..options.spelling import Spelling
 from ..reductions import registry
 from ..reductions.core.base import Reduction
 from .checks import is_number
@@ -63,25 +63,24 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
     if not labels.numbered:
         options["learn_names"] = True
     try:
-        return Learner.for_passes(passes, estimator.reduction, classes, **options)
+        with PARAMETERS:
+            return Learner.for_passes(passes, estimator.reduction, classes, **options)
     except UsageError as error:
-        raise UsageError(_with_parameters(str(error), options)) from None
+        name = str(error).partition(" ")[0].rstrip(":")
+        if name in options and not OWN_OPTIONS.get(name):
+            error.args = (f"options: {error.args[0]}",)
+        raise
 
 
-def _with_parameters(message: str, options: Iterable[str]) -> str:
-    """Return a message of a learner with the parameters that set its options and its reduction.
+def _parameters() -> dict[str, str]:
+    """Return the parameters by the flags of the command, see `Spelling`."""
+    names = {flag: OWN_OPTIONS.get(name) or name for flag, name in configuration.keywords().items()}
+    for name in configuration.reductions():
+        names.update({f"--{name}": f"reduction={name!r}", f"--{name} N": "max_classes"})
+    return names
 
-    Parameters
-    ----------
-    options : options of the learner by keyword
-    """
-    first = re.match(r"\w*", message)
-    if first and first[0] in options and not OWN_OPTIONS.get(first[0]):
-        message = f"options: {message}"
-    for name, parameter in OWN_OPTIONS.items():
-        if parameter:
-            message = re.sub(rf"\b{name}\b", parameter, message)
-    return re.sub(rf"(?<![\w'])({'|'.join(configuration.reductions())})(?![\w'])", r"reduction='\1'", message)
+
+PARAMETERS = Spelling(_parameters)
 
 
 def check_classes(estimator: Any, labels: ClassLabels, classes: int | None) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
@@ -18,9 +17,10 @@ from ...api import configuration, files, model_contents
 from ...api.configuration import Config
 from ...api.learner import Learner
 from ...api.model_contents import Contents
-from ...errors import ClusterError, DataError, ModelError, UsageError, XclassWarning
+from ...errors import DataError, UsageError, XclassWarning
 from ...options import resolve
 from ...options.declare import OptionGroup, options_of
+from ...options.spelling import Spelling
 from ...reductions import presets, registry
 from ...run import learner_use
 from ...system.printable import short_repr
@@ -78,7 +78,7 @@ def request(
         )
     declared = options_of(cluster_options.Options)
     values = {
-        name: configuration.checked_value(ARGUMENTS.get(name, name), declared[name], value)
+        name: configuration.checked_value(f"--{name}", declared[name], value)
         for name, value in given.items()
         if value is not None
     }
@@ -101,30 +101,22 @@ def _paths(data: object) -> tuple[str, ...]:
 @contextlib.contextmanager
 def connected(asked: Request) -> Iterator[Session]:
     """Open a connection to the cluster; its lines are issued as warnings, errors name arguments."""
-    with naming_arguments(), Session(asked.cluster, warn) as session:
+    with ARGUMENT_NAMES, Session(asked.cluster, warn) as session:
         yield session
 
 
 def warn(note: str) -> None:
     """Issue a message as a Python warning."""
-    warnings.warn(configuration.with_keywords(with_arguments(note)), XclassWarning, stacklevel=2)
+    warnings.warn(ARGUMENT_NAMES(note), XclassWarning, stacklevel=2)
 
 
-@contextlib.contextmanager
-def naming_arguments() -> Iterator[None]:
-    """Replace the flags of the command by the names of arguments in errors that are raised in the `with` block."""
-    try:
-        with configuration.naming_keywords():
-            yield
-    except (ClusterError, DataError, ModelError, UsageError) as error:
-        raise type(error)(*(with_arguments(str(line)) for line in error.args)) from None
+def _arguments() -> dict[str, str]:
+    """Return the arguments of a program by the flags of the command, see `Spelling`."""
+    of_cluster = options_of(cluster_options.Options)
+    return {**configuration.keywords(), **{f"--{name}": ARGUMENTS.get(name, name) for name in of_cluster}}
 
 
-def with_arguments(message: str) -> str:
-    """Replace the flags of options of the cluster in a message by the names of arguments."""
-    for name in options_of(cluster_options.Options):
-        message = re.sub(rf"(?<![\w'-])--{name}\b", ARGUMENTS.get(name, name), message)
-    return message
+ARGUMENT_NAMES = Spelling(_arguments)
 
 
 def find(asked: Request, session: Session, least: int) -> Files:

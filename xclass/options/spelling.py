@@ -1,0 +1,47 @@
+"""Spell the options in a message as an interface names them.
+
+A message names options by their flags, as the command line does. Another interface, such as `Learner`, tells the errors
+that leave it how it names them (`XclassError.spelling`). The error keeps its message: the outermost interface decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import TracebackType
+
+from ..errors import XclassError
+
+# not in quotes, in a word or at the beginning of a path; the second group tells a flag with a number
+FLAG = re.compile(r"(?<![\w'-])(--?[A-Za-z]\w*)(?![./-]?\w)(?=( \d)?)")
+
+
+class Spelling:
+    """Replace flags in messages by names; in a `with` block, do so in the errors that are raised there.
+
+    `make_names` returns the names by flag, and those of flags that are followed by a number by the flag and ` N`.
+    """
+
+    def __init__(self, make_names: Callable[[], Mapping[str, str]]) -> None:
+        self._make_names = make_names
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        return self._make_names()
+
+    def __call__(self, message: str) -> str:
+        return FLAG.sub(self._name, message)
+
+    def _name(self, match: re.Match[str]) -> str:
+        name = self.names.get(match[1], match[1])
+        return self.names.get(f"{match[1]} N", name) if match[2] else name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, XclassError):
+            error.spelling = self
