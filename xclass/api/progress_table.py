@@ -1,11 +1,10 @@
-"""Format VW's banner and the rows of its progress table, and parse -P, which determines when rows are due.
+"""Format the rows of VW's progress table, and parse -P, which determines when rows are due.
 
 The text is VW's, character for character. Counting is done in `progress`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,83 +85,3 @@ def row(
         f"{average[:8]:<8} {since[:8]:<8} {str(counter)[:12]:>12} {format(weight, '.1f')[:14]:>14} "
         f"{label:>14} {prediction:>14} {str(features)[:8]:>8}{mark}"
     )
-
-
-def vw_banner(
-    *,
-    quadratic: Sequence[str] = (),
-    cubic: Sequence[str] = (),
-    interactions: Sequence[str] = (),
-    namespaces: Sequence[str] = (),
-    testing: bool = False,
-    l1: float = 0.0,
-    l2: float = 0.0,
-    model: str | None = None,
-    predictions: str | None = None,
-    raw_predictions: str | None = None,
-    learner: Sequence[str] = (),
-    data: str = "stdin",
-    bits: int,
-    learning_rate: float,
-    initial_t: float,
-    power_t: float,
-    enabled: str,
-    labels: str,
-    output: str,
-    source: Sequence[str] = (),
-    decay: float | None = None,
-) -> list[str]:
-    """Return the lines that VW prints before the table, for `--vw_exact`.
-
-    Parameters
-    ----------
-    quadratic, cubic, interactions : interactions as the user wrote them
-    namespaces : lines about ignored namespaces
-    testing : whether nothing is learned
-    l1, l2 : strengths of the regularization; 0 prints nothing
-    model : file of -f, or None
-    predictions, raw_predictions : files of -p and -r, or None
-    learner : lines about the reduction
-    data : name of the data, used if `source` is empty
-    bits : log2 of the number of slots of the weight table
-    learning_rate, initial_t, power_t : values of these options
-    enabled : names of the enabled reductions
-    labels, output : types of label and prediction, such as MULTICLASS
-    source : lines about cache and data; if there are none, those for `data` without a cache
-    decay : factor of the learning rate between passes; None for a single pass
-    """
-    lines = []
-    for words, names in (
-        ("quadratic features for pairs", quadratic),
-        ("cubic features for triples", cubic),
-        ("features for following interactions", interactions),
-    ):
-        if names:
-            lines.append(f"creating {words}: {' '.join(names)}")
-    lines += namespaces
-    if testing:
-        lines.append("only testing")
-    for number, strength in ((1, l1), (2, l2)):
-        if strength > 0:
-            lines.append(f"using l{number} regularization = {strength:g}")
-    for words, name in (
-        ("final_regressor", model),
-        ("predictions", predictions),
-        ("raw predictions", raw_predictions),
-    ):
-        if name:
-            lines.append(f"{words} = {name}")
-    return [
-        *lines,
-        *learner,
-        *(source or ("using no cache", f"Reading datafile = {data}")),
-        "num sources = 1",
-        f"Num weight bits = {bits}",
-        f"learning rate = {learning_rate:g}",
-        f"initial_t = {initial_t:g}",
-        f"power_t = {power_t:g}",
-        *([] if decay is None else [f"decay_learning_rate = {decay:g}"]),
-        f"Enabled learners: {enabled}",
-        f"Input label = {labels}",
-        f"Output pred = {output}",
-    ]

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Sequence
 
 from ...abilities.find import described
-from ...api import progress_table
 from ...api.configuration import Config, chosen_name, grows
 from ...api.learner import Learner
 from ...binary import in_words
@@ -27,8 +26,6 @@ def plain(c: Config, model: Learner, source: Sequence[str], namespaces: Sequence
 
     Parameters
     ----------
-    c : options of the run
-    model : the learner
     source : lines about data and cache
     namespaces : lines about namespaces and n-grams
     """
@@ -60,44 +57,42 @@ def plain(c: Config, model: Learner, source: Sequence[str], namespaces: Sequence
 
 
 def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: Sequence[str], data: str) -> list[str]:
-    """Return VW's lines.
-
-    Parameters
-    ----------
-    c : options of the run
-    learner : the reduction's learner
-    source : lines about cache and data
-    namespaces : lines about ignored namespaces
-    data : name of the data
-    """
-    o = c.run
-    labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
-    output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
-    if learner.lists_scores:
-        output = "SCALARS"
-    return progress_table.vw_banner(
-        quadratic=c.interactions.quadratic,
-        cubic=c.interactions.cubic,
-        interactions=c.interactions.interactions,
-        source=source,
-        decay=c.learner.decay_learning_rate if c.passes.passes > 1 else None,
-        namespaces=namespaces,
-        testing=o.testonly,
-        l1=c.learner.l1,
-        l2=c.learner.l2,
-        model=o.final_regressor,
-        predictions=o.predictions,
-        raw_predictions=o.raw_predictions,
-        learner=described(c.reduction, "vw_banner", learner, []),
-        data=data,
-        bits=c.learner.bits,
-        learning_rate=c.learner.learning_rate,
-        initial_t=c.learner.initial_t,
-        power_t=c.learner.power_t,
-        enabled=learner.enabled or c.reduction.enabled,
-        labels=labels,
-        output=output,
-    )
+    """Return VW's lines; `data` is named if there are no lines about cache and data (`source`)."""
+    o, crossed = c.run, c.interactions
+    simple = c.reduction.labels == "simple"
+    lines = []
+    for words, names in (
+        ("quadratic features for pairs", crossed.quadratic),
+        ("cubic features for triples", crossed.cubic),
+        ("features for following interactions", crossed.interactions),
+    ):
+        if names:
+            lines.append(f"creating {words}: {' '.join(names)}")
+    lines += [*namespaces, *(["only testing"] if o.testonly else [])]
+    for number, strength in ((1, c.learner.l1), (2, c.learner.l2)):
+        if strength > 0:
+            lines.append(f"using l{number} regularization = {strength:g}")
+    for words, name in (
+        ("final_regressor", o.final_regressor),
+        ("predictions", o.predictions),
+        ("raw predictions", o.raw_predictions),
+    ):
+        if name:
+            lines.append(f"{words} = {name}")
+    return [
+        *lines,
+        *described(c.reduction, "vw_banner", learner, []),
+        *(source or ("using no cache", f"Reading datafile = {data}")),
+        "num sources = 1",
+        f"Num weight bits = {c.learner.bits}",
+        f"learning rate = {c.learner.learning_rate:g}",
+        f"initial_t = {c.learner.initial_t:g}",
+        f"power_t = {c.learner.power_t:g}",
+        *([f"decay_learning_rate = {c.learner.decay_learning_rate:g}"] if c.passes.passes > 1 else []),
+        f"Enabled learners: {learner.enabled or c.reduction.enabled}",
+        f"Input label = {'SIMPLE' if simple else 'MULTICLASS'}",
+        f"Output pred = {'SCALARS' if learner.lists_scores else 'SCALAR' if simple else 'MULTICLASS'}",
+    ]
 
 
 def _reduction(c: Config, model: Learner) -> str:
@@ -134,7 +129,6 @@ def _passes(options: Passes, decay: float, learning: bool) -> list[str]:
 
 
 def _counted(number: int, singular: str, plural: str = "") -> str:
-    """Return a number with a noun."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
