@@ -215,7 +215,8 @@ def outer(x):
     return twice(x) + twice(3) + twice(5)
 
 jit.activate()
-print(outer(4), compiled.count("twice"), twice(7), compiled.count("twice"), outer(1), twice(8), len(compiled))
+print(outer(4), compiled.count("twice"), twice(7), compiled.count("twice"), outer(1), twice(8))
+print(compiled.count("twice") + compiled.count("outer"))
 """
 
 
@@ -266,3 +267,58 @@ def test_the_intermediate_code_of_a_stored_kernel_is_parsed_when_another_one_is_
         assert result.returncode == 0, result.stderr
         results.append(result.stdout.split())
     assert results[1:] == [["14", "0", "False"], ["14", "0", "9", "True"]]
+
+
+OTHER_NUMBA = """
+from numba.core import codegen, options
+del codegen.JITCodeLibrary
+parse = options.TargetOptions.parse_as_flags.__func__
+def parse_known(cls, flags, given):
+    if {"_nrt", "no_cfunc_wrapper"} & given.keys():
+        raise TypeError("unknown options")
+    return parse(cls, flags, given)
+options.TargetOptions.parse_as_flags = classmethod(parse_known)
+"""
+
+FALLBACK = f"""
+import sys
+import numpy as np
+from xclass.kernels import jit
+if "other" in sys.argv:
+    exec({OTHER_NUMBA!r})
+{NOTE_COMPILED}
+@jit.bare
+def scaled(x, factor):
+    return x / factor
+
+@jit.jit
+def outer(array):
+    total = np.float32(0)
+    for x in array:
+        total += scaled(x, 3)
+    return total
+
+jit.activate(hide_scipy=False)
+jit.activate(hide_scipy=False)
+print(outer(np.arange(1000, dtype=np.float32)).hex(), scaled(2.0, 7.0).hex())
+print(jit._plain, "outer" in compiled, compiled.count("scaled"))
+"""
+
+
+def test_kernels_are_compiled_and_stored_if_the_private_members_of_numba_are_others(tmp_path):
+    script = tmp_path / "kernels.py"
+    script.write_text(FALLBACK)
+    place = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    place.pop("NUMBA_DISABLE_JIT", None)
+    results = []
+    for words in ([], ["other"], ["other"]):
+        result = subprocess.run(
+            [sys.executable, str(script), *words], env=place, capture_output=True, text=True, timeout=200
+        )
+        assert result.returncode == 0, result.stderr
+        results.append(result.stdout.splitlines())
+        for note in (tmp_path / "compiled").glob("numba-*.ready"):  # as in the folder of another version of numba
+            note.unlink()
+        assert result.stderr.count("so kernels are compiled and stored without these; results are") == len(words)
+    assert len({numbers for numbers, _ in results}) == 1
+    assert [state for _, state in results] == ["False True 2", "True True 2", "True False 0"]

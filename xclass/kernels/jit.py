@@ -14,6 +14,9 @@ form replaces the attribute of the module.
 
 `kernel_cache` stores compiled code, in a folder for each version of Python and numba. NUMBA_CACHE_DIR overrides the
 folder. A folder that other users can write to is not used, see `system.trust`.
+
+`_Versions` and `kernel_cache` replace private members of numba, which any version of it may change. `activate()`
+tries them. If they fail, numba compiles and stores the kernels without them: slower, with the same results.
 """
 
 from __future__ import annotations
@@ -34,6 +37,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
+import numpy as np
+
+from ..array_types import Float64s
 from ..errors import XclassError, XclassWarning
 from ..system import address_space, exclusive, leftovers, trust
 from . import kernel_cache
@@ -50,6 +56,7 @@ _can_compile = False  # whether numba's types and functions are registered
 _folder: Path | None = None
 _tidied = False  # whether incomplete files of other processes have been removed
 _cache_problem = ""  # see `cache_problem`
+_plain = False  # whether kernels are compiled and stored without the private members of numba
 
 KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel
     "": {},
@@ -60,6 +67,7 @@ KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of ker
 }
 VERSIONS = 3  # to be raised if versions of kernels are kept in another way; part of their fingerprint
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
+NEWEST = "0.68.1"  # version of numba with which this was tried
 SETTINGS = ".numba_config.yaml"  # file of settings that numba reads
 KEPT_NOTES = 8  # of `note_compiled` for a component, since several installations of xclass may take turns
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
@@ -71,7 +79,8 @@ _held: list[Any] = []  # locks of the thread that forks the process; only a thre
 def _before_fork() -> None:
     """Wait until no thread compiles or loads a kernel: it would not exist in the child, which waits for its locks."""
     module = sys.modules.get("numba.core.compiler_lock")
-    locks = [_dispatcher_lock] if module is None else [module.global_compiler_lock, _dispatcher_lock]
+    of_numba = getattr(module, "global_compiler_lock", None)
+    locks = [_dispatcher_lock] if of_numba is None else [of_numba, _dispatcher_lock]
     for lock in locks:
         lock.acquire()
     _held.extend(locks)
@@ -143,51 +152,142 @@ def activate(hide_scipy: bool = True) -> None:
     if not _active:
         address_space.check_run()
         _choose_folder()
+        with _without_scipy(), _without_settings():
+            import numba  # noqa: F401
+        _try_numba()
         _active = True
         if _cache_problem and not hide_scipy:  # in a program; a command has its own way to warn
             warnings.warn(_cache_problem, XclassWarning, stacklevel=3)
-    with _without_scipy(), _without_settings():
-        import numba  # noqa: F401
-
     for function in _marked:
         _Kernel(function)
     _marked.clear()
 
 
+def _try_numba() -> None:
+    """Find out whether the private members of numba are as expected; a note in the folder says so to later runs."""
+    global _plain, _cache_problem
+    from numba import __version__, config
+
+    if config.DISABLE_JIT or not is_first_run("numba"):
+        return
+    problem = _trial_problem()
+    if not problem:
+        note_compiled("numba")
+        return
+    _plain = True
+    advice = f"install a newer xclass, or a version of numba that was tried (pip install 'numba<={NEWEST}')"
+    if failure := _trial_problem():
+        raise XclassError(f"numba {__version__}: it cannot compile the kernels ({failure}); {advice}")
+    warning = (
+        f"numba {__version__}: parts of it that xclass replaces are not as expected ({problem}), so kernels are "
+        f"compiled and stored without these; results are the same, but runs start and learn more slowly; {advice}"
+    )
+    _cache_problem = "; ".join(filter(None, (_cache_problem, warning)))
+
+
+def _trial_problem() -> str:
+    """Return why two small kernels cannot be compiled, stored and loaded again; empty if they can."""
+    functions = _sum, _sum_of_ones
+    vars(_sum)["kernel_kind"] = "bare"
+    try:
+        for _ in ("compile", "load"):
+            inner, outer = map(_Kernel, functions)
+            if (outer(3), inner(np.ones(2))) != (3, 2):
+                return "a wrong sum"
+        loaded = _plain or sum(outer.dispatcher().stats.cache_hits.values())
+        if not loaded and _folder is not None and any(_folder.glob(f"{__name__}._sum_of_ones-*.nbc")):
+            return "a stored kernel was not loaded"
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever follows from a member that is not as expected
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
+    finally:
+        _without_dispatcher.clear()
+        globals().update({function.__name__: function for function in functions})
+    return ""
+
+
+def _sum(array: Float64s) -> float:
+    """Return the sum of an array."""
+    total = 0.0
+    for x in array:
+        total += x
+    return total
+
+
+def _sum_of_ones(n: int) -> float:
+    """Return the sum of n ones, through a kernel of another kind."""
+    return _sum(np.ones(n))
+
+
 class _Kernel:
     """Take a kernel's place in its module until its dispatcher is created."""
 
-    def __init__(self, function: FunctionType) -> None:
-        self.py_func = function  # the name that numba's dispatchers use
-        self._dispatcher: Callable[..., Any] | None = None
+    def __init__(self, function: Any) -> None:
+        self.py_func: FunctionType = function  # the name that numba's dispatchers use
+        self._dispatcher: Any = None
         self._put_in_module(self)
         _without_dispatcher.append(self)
 
     def __call__(self, *args: Any) -> Any:
+        if _plain:  # numba compiles what the kernel calls without asking `_Versions`
+            exclusive.to_its_end(_create_dispatchers)
         return self.dispatcher()(*args)
 
-    def dispatcher(self) -> Callable[..., Any]:
+    def dispatcher(self) -> Any:
         """Return the compiled kernel, and put it in the place of this object."""
         return exclusive.to_its_end(self._dispatcher_of_module)
 
-    def _dispatcher_of_module(self) -> Callable[..., Any]:
+    def _dispatcher_of_module(self) -> Any:
         """Do what `dispatcher` does on a helper thread, because numba must not be interrupted."""
         with _dispatcher_lock:
             if self._dispatcher is None:
-                import numba
-
-                flags = KIND_FLAGS[getattr(self.py_func, "kernel_kind", "")]
-                compiled = numba.njit(**COMMON_FLAGS, **flags)(self.py_func)
-                if hasattr(compiled, "_compiler"):  # absent if NUMBA_DISABLE_JIT is set
-                    _Versions(compiled)
-                    if _folder is not None:
-                        compiled._cache = _new_cache(self.py_func, _folder)
-                self._dispatcher = compiled
-                self._put_in_module(compiled)
+                self._dispatcher = (_plain_dispatcher if _plain else _new_dispatcher)(self.py_func)
+                self._put_in_module(self._dispatcher)
             return self._dispatcher
 
     def _put_in_module(self, kernel: Callable[..., Any]) -> None:
         setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, kernel)
+
+
+def _new_dispatcher(function: FunctionType) -> Any:
+    """Return the compiled form of a kernel."""
+    import numba
+
+    flags = KIND_FLAGS[getattr(function, "kernel_kind", "")]
+    compiled = numba.njit(**COMMON_FLAGS, **flags)(function)
+    if compiled is not function:  # as it is if NUMBA_DISABLE_JIT is set
+        _Versions(compiled)
+        if _folder is not None:
+            compiled._cache = _new_cache(function, _folder)
+    return compiled
+
+
+def _plain_dispatcher(function: FunctionType) -> Any:
+    """Return the compiled form of a kernel, which numba stores by itself if it can.
+
+    numba does not notice when a function in another file changes, so each version of the package has its own folder.
+    """
+    import numba
+    from numba import config
+
+    if _folder is not None:
+        folder = _folder / f"plain-{_source_stamp()}"
+        before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        try:
+            if not folder.exists():
+                folder.mkdir(0o700)
+                _remove_old(_folder, folder)
+            compiled = numba.njit(cache=True, **COMMON_FLAGS)(function)
+            if Path(compiled.stats.cache_path).is_relative_to(folder):
+                write = compiled._cache.save_overload
+                compiled._cache.save_overload = lambda *args: _save(lambda: write(*args))
+                return compiled
+        except (AttributeError, OSError, RuntimeError):
+            pass  # it cannot be stored
+        finally:
+            config.CACHE_DIR = before
+    return numba.njit(**COMMON_FLAGS)(function)
 
 
 class _Versions:
@@ -262,7 +362,7 @@ def _new_cache(function: FunctionType, folder: Path) -> Any:
     from numba import config
 
     settings = repr((COMMON_FLAGS, KIND_FLAGS, VERSIONS, config.BOUNDSCHECK, config.OPT))
-    cache = kernel_cache.new_cache(function, folder, settings, _save)
+    cache = kernel_cache.cache_class()(function, folder, settings, _save)
     load_compiled = cache.load_overload
 
     def load(*args: Any) -> Any:
@@ -298,16 +398,17 @@ def _create_dispatchers() -> None:
     global _can_compile
     with _dispatcher_lock:
         if not _can_compile:
-            from numba.core.registry import cpu_target
-
             from . import intrinsics
 
-            with _without_scipy():
-                cpu_target.target_context.refresh()
+            if not _plain:
+                from numba.core.registry import cpu_target
+
+                with _without_scipy():
+                    cpu_target.target_context.refresh()
             intrinsics.install()
-            for install in _installers:
-                install()
             _can_compile = True
+        while _installers:
+            _installers.pop()()
         while _without_dispatcher:
             _without_dispatcher.pop().dispatcher()
 
@@ -361,7 +462,7 @@ def folder() -> Path | None:
 
 
 def cache_problem() -> str:
-    """Return why compiled code cannot be stored for later runs, and what to do; empty if it is stored."""
+    """Return why later runs compile again, or why all are slower, and what to do; empty if there is no problem."""
     return _cache_problem
 
 

@@ -131,23 +131,13 @@ def _fields(kind: Any) -> Any:
     return (getattr(record, "_fields", None), inner) if record is not None or inner else None
 
 
-def new_cache(
-    function: FunctionType, folder: Path, settings: str, run_locked: Callable[[Callable[[], None]], None]
-) -> Any:
-    """Return the cache that numba's dispatcher of a kernel uses.
-
-    `run_locked` is called with a function that writes to `folder`; it calls that function when writing is safe.
-    """
-    return _cache_class()(function, folder, settings, run_locked)
-
-
 def _is_of_numba(environment: Any) -> bool:
     return str(environment.globals["__name__"]).partition(".")[0] == "numba"
 
 
 @functools.cache
-def _cache_class() -> type:
-    """Return the class of caches, which needs numba's classes."""
+def cache_class() -> type:
+    """Return the class of the caches of kernels, which needs numba's classes."""
     import llvmlite.binding
     from numba.core import caching, codegen
     from numba.core.runtime import nrtdynmod, rtsys
@@ -226,7 +216,7 @@ def _cache_class() -> type:
                 yield file
 
     class Cache(caching.Cache):  # type: ignore[misc]  # numba has no types
-        """Store the compiled versions of one kernel, by the types of its arguments."""
+        """Store the compiled versions of one kernel; `run_locked` calls a function when that may write to `folder`."""
 
         def __init__(
             self, function: FunctionType, folder: Path, settings: str, run_locked: Callable[[Callable[[], None]], None]
