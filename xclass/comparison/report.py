@@ -145,7 +145,6 @@ def record(runs: Sequence[Run], comparisons: Sequence[Comparison], alpha: float,
 
 
 def _values(difference: Difference) -> dict[str, float]:
-    """Return the figures of a difference by name."""
     return {"difference": difference.difference, "low": difference.low, "high": difference.high, "p": difference.p}
 
 
@@ -165,13 +164,7 @@ def _value(value: object) -> str:
 
 
 def class_lines(runs: Sequence[Run], labels: Labels) -> list[str]:
-    """Return for each run but the first the classes whose numbers of errors differ most from the first run's.
-
-    Parameters
-    ----------
-    runs : runs over the examples of `labels`
-    labels : the labels
-    """
+    """Return for each run but the first the classes whose numbers of errors differ most from the first run's."""
     label = labels.label[labels.label >= 0]
     k = len(labels.texts)
     examples = np.bincount(label, minlength=k)

@@ -46,24 +46,12 @@ class Labels(NamedTuple):
 
 
 def is_summary(path: str) -> bool:
-    """Return whether a file begins as a summary does.
-
-    Raises
-    ------
-    DataError
-        if it cannot be read.
-    """
+    """Return whether a file begins as a summary does."""
     return _read(path, 1) == BEGINNING
 
 
 def read_summary(path: str) -> Run:
-    """Return the run that a summary describes.
-
-    Raises
-    ------
-    DataError
-        if the file cannot be read or is not a summary.
-    """
+    """Return the run that a summary describes."""
     record = bounded_json.read(path, summary.SHAPE, "give a file that --summary has written")
     wrong, labels = None, ""
     if record["outcomes"] is not None:
@@ -82,13 +70,7 @@ def read_summary(path: str) -> Run:
 
 
 def read_labels(source: reader.Options) -> Labels:
-    """Return the labels of data files.
-
-    Raises
-    ------
-    DataError
-        if it cannot be read, or has no examples with labels.
-    """
+    """Return the labels of data files."""
     path = " ".join(source.data)
     names = Names((), growing=True)
     batches = reader.Reader(
@@ -106,13 +88,7 @@ def read_labels(source: reader.Options) -> Labels:
 
 
 def read_predictions(path: str, labels: Labels) -> Run:
-    """Return the run that has written a file of predictions, one line for each example of the data.
-
-    Raises
-    ------
-    DataError
-        if the file cannot be read, or does not have a line for each example.
-    """
+    """Return the run that has written a file of predictions, one line for each example of the data."""
     lines = _read(path, None).decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -188,13 +164,7 @@ def _read(path: str, size: int | None) -> bytes:
 
 
 def check_same_kind(paths: Sequence[str], data: Sequence[str]) -> bool:
-    """Return whether the files are summaries; they are predictions otherwise.
-
-    Raises
-    ------
-    UsageError
-        if there are both, or if the data of predictions are missing.
-    """
+    """Return whether the files are summaries; they are predictions otherwise."""
     kinds = [is_summary(path) for path in paths]
     if all(kinds):
         if data:

@@ -51,9 +51,7 @@ def paired(first: Bools, second: Bools, confidence: float) -> Difference:
 def mcnemar(only_first: int, only_second: int) -> float:
     """Return the p value of McNemar's exact test.
 
-    Parameters
-    ----------
-    only_first, only_second : number of examples on which only the first, only the second run is wrong
+    The arguments are the numbers of examples on which only the first, only the second run is wrong.
     """
     n, k = only_first + only_second, min(only_first, only_second)
     if 2 * k >= n - 1:  # the most even split

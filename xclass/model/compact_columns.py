@@ -156,13 +156,7 @@ def is_compact(names: Mapping[str, object]) -> bool:
 
 
 def expanded(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
-    """Return arrays with the columns that compact tables stand for; they are decoded when they are used.
-
-    Raises
-    ------
-    ModelError
-        if the arrays of a compact table do not belong together or hold something that no table has.
-    """
+    """Return arrays with the columns that compact tables stand for; they are decoded when they are used."""
     result = dict(arrays)
     for name in arrays:
         if not name.endswith(".scale"):

@@ -60,7 +60,6 @@ def save(
 
     Parameters
     ----------
-    path : file to write
     options, facts : JSON-serialisable; NumPy scalars are allowed, NaN and infinity are not
     arrays : name -> array, or the result of `pack_table`. They are streamed: contiguous arrays are never copied,
         strided arrays of one dimension piece by piece.
@@ -69,11 +68,6 @@ def save(
         name: the link is replaced by the model. "refuse" is for names taken from data: no link on the way is
         followed, and only a model may be replaced.
     into : an open file beside `path` that receives the model; the caller renames it
-
-    Raises
-    ------
-    ModelError
-        if the file cannot be written; nothing is left behind then.
     """
     given_path = path = os.fspath(path)
     order, checksums, size = _plan(options, facts, arrays)
@@ -133,13 +127,7 @@ def explain_save_errors(path: str) -> Iterator[None]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check that `save` can write to `path`, before spending the time to train the model.
-
-    Raises
-    ------
-    ModelError
-        if it cannot.
-    """
+    """Check that `save` can write to `path`, before spending the time to train the model."""
     given_path, path = os.fspath(path), os.path.realpath(path)
     folder = os.path.dirname(path)
     if os.path.islink(path):  # realpath leaves a link only if it leads to itself
@@ -224,16 +212,7 @@ def _save_failure(given_path: str, path: str, size: int, error: OSError) -> str:
 def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
     """Map a model file into memory, after checking all of it.
 
-    Parameters
-    ----------
-    path : file to read
-    verify : whether to verify the checksum of every array too, which reads the whole file once; the header is always
-        verified
-
-    Raises
-    ------
-    ModelError
-        if the file cannot be read, is not a model or is damaged; the message names the damaged part.
+    Without `verify`, only the checksum of the header is verified; those of the arrays take reading the whole file.
     """
     path = os.fspath(path)
     try:

@@ -84,20 +84,7 @@ def make_header(
     order: Sequence[str],
     checksums: Mapping[str, str],
 ) -> bytes:
-    """Return the bytes of a file before the arrays; their number does not depend on the checksums.
-
-    Parameters
-    ----------
-    options, facts : JSON-serialisable records
-    arrays : name -> array
-    order : names of the arrays in the order of the file
-    checksums : name -> crc32 in hexadecimal digits
-
-    Raises
-    ------
-    ValueError
-        if an array has a reserved name, or if the header would be too long.
-    """
+    """Return the bytes of a file before the arrays; their number does not depend on the checksums."""
     entries: dict[str, Any] = {
         "__metadata__": {
             "format": "xclass model",
@@ -159,20 +146,9 @@ def stored_bytes(array: Stored) -> int:
 def read_head(path: str, file: BinaryIO, size: int) -> bytes:
     """Read the header of a file and verify its checksum.
 
-    Parameters
-    ----------
-    path : name of the file for messages
-    file : open at its beginning
-    size : size of the file in bytes
-
     Returns
     -------
     bytes of the file before the arrays
-
-    Raises
-    ------
-    ModelError
-        if the file is no model, truncated or damaged.
     """
     first_bytes = file.read(8 + len(MODEL_PREFIX))
     if len(first_bytes) < 8 + len(MODEL_PREFIX) or first_bytes[8:] != MODEL_PREFIX:
@@ -194,11 +170,6 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
     """Parse and check the header that `read_head` returned.
 
     Its checksum is correct, so errors found here were written deliberately or by a faulty program.
-
-    Raises
-    ------
-    ModelError
-        if the contents are malformed, inconsistent or of a newer version.
     """
     entries = _from_json(path, "the header", head[8:], HEADER)
     metadata = entries.pop("__metadata__")

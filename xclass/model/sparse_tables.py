@@ -19,20 +19,10 @@ def rows_in_use(
 ) -> tuple[UInt32s, dict[str, AnyArray]] | None:
     """Return the rows of a table that are in use if they are few (see `used_items.are_few`), else None.
 
-    Parameters
-    ----------
-    slots : number of rows of the table
-    planes : names and dtypes of its planes
-
     Returns
     -------
     index : uint32[n], rising row numbers
     rows : for each plane its numbers in these rows, in memory of their own
-
-    Raises
-    ------
-    ModelError
-        if the rows are few and the arrays do not fit the table.
     """
     if f"{name}.index" not in arrays or not used_items.are_few(np.size(arrays[f"{name}.index"]), slots):
         return None

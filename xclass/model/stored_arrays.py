@@ -39,7 +39,6 @@ def mark(words: UInt32s, step: int, width: int, slots: int, bitmap: UInt8s) -> i
     ----------
     words : uint32[...], plane
     step, width : words from one slot to the next, and words per slot
-    slots : number of slots
     bitmap : uint8[slots / 8, rounded up], written; bits that are already set stay set
     """
     count = 0
@@ -82,7 +81,6 @@ def gather(words: UInt32s, step: int, width: int, slots: int, bitmap: UInt8s, ou
     ----------
     words : uint32[...], plane
     step, width : words from one slot to the next, and words per slot
-    slots : number of slots
     bitmap : uint8[slots / 8, rounded up]
     out : uint32[...], written; it needs space for one slot more than there are set bits
     """
@@ -208,19 +206,7 @@ def pack_table(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
 
 
 def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
-    """Fill the planes of a new, zeroed table in place; the inverse of `pack_table`.
-
-    Parameters
-    ----------
-    name : name of the table
-    arrays : arrays of the model
-    planes : arrays to fill
-
-    Raises
-    ------
-    ModelError
-        if the arrays do not fit the table.
-    """
+    """Fill the planes of a new, zeroed table in place; the inverse of `pack_table`."""
     if f"{name}.index" not in arrays:
         for key, plane in planes.items():
             fill(f"{name}.{key}", arrays, plane)
@@ -273,13 +259,7 @@ def release(array: Stored) -> None:
 
 
 def fill(name: str, arrays: Mapping[str, Stored], target: AnyArray) -> None:
-    """Copy a stored array into `target`.
-
-    Raises
-    ------
-    ModelError
-        if the array is missing, or if its dtype or shape differs.
-    """
+    """Copy a stored array into `target`."""
     target[...] = take(name, arrays, target.dtype, target.shape)
 
 
@@ -320,15 +300,8 @@ def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple
 
     Parameters
     ----------
-    name : name of the array
-    arrays : arrays of the model
     dtype : required dtype
     shape : required shape; None for a size allows any size, None for the shape any length in one dimension
-
-    Raises
-    ------
-    ModelError
-        if the array is missing, or if its dtype or shape differs.
     """
     if name not in arrays:
         raise unfit(name, "it is missing")
@@ -369,13 +342,7 @@ class _TrackedDict(dict[str, Value]):
 
 @contextlib.contextmanager
 def reject_unused(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
-    """Yield the arrays and facts of a learner, and at the end refuse those that it has not read.
-
-    Raises
-    ------
-    ModelError
-        if the facts are no record, or if there is an array or a fact that the learner has not read.
-    """
+    """Yield the arrays and facts of a learner, and at the end refuse those that it has not read."""
     if not isinstance(facts, Mapping):
         raise ModelError(
             f"the model's fact 'learner' is {short_repr(facts)}, but a record is required; train the model again"
@@ -403,15 +370,8 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: floa
 
     Parameters
     ----------
-    name : name of the fact
-    facts : facts of the model
     kind : int for whole numbers, float for any numbers
     low, high : allowed range, inclusive
-
-    Raises
-    ------
-    ModelError
-        if the fact is missing, of another type (such as a truth value) or out of range (such as NaN).
     """
     number = "a whole number" if kind is int else "a number"
     required = f"{number} from {low} to {high} is required; train the model again"

@@ -48,11 +48,6 @@ def findings(facts: Failing, setting: Setting) -> list[Finding]:
 
     These are the reasons that apply to at least half of the errors, or else the most frequent ones, which say so; and
     what the numbers of its training examples and of its answers tell.
-
-    Parameters
-    ----------
-    facts : the class
-    setting : the model and the test data
     """
     if facts.trained == 0:
         further = " and continue with -i" if setting.is_online else " and train again"

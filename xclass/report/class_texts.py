@@ -11,13 +11,7 @@ LABEL = re.compile(r"\s*[0-9]{1,18}\s*")
 
 
 def read(path: str) -> dict[int, str]:
-    """Return the text of each class in a file whose lines are a label, a tab and a text.
-
-    Raises
-    ------
-    DataError
-        if the file cannot be read, or a line has another form or a label of an earlier line.
-    """
+    """Return the text of each class in a file whose lines are a label, a tab and a text."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             lines = file.read().split("\n")

@@ -114,22 +114,7 @@ class Contents(NamedTuple):
 
 
 def collect(learner: Learner, request: Request) -> Contents:
-    """Return the contents of a report.
-
-    Parameters
-    ----------
-    learner : the model; it does not change
-    request : the files, and how much to show
-
-    Raises
-    ------
-    ModelError
-        if the model does not predict classes.
-    UsageError
-        if there are texts for classes that have names.
-    DataError
-        if a file cannot be read or has no labels.
-    """
+    """Return the contents of a report."""
     if learner.config.reduction.labels != "multiclass":
         raise ModelError(
             f"{request.model}: the model predicts numbers, and a report is about classes; give a model of another "

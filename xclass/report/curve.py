@@ -32,13 +32,7 @@ class Curve(NamedTuple):
 
 
 def read(path: str) -> Curve:
-    """Return the curve in a file that `--curve` has written.
-
-    Raises
-    ------
-    DataError
-        if the file cannot be read or is not such a file.
-    """
+    """Return the curve in a file that `--curve` has written."""
     remedy = "give a file that --curve has written while the model was trained"
     try:
         with open(path, encoding="utf-8", newline="") as file:

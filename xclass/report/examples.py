@@ -82,16 +82,10 @@ def read(
 
     Parameters
     ----------
-    learner : the model; it does not change
     source : the data, see `files.batches`
     tested : their outcomes
     chosen : numbers of the examples to return
     timed, explained : those among them whose prediction is timed, or explained
-
-    Raises
-    ------
-    DataError
-        if a file cannot be read, or is shorter than before.
     """
     learner.reduction.want(outcomes.wanted(learner))
     numbers = np.array(sorted(chosen), np.int64)

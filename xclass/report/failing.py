@@ -63,7 +63,6 @@ def worst(tested: Outcomes, known: Frequencies, most: int, least: float) -> Rank
 
     Parameters
     ----------
-    tested : outcomes on the test data
     known : number of examples of each class
     most : number of classes in each list
     least : test examples that a class needs for the list by the share of its errors

@@ -53,10 +53,7 @@ class Training(NamedTuple):
 def of_training(learner: Learner, training: reader.Options) -> Training:
     """Return what the training data tell, or the model without them.
 
-    Parameters
-    ----------
-    learner : the model
-    training : the training data, without files if they are not given; see `files.batches`
+    `training` names no files if they are not given.
     """
     if training.data:
         return _counted(learner, training)
@@ -118,7 +115,6 @@ class Bin(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the range as text."""
         return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
 
     @property
@@ -128,13 +124,7 @@ class Bin(NamedTuple):
 
 
 def bins(tested: Outcomes, known: Frequencies) -> list[Bin]:
-    """Return the errors by the number of examples of the label: 0, 1, 2, 3 to 4, 5 to 8, 9 to 16 and so on.
-
-    Parameters
-    ----------
-    tested : outcomes on the test data
-    known : number of examples of each class
-    """
+    """Return the errors by the number of examples of the label: 0, 1, 2, 3 to 4, 5 to 8, 9 to 16 and so on."""
     count = np.rint(known.of(tested.label)).astype(np.int64)
     level = np.where(count > 0, np.ceil(np.log2(np.maximum(count, 1))).astype(np.int64) + 1, 0)
     result = []

@@ -26,7 +26,6 @@ class Table(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Return the share in use."""
         return self.used / self.size
 
 

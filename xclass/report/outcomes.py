@@ -71,14 +71,8 @@ def measure(
 
     Parameters
     ----------
-    learner : the model; it does not change
     source, notes : see `files.batches`
     is_seen : returns whether features occurred in training; None if that is not known
-
-    Raises
-    ------
-    DataError
-        if a file cannot be read, a line is malformed, or no example has a label.
     """
     for path in source.data:
         if os.path.exists(path) and not os.path.isfile(path):

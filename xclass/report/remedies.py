@@ -41,14 +41,7 @@ class Remedy(NamedTuple):
 
 
 def overall(causes: Sequence[Cause], tables: Sequence[Table], options: dict[str, Any]) -> list[Remedy]:
-    """Return what would help over all classes, the remedy for the largest cause first.
-
-    Parameters
-    ----------
-    causes : they divide all errors
-    tables : the weight tables
-    options : those of the model by their names
-    """
+    """Return what would help over all classes, the remedy for the largest cause first."""
     result = [Remedy(cause, ADVICE[cause.name]) for cause in sorted(causes, key=lambda cause: -cause.errors)]
     if not result:
         return []

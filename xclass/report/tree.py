@@ -41,11 +41,7 @@ class Tree(NamedTuple):
 def measure(learner: Learner, levels: int, known: Frequencies | None, tested: Outcomes | None) -> Tree | None:
     """Return the first levels of the first tree of a learner, None if it has no tree.
 
-    Parameters
-    ----------
-    levels : number of levels
-    known : number of examples of each class, by which the classes of a node are sorted
-    tested : outcomes on the test data, None without test data
+    `known` is the number of examples of each class, by which the classes of a node are sorted.
     """
     outline = getattr(ability(learner.config.reduction, "describe"), "outline", None)
     if outline is None:

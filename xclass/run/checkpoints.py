@@ -24,12 +24,6 @@ from .passes import SavePoint
 class Saver:
     """Save the models of a run.
 
-    Parameters
-    ----------
-    config : options of the run
-    model : the learner
-    progress : counts of this run
-
     Attributes
     ----------
     terminated_early : whether --early_terminate has ended the passes
@@ -67,18 +61,7 @@ class Saver:
         return self._learner.examples - self._examples_before
 
     def resume(self, contents: Contents, preserve: bool) -> None:
-        """Continue the counters of the model of -i.
-
-        Parameters
-        ----------
-        contents : contents of the model
-        preserve : whether the counts that the table and the summary show continue, too
-
-        Raises
-        ------
-        UsageError
-            if `preserve` is set and the model has no counters.
-        """
+        """Continue the counters of the model of -i."""
         self._counters = contents.counters
         vw_counters = (self._counters or {}).get(VW) if self._config.run.vw_exact else None
         if vw_counters is not None:  # VW continues from `t`, less the unlabelled examples if their count continues, too
@@ -135,10 +118,7 @@ class Saver:
     def end_pass(self, better: bool, last: bool) -> bool:
         """Save the model of a pass if needed; return whether the run ends with this pass.
 
-        Parameters
-        ----------
-        better : whether the held-out loss of the pass is the lowest so far
-        last : whether no other pass follows
+        `better` says whether the held-out loss of the pass is the lowest so far, `last` whether no other pass follows.
         """
         options, holdout = self._config.passes, self.progress.holdout
         if self._learning and self._config.learner.predict_only_model:

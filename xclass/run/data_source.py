@@ -18,15 +18,8 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
 
     Parameters
     ----------
-    config : options of the run
-    learner : the learner of the run
     needs_lines : whether the lines that examples are read from are needed, so that every pass parses the text
     peeked : bytes already read from standard input
-
-    Raises
-    ------
-    DataError
-        if a file cannot be read, or is of another format.
     """
     labels = learner.label_range
     if config.run.testonly:

@@ -52,19 +52,7 @@ class RunParts(NamedTuple):
 
 
 def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
-    """Show and save the results of a run, and return its exit status.
-
-    Parameters
-    ----------
-    run : parts of the run
-    error : the error that ended the run early, or None
-    seconds : duration of the run
-
-    Raises
-    ------
-    DataError, ModelError, BrokenPipeError
-        `error` itself, or the error that prevented writing a file.
-    """
+    """Show and save the results of a run, and return its exit status. `error` has ended the run early, or is None."""
     o, stopped = run.config.run, run.signals.stopped
     run.console.end_bar()
     write_error = None

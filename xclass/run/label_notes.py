@@ -9,13 +9,7 @@ from ..reductions.core.contract import BatchTask
 
 
 class LabelNotes:
-    """Count missing and unknown labels, for the summary and for a warning at the end of the run.
-
-    Parameters
-    ----------
-    multiclass : whether labels are classes
-    named : whether they have names
-    """
+    """Count missing and unknown labels, for the summary and for a warning at the end of the run."""
 
     def __init__(self, multiclass: bool, named: bool) -> None:
         self._multiclass, self._named = multiclass, named

@@ -205,8 +205,6 @@ class Stream:
     Parameters
     ----------
     source : yields, for one pass, each batch and the number of lines before its file
-    options : options of passes
-    holdout : decides which lines are held out
     shuffler : shuffles the examples, or None
     model : path of -f, or None
     """

@@ -125,15 +125,8 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
 
     Parameters
     ----------
-    config : options of the run
-    notes : lines to show at the start of the run
     model : contents of the model of -i, or None
     peeked : bytes already read from standard input
-
-    Raises
-    ------
-    UsageError, DataError, ModelError, BrokenPipeError
-        the error that ended the run early.
     """
     with thread_limit.limited(config.run.threads):
         return Run(config, notes, peeked).execute(model)
@@ -489,10 +482,7 @@ class Run:
     def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
         """Show the messages and rows of a task that is counted, and write its predictions.
 
-        Parameters
-        ----------
-        task : the task of n examples
-        highest_seen : float64[n], as `Learner.note` has returned it
+        `highest_seen` is what `Learner.note` has returned.
         """
         for line in self.reader.about():
             self.console.info(line)

@@ -64,9 +64,7 @@ class Shuffler:
     def pass_through(self, source: Iterable[tuple[Batch, np.ndarray]]) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples of `source` in shuffled order.
 
-        Parameters
-        ----------
-        source : pairs of a batch of n examples and bool[n], a flag for each
+        `source` yields batches of n examples, each with bool[n], a flag for each example.
 
         Yields
         ------

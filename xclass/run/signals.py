@@ -22,10 +22,6 @@ class SignalHandler:
 
     The previous handlers are restored before `Stopped` is raised, so a third signal has its usual effect.
 
-    Parameters
-    ----------
-    stop : called by the first signal unless `end` was called before
-
     Attributes
     ----------
     stopped : the signal that stopped the run, or None

@@ -38,10 +38,7 @@ SLOTS = 16  # slots of the table; all but one are empty, so that it is stored wi
 def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool) -> None:
     """Compile the kernels in several processes if the reduction or the reader has not run on this machine before.
 
-    Parameters
-    ----------
-    config, use : options and use of the learner, with which another process makes one like it
-    reads : whether the run reads text
+    `reads` says whether the run reads text.
     """
     if not (jit.is_first_run(config.reduction.name) or (reads and jit.is_first_run(READING))):
         return
@@ -70,10 +67,7 @@ def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool)
 def parts(learner: base.Learner, learn: bool, reads: bool) -> Parts:
     """Return functions that each compile a part of the kernels of a run.
 
-    Parameters
-    ----------
-    learn : whether to compile the kernels for learning, and not only those for prediction
-    reads : whether the run reads text
+    `learn` says whether to compile the kernels for learning, `reads` whether the run reads text.
     """
     waits = learner.preview_size is not None  # it needs to see examples first
     of_learner = {} if waits else learner.warm_ups(learn)

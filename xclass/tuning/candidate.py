@@ -26,15 +26,7 @@ Check = Callable[[], None]  # raises an exception to end the work
 
 
 class Candidate:
-    """Hold the learner of a setting.
-
-    Parameters
-    ----------
-    space : the settings
-    setting : that of the learner
-    stream : the data
-    metric : what is computed of the predictions
-    """
+    """Hold the learner of a setting."""
 
     def __init__(self, space: Space, setting: Setting, stream: Stream, metric: str) -> None:
         self._space, self._setting, self._stream, self._metric = space, setting, stream, metric
@@ -65,10 +57,7 @@ class Candidate:
     def run(self, span: Span, check: Check) -> Result:
         """Learn from the examples of a span that are not learned yet, predict the others and return the losses.
 
-        Parameters
-        ----------
-        span : examples to learn from and to predict
-        check : called between batches; an exception that it raises ends the work
+        `check` is called between batches; an exception that it raises ends the work.
         """
         try:
             try:
@@ -95,7 +84,6 @@ class Candidate:
         return not (several or self._ended or self._learner.config.reduction.learns_at_end)
 
     def _learn(self, span: Span, check: Check) -> None:
-        """Learn from the examples of a span."""
         known, wanted = self._learned, span.learned
         if not (len(known) == len(wanted) == 1 and known[0][0] == wanted[0][0] and known[0][1] <= wanted[0][1]):
             self.close()

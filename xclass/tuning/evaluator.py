@@ -87,13 +87,7 @@ class Evaluator:
             candidate.stop()
 
     def warm_up(self, settings: Sequence[Setting], examples: int) -> None:
-        """Learn a few examples with each setting, so that no result includes the time of compiling or loading kernels.
-
-        Parameters
-        ----------
-        settings : the settings
-        examples : number of examples of the data
-        """
+        """Learn a few examples with each setting, so that no result includes the time of compiling kernels."""
 
         def check() -> None:
             if not self.time_left:

@@ -42,9 +42,6 @@ class Halving:
 
     Parameters
     ----------
-    space : the settings
-    evaluator : computes results
-    n : number of examples
     seed : seed of the random changes
     most : largest number of settings to try; None for no limit
     trains : whether the model is trained after the search, for which time is reserved

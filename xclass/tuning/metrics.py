@@ -26,11 +26,6 @@ def wanted(metric: str) -> Wanted:
 def losses(metric: str, task: BatchTask) -> tuple[Float64s, Float64s]:
     """Return the weighted losses of the examples of a task that has passed the stages, and their weights.
 
-    Parameters
-    ----------
-    metric : one of `options.METRICS`
-    task : n examples, predicted as `wanted` says
-
     Returns
     -------
     loss : float64[n], 0 for an example without a label

@@ -22,15 +22,6 @@ def run(space: Space, evaluator: Evaluator, n: int, seed: int, count: int, share
     """Compute the results of random settings, and return the one with the smallest loss, the default if there is none.
 
     Setting i is the same for any number of settings.
-
-    Parameters
-    ----------
-    space : the settings
-    evaluator : computes results
-    n : number of examples
-    seed : seed of the draws
-    count : number of settings
-    share : share of the examples that is used
     """
     used = max(2, math.ceil(n * share))
     tail = max(1, used // TAIL)

@@ -16,15 +16,7 @@ KINDS = {"log": 2, "linear": 2, "int": 2, "one": None, "flag": 0}  # kind of ran
 def read(texts: Sequence[str], declared: Mapping[str, Option]) -> dict[str, Search]:
     """Return the searches that texts of `--range` describe, by field name.
 
-    Parameters
-    ----------
-    texts : such as `-l log 0.05 5`: option, kind, values
-    declared : the options of learners, field name -> Option
-
-    Raises
-    ------
-    UsageError
-        if a text is no range, or its option cannot have one of the values.
+    `declared` are the options of learners by field name.
     """
     fields = {name: field for field, option in declared.items() for name in (*option.flags, *option.aliases)}
     searches: dict[str, Search] = {}
@@ -43,7 +35,6 @@ def read(texts: Sequence[str], declared: Mapping[str, Option]) -> dict[str, Sear
 
 
 def _search(place: str, option: Option, kind: str, texts: list[str]) -> Search:
-    """Return the search of one range."""
     needed = KINDS[kind]
     if len(texts) != needed if needed is not None else not texts:
         raise UsageError(f"{place}: {kind} takes {'at least one value' if needed is None else f'{needed} values'}")

@@ -41,11 +41,7 @@ class Row(NamedTuple):
 def rows(space: Space, settings: Iterable[Setting], results: Mapping[tuple[str, Span], Result]) -> list[Row]:
     """Return the rows of settings, best first: by the number of examples learned, then by the difference.
 
-    Parameters
-    ----------
-    space : the settings
-    settings : those that were tried
-    results : results by name of a setting and span
+    Results are known by the name of a setting and span.
     """
     found: dict[str, dict[Span, Result]] = {}
     for (name, span), result in results.items():
@@ -80,10 +76,7 @@ def table(space: Space, made: Sequence[Row], best: Setting, metric: str, known: 
 
     Parameters
     ----------
-    space : the settings
-    made : the rows, best first
     best : the setting that is recommended, which is marked
-    metric : what the losses are
     known : number of settings with results, those of earlier searches included
     """
     shown = [*made[:ROWS], *(row for row in made[ROWS:] if row.setting in (best, space.default))]
@@ -124,14 +117,7 @@ def _wrapped(head: str, text: str) -> list[str]:
 
 
 def command(space: Space, best: Setting, fixed: Sequence[str]) -> list[str]:
-    """Return the words of the command that learns from all examples with the best setting.
-
-    Parameters
-    ----------
-    space : the settings
-    best : the setting
-    fixed : words of the data and of the options that all settings have
-    """
+    """Return the words of the command that learns from all examples with the best setting."""
     several = ["--holdout_off"] if space.passes(best) > 1 else []
     return ["xclass", *fixed, *space.words(best), *several]
 

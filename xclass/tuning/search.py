@@ -77,17 +77,7 @@ class Found:
 
 
 class Search:
-    """Search for the best options.
-
-    Parameters
-    ----------
-    request : what to search
-
-    Raises
-    ------
-    UsageError
-        if an option is not allowed, or nothing is left to search.
-    """
+    """Search for the best options."""
 
     def __init__(self, request: Request) -> None:
         self._begin = time.monotonic()
@@ -112,13 +102,7 @@ class Search:
         self._count = 0
 
     def run(self) -> Found:
-        """Search, and return the best options.
-
-        Raises
-        ------
-        UsageError, DataError
-            if the data or the options do not allow a search.
-        """
+        """Search, and return the best options."""
         r = self._request
         jit.activate()
         with thread_limit.limited(r.options.threads):

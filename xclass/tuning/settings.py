@@ -55,7 +55,6 @@ class Space:
 
     Parameters
     ----------
-    stream : the data
     fixed : options that all settings have, field -> value, without the reduction
     chosen : name and value of the only reduction; None to choose the reduction, too
     probabilities : whether the reduction has to estimate probabilities
@@ -65,11 +64,6 @@ class Space:
     ----------
     default : the setting without changes
     reductions : the setting without changes of each reduction, the default first
-
-    Raises
-    ------
-    UsageError
-        if no reduction can have the fixed options, or if nothing is left to search.
     """
 
     def __init__(

@@ -34,20 +34,12 @@ FAILED = Record({**_SPAN, "failed": Text()})
 class State:
     """Hold the results of a search.
 
-    Parameters
-    ----------
-    path : the file; None to keep no file
-    search : facts by which a search is recognised: data, options, metric
+    Facts (`search`) tell by which data, options and metric a search is recognised. Without `path` no file is kept.
 
     Attributes
     ----------
     path : the file, or None
     resumed : number of results that were in the file
-
-    Raises
-    ------
-    DataError
-        if the file belongs to another search, is damaged, or cannot be written.
     """
 
     def __init__(self, path: str | None, search: Mapping[str, Any]) -> None:

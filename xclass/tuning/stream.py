@@ -47,11 +47,6 @@ class Stream:
     mean_features, plain, groups : see `options.search.Facts`
     highest : highest class
     classes : number of classes that occur as labels
-
-    Raises
-    ------
-    DataError
-        if a file cannot be read, a line is malformed, or there are too few examples with a label.
     """
 
     def __init__(self, config: Config, files: text.Options, kept: cache.Options, peeked: bytes = b"") -> None:
@@ -121,9 +116,7 @@ class Stream:
     def batches(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Batch]]:
         """Yield the examples of some ranges as batches, each with the number of its first example.
 
-        Parameters
-        ----------
-        ranges : (begin, end) of each range of examples, counted from 0
+        A range is (begin, end), counted from 0.
         """
         for low, high in ranges:
             if low >= high:

@@ -64,7 +64,6 @@ def _more(classes: int, what: str) -> Html | str:
 
 
 def _counted(classes: int) -> str:
-    """Return a number of classes as text."""
     return "class" if classes == 1 else f"{classes} classes"
 
 

@@ -38,13 +38,7 @@ MISSING = f"xclass report draws its figures by matplotlib, which is not installe
 
 
 def check_installed() -> None:
-    """Check that matplotlib can be imported.
-
-    Raises
-    ------
-    UsageError
-        if it cannot.
-    """
+    """Check that matplotlib can be imported."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:

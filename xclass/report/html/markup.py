@@ -60,8 +60,6 @@ def table(
     Parameters
     ----------
     caption : title, which a screen reader says first
-    header : names of the columns
-    rows : cells
     numbers : columns that are aligned to the right
     wide : columns of running text
 

@@ -237,7 +237,6 @@ def _options(contents: Contents) -> Html:
 
 
 def _value(value: object) -> str:
-    """Return the value of an option as text."""
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -14,13 +14,7 @@ NAMED = 3  # classes that are written into a node
 
 
 def drawing(tree: Tree, name: Callable[[int], str]) -> Html:
-    """Return the drawing as an `svg` element with its size in pixels as `data-width`.
-
-    Parameters
-    ----------
-    tree : its first levels
-    name : returns the text of a class
-    """
+    """Return the drawing as an `svg` element with its size in pixels as `data-width`."""
     nodes = tree.nodes
     row = _rows(nodes)
     width = (max(node.level for node in nodes) + 1) * (BOX + ACROSS) - ACROSS + 2
@@ -94,7 +88,6 @@ def outline(tree: Tree, name: Callable[[int], str]) -> Html:
 
 
 def _item(nodes: list[Node], at: int, name: Callable[[int], str]) -> Html:
-    """Return the list item of a node and its subtree."""
     node = nodes[at]
     names = ", ".join(name(label) for label in node.labels)
     names += f" and {node.classes - len(node.labels):,} more" if node.classes > len(node.labels) else ""

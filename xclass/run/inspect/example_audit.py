@@ -17,11 +17,7 @@ from ...text.text_format import TextFormat
 class ExampleAudit(ABC):
     """Write lines about each example; it takes the place of an `Inspector` in a run.
 
-    Parameters
-    ----------
-    config : options of the run
-    model : the learner
-    names : returns the names of the classes known so far, or None if labels are numbers
+    `names` returns the names of the classes known so far, or None if labels are numbers.
 
     Attributes
     ----------
@@ -35,15 +31,12 @@ class ExampleAudit(ABC):
         self._namer = feature_names.Namer(config.parser, config.features, config.interactions, feature_bits(config))
 
     def read_from(self, text: TextFormat) -> None:
-        """Find the names of features in text of this format."""
         self._namer.format = text
 
     def attach(self, model: Any) -> None:
-        """Inspect this learner from now on."""
         self._model = model
 
     def detach(self) -> None:
-        """Drop the reference to the learner, to free its memory, until `attach` is called."""
         del self._model
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:

@@ -33,11 +33,6 @@ class Explainer(ExampleAudit):
     Attributes
     ----------
     file : the file, see `output_file.Output`
-
-    Raises
-    ------
-    DataError
-        if the file cannot be opened.
     """
 
     def __init__(self, config: Config, model: Any, names: Callable[[], Sequence[str] | None]) -> None:
@@ -50,7 +45,6 @@ class Explainer(ExampleAudit):
         self.file = output_file.Output(path, "explanations")
 
     def _write(self, task: BatchTask) -> None:
-        """Write the lines of an example."""
         with self.file.explained():
             for line in self._lines(task):
                 self.file.out.write(line + b"\n")
@@ -58,7 +52,6 @@ class Explainer(ExampleAudit):
                 self.file.out.flush()
 
     def _lines(self, task: BatchTask) -> Iterator[bytes]:
-        """Yield the lines of an example."""
         explained = self._explanation(task, self._options.explain).limited(self._options.explain_features, OF_TURN)
         tag, line = tag_of(task).decode("utf-8", "surrogateescape"), int(task.batch.line[0])
         if self._json:
@@ -99,6 +92,5 @@ class ShareAudit(ExampleAudit):
 
 
 def _two_lines(name: Label, score: float, tag: bytes, shares: tuple[Share, ...]) -> Iterator[bytes]:
-    """Yield the two lines of a score."""
     yield f"{name}:{score:g}".encode("utf-8", "surrogateescape") + (b" " + tag if tag else b"")
     yield "".join(f"\t{share.name}:{share.share:g}" for share in shares).encode("utf-8", "surrogateescape")

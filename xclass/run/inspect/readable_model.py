@@ -63,11 +63,6 @@ class Options:
 class Inspector:
     """Collect names of features and write the audit during a run, and write the model as text at its end.
 
-    Parameters
-    ----------
-    config : options of the run
-    model : the learner
-
     Attributes
     ----------
     options : options of this module
@@ -91,21 +86,17 @@ class Inspector:
             self._namer = feature_names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
 
     def read_from(self, text: TextFormat) -> None:
-        """Find the names of features in text of this format."""
         if self.options.audit or self._named:
             self._namer.format = text
 
     def attach(self, model: Learner) -> None:
-        """Inspect this learner from now on."""
         self._tables, self._rule = model.tables, model.rule
         self._view: TableView = ability(self._config.reduction, "inspect").table_view(model)
 
     def detach(self) -> None:
-        """Drop the references to the learner, to free its memory, until `attach` is called."""
         del self._tables, self._view
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
-        """Return the stages of the learner together with those of the inspector."""
         if self.one_by_one:
 
             def together(task: BatchTask) -> None:
@@ -242,18 +233,7 @@ class Inspector:
     # models as text
 
     def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
-        """Write the files of --readable_model and --invert_hash.
-
-        Parameters
-        ----------
-        counters : VW's counters of the run
-        stored : the options that a model file holds
-
-        Raises
-        ------
-        DataError
-            if a file cannot be written.
-        """
+        """Write the files of --readable_model and --invert_hash."""
         for path, named in ((self.options.readable_model, False), (self.options.invert_hash, True)):
             if path is not None:
                 with output_file.opened(path, "the model as text") as file:
@@ -271,7 +251,6 @@ class Inspector:
         return text_header.lines(self._config, stored, {**counters, **sums}, learned, self._view.lines())
 
     def _lines(self, named: bool) -> Iterator[bytes]:
-        """Yield a line for each slot in use, with the name of its feature if `named`."""
         rule, with_state = self._rule, not self._config.learner.predict_only_model
         if named and self._named_by_row:
             added = {

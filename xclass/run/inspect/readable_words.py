@@ -46,11 +46,6 @@ SIGNED_W_CODES = 2 * W_CODES
 class WordInspector:
     """Find the owners of words during a run, and write the model as text at its end; see `Inspector`.
 
-    Parameters
-    ----------
-    config : options of the run
-    model : the learner
-
     Attributes
     ----------
     one_by_one : False, because the learner may get many examples at a time
@@ -71,20 +66,16 @@ class WordInspector:
             self._owners = [word_owners.new_owners(table.words) for table in self._inspect.word_tables(model)]
 
     def read_from(self, text: TextFormat) -> None:
-        """Find the names of features in text of this format."""
         if self._named:
             self._namer.format = text
 
     def attach(self, model: Learner) -> None:
-        """Inspect this learner from now on."""
         self._model = model
 
     def detach(self) -> None:
-        """Drop the reference to the learner, to free its memory, until `attach` is called."""
         del self._model
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
-        """Return the stages of the learner, made into one that also finds owners if they are needed."""
         if not self._named:
             return stages
 
@@ -128,13 +119,7 @@ class WordInspector:
     # models as text
 
     def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
-        """Write the files of --readable_model and --invert_hash, as `Inspector.write` does.
-
-        Raises
-        ------
-        DataError
-            if a file cannot be written.
-        """
+        """Write the files of --readable_model and --invert_hash, as `Inspector.write` does."""
         config = self._config
         more = ("layout", *options_of(config.reduction.options))
         learned = text_header.Learned(LOWEST, HIGHEST)
@@ -153,13 +138,7 @@ class WordInspector:
                     file.writelines(self._pieces(number, table, owners))
 
     def _pieces(self, number: int, table: WordTable, owners: word_owners.Owners | None) -> Iterator[bytes]:
-        """Yield the lines of a table, many at a time.
-
-        Parameters
-        ----------
-        number : position of the table
-        owners : owners of its words, or None if they are not written
-        """
+        """Yield the lines of a table, many at a time."""
         w_texts, g_texts = self._number_texts
         for low in range(0, len(table.words.word), PIECE):
             word = table.words.word[low : low + PIECE]

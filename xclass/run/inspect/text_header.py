@@ -35,10 +35,7 @@ def lines(
 
     Parameters
     ----------
-    config : options of the run
     stored : the options that a model file holds
-    counters : VW's counters of the run
-    reduction : lines of the reduction
     more : fields of options that are shown although VW does not store them
     """
     low, high = _as_text(learned.low), _as_text(learned.high)

@@ -41,19 +41,7 @@ class Options:
 
 
 class TreeDump:
-    """Write the tree of a learner at the end of a run.
-
-    Parameters
-    ----------
-    options : files to write, and how many levels
-    reduction : record of the reduction
-    names : names of the classes, or empty
-
-    Raises
-    ------
-    UsageError
-        if a file is to be written but the reduction has no tree.
-    """
+    """Write the tree of a learner at the end of a run."""
 
     def __init__(self, options: Options, reduction: Reduction, names: Sequence[str] = ()) -> None:
         self._options = options

@@ -14,11 +14,7 @@ from .writer import Writer
 def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Writer]:
     """Return the writers for -p and -r, as far as these are given, by the keys "predictions" and "raw".
 
-    Parameters
-    ----------
-    c : options of the run
-    names : names of the classes
-    lists_scores : whether predictions are the scores of all classes
+    `lists_scores` says whether predictions are the scores of all classes.
     """
     o = c.run
     kind = c.reduction.labels
@@ -39,7 +35,6 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
     Parameters
     ----------
     writers : as returned by `open_writers`
-    task : a task of n examples that has passed the stages
     highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
     """
     batch, prediction, class_lists = task.batch, task.prediction, task.class_lists

@@ -42,11 +42,6 @@ class Writer:
     Attributes
     ----------
     file : the file, see `output_file.Output`
-
-    Raises
-    ------
-    DataError
-        if the file cannot be opened.
     """
 
     def __init__(
@@ -83,18 +78,12 @@ class Writer:
 
         Parameters
         ----------
-        batch : n examples
         values : float64[n], numbers or classes (simple, multiclass)
         scores, labels : float32[m], int64[m], scores and their classes (scores, raw_scores)
         start : int64[n + 1], example i has the scores `start[i]:start[i + 1]` (scores, raw_scores)
         has_rest : whether the last score of each example is that of all other classes (scores)
 
-        Raises
-        ------
-        BrokenPipeError
-            if the reader of the output has closed it.
-        DataError
-            if writing fails for another reason, such as a full disk.
+        BrokenPipeError is raised if the reader of the output has closed it.
         """
         if batch.n == 0:
             return

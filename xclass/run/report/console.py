@@ -95,11 +95,7 @@ def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:
 def best_pass(progress: Progress, saved: int | None, stopped: bool) -> list[str]:
     """Return the line about the best pass, if there are several passes or held-out examples.
 
-    Parameters
-    ----------
-    progress : counts of the run
-    saved : number of the pass whose model is saved; None if no model is saved
-    stopped : whether a signal has stopped the run
+    `saved` is the number of the pass whose model is saved, None if no model is.
     """
     holdout = progress.holdout
     if holdout is None:

@@ -26,13 +26,7 @@ def of_steps(count: int, unit: str, file: TextIO) -> Any:
 
 
 def move(bar: Any, position: int, examples: int, memory: int) -> None:
-    """Move a bar of reading to a position in bytes, and show the speed and the memory in use.
-
-    Parameters
-    ----------
-    examples : number of examples so far
-    memory : bytes
-    """
+    """Move a bar of reading to a position in bytes, and show the speed and the memory in use."""
     elapsed = max(bar.format_dict["elapsed"], 1e-3)
     bar.set_postfix_str(f"{examples / elapsed:,.0f} examples/s, {memory / 2**20:,.0f} MB", refresh=False)
     bar.update(position - bar.n)

@@ -29,9 +29,7 @@ BLOCK, EVERY = 1024, 8  # slots in a block; one block in EVERY is counted
 def count_pairs(pairs: np.ndarray, begin: Int, end: Int, every: Int) -> Int:
     """Count the slots of begin..end-1 with a non-zero w, G or N, sampling one block in `every`.
 
-    Parameters
-    ----------
-    pairs : uint64[2 * slots], the pairs (w, G) and (N, rate) of each slot; not written
+    `pairs` is uint64[2 * slots], the pairs (w, G) and (N, rate) of each slot; not written.
     """
     used: Int = 0
     for low in range(begin, end, BLOCK * every):
@@ -68,7 +66,6 @@ def count_changed(
     flat : float32[...], the table; not written
     stride : distance between slots
     field : distance between w, G and N of a slot
-    slots : number of slots
     weight, start : initial values of w and G; that of N is 0
     """
     used: Int = 0
@@ -80,12 +77,7 @@ def count_changed(
 
 
 def count_used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
-    """Count the slots in use of all tables.
-
-    Parameters
-    ----------
-    tables : weight tables of a learner
-    rule : their update rule, which determines the initial values
+    """Count the slots in use of all tables. The update rule determines the initial values.
 
     Returns
     -------
@@ -125,13 +117,7 @@ def _runs(table: gd.Table) -> list[tuple[int, int]]:
 
 
 def _pages_in_use(address: int, size: int, page: int) -> np.ndarray:
-    """Return, as bool[pages], whether each page of a memory range was written; empty if that is not known.
-
-    Parameters
-    ----------
-    address, size : the range, in bytes
-    page : size of a page in bytes
-    """
+    """Return, as bool[pages], whether each page of a memory range was written; empty if that is not known."""
     first, last = address // page, (address + size - 1) // page
     try:
         with open("/proc/self/pagemap", "rb", buffering=0) as file:

@@ -61,13 +61,7 @@ class PairSums:
 
 
 def rows(sums: PairSums, name: Callable[[int], str]) -> Iterator[list[str]]:
-    """Yield the header and a row for each class that is a label or an answer, most errors first.
-
-    Parameters
-    ----------
-    sums : the examples
-    name : returns the text of a class
-    """
+    """Yield the header and a row for each class that is a label or an answer, most errors first."""
     yield list(COLUMNS)
     sums.add_up()
     label, answer = (sums.pair >> np.uint64(32)).astype(np.int64), (sums.pair & np.uint64(2**32 - 1)).astype(np.int64)

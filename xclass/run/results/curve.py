@@ -46,7 +46,6 @@ class Curve:
 
         Parameters
         ----------
-        task : the task of n examples
         printed : positions in the task of the examples for which the progress table has a row
         holds_out : whether lines of the run are held out
         """

@@ -33,7 +33,6 @@ def select(task: BatchTask, highest_seen: Float64s | None, holds_out: bool) -> M
 
     Parameters
     ----------
-    task : the task of n examples
     highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
     holds_out : whether lines of the run are held out, so that only these measure
     """

@@ -43,13 +43,7 @@ class Options:
 
 
 def check(options: Options, classes: bool) -> None:
-    """Refuse files about classes if labels are numbers; `classes` says whether labels are classes.
-
-    Raises
-    ------
-    UsageError
-        if such a file is requested.
-    """
+    """Refuse files about classes if labels are numbers; `classes` says whether labels are classes."""
     for flag, path in (("--per_class", options.per_class), ("--errors", options.errors)):
         if path is not None and not classes:
             raise UsageError(f"{flag} needs classes, but the labels of this run are numbers; choose a reduction")

@@ -23,12 +23,7 @@ SHAPE = Record({"examples": Whole(1, MOST), "labels": Text(), "wrong": Text()})
 
 
 class Outcomes:
-    """Record outcomes in the order of the data.
-
-    Parameters
-    ----------
-    name : returns the text of a class
-    """
+    """Record outcomes in the order of the data."""
 
     def __init__(self, name: Callable[[int], str]) -> None:
         self._name = name

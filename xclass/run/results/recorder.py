@@ -56,10 +56,8 @@ class Recorder:
 
         Parameters
         ----------
-        task : the task of n examples
         highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
         printed : positions of the examples for which the progress table has a row
-        file : name of the data
         with_text : whether the batch contains the text that it was read from
         """
         if self._begins_pass:
@@ -90,17 +88,7 @@ class Recorder:
         return [f"{self.options.errors}: {left_out}"] if left_out else []
 
     def write(self, make_record: Callable[[], dict[str, Any]]) -> None:
-        """Write the files that are requested.
-
-        Parameters
-        ----------
-        make_record : returns the summary, without outcomes
-
-        Raises
-        ------
-        DataError
-            if a file cannot be written.
-        """
+        """Write the files that are requested. `make_record` returns the summary, without outcomes."""
         if self.curve is not None:
             self.curve.finish()
             self._replace("curve", _csv(self.curve.table()))
@@ -119,7 +107,6 @@ class Recorder:
 
 
 def _csv(rows: Iterable[list[str]]) -> Iterator[bytes]:
-    """Yield rows as lines of CSV."""
     line = io.StringIO()
     writer = csv.writer(line, lineterminator="\n")
     for row in rows:

@@ -46,10 +46,6 @@ def record(
 
     Parameters
     ----------
-    config : options of the run
-    learner : the learner
-    progress : counts of the run
-    data : name of the data
     status : "finished", "stopped" or "failed"
     error : the message of the error or signal that ended the run early, or None
     lines : the lines of the summary on the screen
@@ -104,11 +100,7 @@ def machine() -> str:
 def costs(seconds: float, parts: dict[str, float], peak_memory: int) -> dict[str, Any]:
     """Return the times and the memory of the run.
 
-    Parameters
-    ----------
-    seconds : duration of the run
-    parts : seconds of each activity, see `timing.Stopwatch`
-    peak_memory : bytes
+    `parts` has the seconds of each activity, see `timing.Stopwatch`; `peak_memory` is in bytes.
     """
     times = os.times()
     return {

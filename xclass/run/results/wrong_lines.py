@@ -20,12 +20,7 @@ NOT_KNOWN = 2.0  # sorts labels without a probability after all others
 
 
 class WrongLines:
-    """Keep the lines with the least probable labels.
-
-    Parameters
-    ----------
-    most : maximum number of lines to keep
-    """
+    """Keep the lines with the least probable labels."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -43,9 +38,7 @@ class WrongLines:
 
         Parameters
         ----------
-        batch : the batch that the examples are from
         examples : its measured examples
-        file : name of the data
         with_text : whether the batch contains the text that it was read from
         """
         probability = np.where(np.isnan(examples.label_probability), NOT_KNOWN, examples.label_probability)
@@ -81,12 +74,7 @@ class WrongLines:
         return f"{self.most} of {self._wrong} wrong lines are written; --most_errors {self._wrong} writes all"
 
     def lines(self, name: Callable[[int], str]) -> Iterator[str]:
-        """Yield a header and the lines, columns separated by tabs; the text of the line comes last.
-
-        Parameters
-        ----------
-        name : returns the text of a class
-        """
+        """Yield a header and the lines, columns separated by tabs; the text of the line comes last."""
         yield "\t".join(COLUMNS)
         for _, _, (place, label, answer, of_answer, of_label, text) in sorted(self._kept, reverse=True):
             line = text.rstrip(b"\r").decode("utf-8", "surrogateescape")
