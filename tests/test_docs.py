@@ -103,6 +103,15 @@ def test_every_file_that_a_page_names_exists():
             assert (ROOT / name).is_file(), f"{page.name}: {name}"
 
 
+def test_every_name_that_a_page_links_to_code_is_there():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name, target in re.findall(r"\[`([\w.]+)`\]\((?:\.\./)?(xclass/\S+\.py)\)", text):
+            code, last = (ROOT / target).read_text(encoding="utf-8"), name.rpartition(".")[2]
+            found = re.search(rf"^\s*(?:def|class) {last}\b|^{last}\b|^    {last}:", code, re.MULTILINE)
+            assert found, f"{page.name}: {name} is not in {target}"
+
+
 def test_every_page_is_part_of_the_site():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for page in set(ROOT.glob("docs/*.md")) - {ROOT / "docs" / "index.md"}:

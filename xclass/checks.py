@@ -109,7 +109,7 @@ def state(model: Learner) -> bytes:
 
 
 def same(found: Any, expected: Any, what: str) -> None:
-    """Fail with a sentence if two results differ."""
+    """Raise AssertionError with a sentence if two results differ."""
     if found != expected:
         raise AssertionError(what)
 
@@ -125,7 +125,7 @@ def check(function: Check) -> Check:
 
 @check
 def is_described(case: Case) -> None:
-    """The record has what the help shows, and the docstring says what a reader asks first."""
+    """Check that the record has what the help shows, and the docstring says what a reader asks first."""
     record = case.record
     for name in ("title", "enabled") if case.is_simple else ("title", "summary", "enabled"):
         assert getattr(record, name), f"the record's {name!r} is empty"
@@ -145,7 +145,7 @@ def is_described(case: Case) -> None:
 
 @check
 def learns_to_tell_classes_apart(case: Case) -> None:
-    """Predictions become right on examples without noise."""
+    """Check that predictions become right on examples without noise."""
     lines = case.lines(16, 1500, noise=0, weights=(1,), unlabelled=0)
     truth = np.array([int(line.split()[0]) for line in lines])
     with case.learned(lines) as model:
@@ -159,7 +159,7 @@ def learns_to_tell_classes_apart(case: Case) -> None:
 
 @check
 def learns_the_same_again(case: Case) -> None:
-    """The same examples give the same bytes, and so do options that went through another process."""
+    """Check that the same examples give the same bytes, and so do options that went through another process."""
     lines = case.lines(4, 100)
     with case.learned(lines) as model, case.learned(lines) as again:
         same(state(again), state(model), "learning the same examples again gives another model: is anything unseeded?")
@@ -171,7 +171,7 @@ def learns_the_same_again(case: Case) -> None:
 
 @check
 def size_of_batches_does_not_matter(case: Case) -> None:
-    """Batches of one example and of many give the same predictions and the same bytes."""
+    """Check that batches of one example and of many give the same predictions and the same bytes."""
     lines = case.lines(1, 90)
     outcomes = []
     for size in (len(lines), 7, 1):
@@ -187,7 +187,7 @@ def size_of_batches_does_not_matter(case: Case) -> None:
 
 @check
 def number_of_threads_does_not_matter(case: Case) -> None:
-    """One thread and several give the same bytes."""
+    """Check that one thread and several give the same bytes."""
     lines = case.lines(3, 700)
     outcomes = []
     for threads in (1, 3):
@@ -198,7 +198,7 @@ def number_of_threads_does_not_matter(case: Case) -> None:
 
 @check
 def an_empty_batch_changes_nothing(case: Case) -> None:
-    """The functions of `warm_ups` only compile."""
+    """Check that the functions of `warm_ups` only compile."""
     lines = case.lines(1, 60)
     with case.learner() as model, case.learned(lines) as expected:
         for compiles in model.reduction.warm_ups(True).values() if model.preview_size is None else ():
@@ -209,7 +209,7 @@ def an_empty_batch_changes_nothing(case: Case) -> None:
 
 @check
 def examples_without_weight_or_label_teach_nothing(case: Case) -> None:
-    """Lines without a label or with weight 0 leave no trace in the model."""
+    """Check that lines without a label or with weight 0 leave no trace in the model."""
     # as in VW, a weight of 0 draws classes and counts in a tree, and a final has weights of its own
     weights = (1, 2) if {"oaa_subsample", "ect_play", "lom_rules"} & set(case.options) else (1, 0, 2)
     lines = case.lines(12, 150, weights=weights, unlabelled=0.2)
@@ -225,7 +225,7 @@ def examples_without_weight_or_label_teach_nothing(case: Case) -> None:
 
 @check
 def examples_without_features_do_no_harm(case: Case) -> None:
-    """Examples that have at most the constant feature are predicted and learned."""
+    """Check that examples that have at most the constant feature are predicted and learned."""
     odd = ["1 |", "|", "1 |w", "-1 |" if case.is_simple else "2 |"]
     for noconstant in (False, True):
         with case.learner(noconstant=noconstant) as model:
@@ -235,7 +235,7 @@ def examples_without_features_do_no_harm(case: Case) -> None:
 
 @check
 def numbers_stay_finite(case: Case) -> None:
-    """Values and weights of any size leave neither infinity nor NaN in the model."""
+    """Check that values and weights of any size leave neither infinity nor NaN in the model."""
     rng = random.Random(1)
     lines = case.lines(2, 60)
     for at in range(0, 120, 3):
@@ -247,7 +247,7 @@ def numbers_stay_finite(case: Case) -> None:
 
 
 def assert_finite(model: Learner) -> None:
-    """Fail if an array of the model holds infinity or NaN."""
+    """Raise AssertionError if an array of the model holds infinity or NaN."""
     for name, array in model.contents().arrays.items():
         if array.dtype.kind == "f":
             assert np.isfinite(np.asarray(array)).all(), f"the array {name!r} holds infinity or NaN"
@@ -255,7 +255,7 @@ def assert_finite(model: Learner) -> None:
 
 @check
 def classes_that_do_not_occur_are_not_predicted(case: Case) -> None:
-    """The answer is a class that was learned; a single class is always the answer."""
+    """Check that the answer is a class that was learned; a single class is always the answer."""
     if case.is_simple:
         return
     lines = [line for line in case.lines(14, 300, noise=0, unlabelled=0) if line[0] not in "47"]
@@ -273,7 +273,7 @@ def classes_that_do_not_occur_are_not_predicted(case: Case) -> None:
 
 @check
 def a_model_predicts_like_its_learner(case: Case) -> None:
-    """A learner that is loaded from saved bytes has the same state, and predicting leaves it as it is."""
+    """Check that a learner that is loaded from saved bytes has the same state, and predicting leaves it as it is."""
     test = case.lines(9, 60)
     with case.learned(case.lines(8, 100)) as model:
         before, expected = state(model), model.predict_many(test).tolist()
@@ -293,7 +293,7 @@ def a_model_predicts_like_its_learner(case: Case) -> None:
 
 @check
 def a_loaded_model_learns_on(case: Case) -> None:
-    """Learning that is interrupted by saving and loading ends where it would have ended without."""
+    """Check that learning that is interrupted by saving and loading ends where it would have ended without."""
     first, second = case.lines(6, 70), case.lines(7, 50)
     with case.learner() as whole, case.learner() as part:
         if case.record.learns_at_end:
@@ -307,7 +307,7 @@ def a_loaded_model_learns_on(case: Case) -> None:
 
 @check
 def a_model_for_predictions_refuses_to_learn(case: Case) -> None:
-    """With --predict_only_model a model predicts the same and learns nothing."""
+    """Check that with --predict_only_model a model predicts the same and learns nothing."""
     lines = case.lines(3, 60)
     with case.learned(lines) as model:
         expected = model.predict_many(lines).tolist()
@@ -320,7 +320,7 @@ def a_model_for_predictions_refuses_to_learn(case: Case) -> None:
 
 @check
 def threads_may_share_a_learner(case: Case) -> None:
-    """Several threads that predict with one learner get what a single one gets."""
+    """Check that several threads that predict with one learner get what a single one gets."""
     lines = case.lines(1, 80)
     with case.learned(lines) as model, ThreadPoolExecutor(4) as pool:
         expected = model.predict_many(lines).tolist()
@@ -333,7 +333,7 @@ def threads_may_share_a_learner(case: Case) -> None:
 
 @check
 def probabilities_sum_to_one(case: Case) -> None:
-    """Probabilities are between 0 and 1, sum to at most 1, and that of the prediction is the first."""
+    """Check that probabilities are between 0 and 1, sum to at most 1, and that of the prediction is the first."""
     if not case.record.probabilities:
         return
     test = case.lines(5, 40)
@@ -345,7 +345,7 @@ def probabilities_sum_to_one(case: Case) -> None:
 
 @check
 def explanations_sum_to_the_scores(case: Case) -> None:
-    """The shares of an explanation sum to the scores that decide, and explaining changes nothing."""
+    """Check that the shares of an explanation sum to the scores that decide, and explaining changes nothing."""
     with case.learned(case.lines(1, 300)) as model:
         before = state(model)
         for line in case.lines(2, 12):
@@ -360,7 +360,7 @@ def explanations_sum_to_the_scores(case: Case) -> None:
 
 
 def assert_sums(explained: Any) -> None:
-    """Fail if shares do not sum to their score, as precisely as float32 can, or a probability is not by the formula."""
+    """Raise AssertionError if shares do not sum to their score, or the formula does not give the probability."""
     for of_class in explained.classes:
         sizes = [abs(share.share) for share in of_class.shares]
         assert sizes == sorted(sizes, reverse=True), f"the largest share of class {of_class.label} is not the first"

@@ -14,7 +14,14 @@ for page in PAGES:
     for name, words in COMMAND.findall(page.read_text(encoding="utf-8")):
         own = re.sub("'[^']*'", "", words.partition(" -- ")[0])  # less the options of xclass
         NAMED.setdefault(name, set()).update(re.findall(r"(?<![\w-])--[a-z]\w*", own))
-BY_HAND = {"memory.work_counts", "man_page", "options_page", "paper.row", "paper.table"}  # not all options in --help
+BY_HAND = {
+    "architecture",
+    "memory.work_counts",
+    "man_page",
+    "options_page",
+    "paper.row",
+    "paper.table",
+}  # not all options in --help
 
 
 def test_pages_name_most_commands():
