@@ -220,7 +220,7 @@ def test_the_tree_has_every_class_once_and_its_errors(collected, learner, tested
             assert sum(child.errors for child in children) == node.errors
             assert all(child.level == node.level + 1 for child in children)
     assert max(node.level for node in shown.nodes) == 4 and shown.trees == len(learner.reduction.members)
-    short = tree.measure(learner.reduction, 2, None, None)
+    short = tree.measure(learner, 2, None, None)
     assert [node.is_cut for node in short.nodes] == [False, True, True]
 
 

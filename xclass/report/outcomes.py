@@ -21,6 +21,7 @@ from ..errors import DataError
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
+from ..run.results.measured import select
 from ..text import reader
 
 LISTED = 5  # classes that are listed for each example
@@ -97,10 +98,8 @@ def measure(
 def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
     """Return the outcomes of a task; `before` is the number of examples before it, `is_seen` see `measure`."""
     batch = task.batch
-    row = np.flatnonzero(~np.isnan(batch.label))
-    label = batch.label[row].astype(np.int64)
-    assert task.prediction is not None  # the stages have set it
-    unknown = np.full(len(row), np.nan, np.float32)
+    own = select(task, None, False)
+    row, label = own.row, own.label
     steps = np.zeros(len(row), np.int64)
     proposed = np.full(len(row), NOT_KNOWN, np.int32)
     if task.opened is not None:
@@ -112,10 +111,10 @@ def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
     return Outcomes(
         row + before,
         label,
-        task.prediction[row].astype(np.int64),
-        batch.weight[row].astype(np.float64),
-        unknown if task.label_probability is None else task.label_probability[row].astype(np.float32),
-        unknown if task.answer_probability is None else task.answer_probability[row].astype(np.float32),
+        own.answer,
+        own.weight,
+        own.label_probability.astype(np.float32),
+        own.answer_probability.astype(np.float32),
         _places(task, row, label),
         proposed,
         np.diff(batch.start)[row].astype(np.int32),
