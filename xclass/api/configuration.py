@@ -244,11 +244,7 @@ def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | N
         listed = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     except ValueError as error:
         raise UsageError(f"{command!r} cannot be split into words ({error}); close every quotation") from None
-    declared = {
-        name: option
-        for name, option in declared_options().items()
-        if not any(option.flags[0] in flags.split() for flags, _ in OF_A_RUN)
-    }
+    declared = options_of_learner()
     try:
         given, others = words.read(declared, listed)
     except words.UnknownOption as error:
@@ -272,6 +268,12 @@ def _refuse_option_of_run(name: str, flag: str) -> None:
     for flags, advice in OF_A_RUN:
         if flag in flags.split():
             raise UsageError(f"{name} belongs to a run of the command; {advice}")
+
+
+def options_of_learner() -> dict[str, Option]:
+    """Return the options of a learner that do not belong to a run of the command, by field name."""
+    of_run = {flag for flags, _ in OF_A_RUN for flag in flags.split()}
+    return {name: option for name, option in declared_options().items() if option.flags[0] not in of_run}
 
 
 def declared_options() -> dict[str, Option]:

@@ -78,13 +78,7 @@ def _request(words: Sequence[str]) -> tuple[Any, Any]:
     from ..tuning.search import Request
     from ..tuning.settings import PASSES
 
-    learner = {
-        name: option
-        for name, option in configuration.declared_options().items()
-        if name == "top_k" or not any(option.flags[0] in flags.split() for flags, _ in configuration.OF_A_RUN)
-    }
-    learner.pop("top_k", None)
-    known = {**learner, "passes": PASSES, **declared()}
+    known = {**configuration.options_of_learner(), "passes": PASSES, **declared()}
     given, files = option_words.read(known, words)
     if files:
         given["data"] = (*given.get("data", ()), *files)
