@@ -131,11 +131,6 @@ class @CLASS@(Learner):
             self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
 
 
-def check(spec: LearnerSpec) -> None:
-    """Check that the options fit together; raise UsageError otherwise."""
-    gd.check(spec)
-
-
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return {field: value} for options whose defaults depend on others."""
     return gd.resolve_defaults(spec.binary, spec.options.@NAME@, reduction=True)
@@ -160,7 +155,6 @@ REDUCTION = Reduction(
     labels="multiclass",
     enabled="@NAME@",
     build=@CLASS@,
-    check=check,
     resolve_defaults=resolve_defaults,
     label_range=label_range,
     check_arrays=check_arrays,
