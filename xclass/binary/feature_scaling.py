@@ -97,7 +97,6 @@ class Scales:
 
     @property
     def summary_lines(self) -> list[str]:
-        """Return the summary line about scaled features, or nothing if they are not scaled."""
         columns = self.state[COLUMNS] and self.valued.any()
         return ["features are columns of numbers, each divided by its mean size"] if columns else []
 
@@ -110,7 +109,6 @@ class Scales:
         return batch._replace(value=value)
 
     def count(self, batch: Batch, learns: Bools) -> None:
-        """Count the examples of a batch that `learns` (bool[n]) selects."""
         if not self.idle:
             count(batch, learns, self.always, self.window, self.state, self.size, self.seen, self.valued)
 

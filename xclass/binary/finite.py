@@ -211,5 +211,4 @@ def is_safe(rule: Rule, guard: StepGuard, weight: np.float32, g2: np.float32, s:
 
 @bare
 def is_finite_sum(total: float) -> bool:
-    """Return whether a float64 sum is also finite as float32."""
     return bool(abs(total) <= np.float64(LARGEST))

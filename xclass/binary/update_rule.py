@@ -360,7 +360,6 @@ def other_options(supported: Collection[str]) -> list[str]:
 
 
 def after_pass(rule: Rule, options: Options) -> Rule:
-    """Return the rule for the next pass, with a decayed learning rate."""
     with np.errstate(over="ignore"):
         rate = rule.rate * np.float32(options.decay_learning_rate)
     return rule._replace(rate=rate, bounds_hold=rule.bounds_hold and bool(rate <= SAFE_RATE))

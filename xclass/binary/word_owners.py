@@ -30,7 +30,6 @@ class Owners(NamedTuple):
 
 
 def new_owners(words: Words) -> Owners:
-    """Return the owners of a table before any is known."""
     return Owners(np.zeros(len(words.word), np.uint32), np.zeros(len(words.word), np.uint32))
 
 
@@ -83,7 +82,6 @@ def enter(words: Words, owners: Owners, mask: np.uint32, feature: UInt32s, after
 
 @jit
 def _enter(words: Words, owners: Owners, mask: np.uint32, feature: np.uint32, key: Int) -> None:
-    """Note one pair."""
     position, tag = tagged_words.locate(words, np.uint64(feature) * GOLDEN, key)
     for at in range(position, position + LINE_WORDS):
         word: Any = words.word[at]

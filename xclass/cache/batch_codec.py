@@ -132,7 +132,6 @@ def encode_block(
 
 @jit
 def sum_range(counts: UInt32s, low: int, high: int) -> Int:
-    """Return the sum of `counts[low:high]` (uint32[...])."""
     count = intrinsics.pointer(counts)
     running: Int = 0
     for i in range(low, high):
@@ -267,8 +266,6 @@ def decode_block(
 
 
 class Packer:
-    """Encode batches as blocks."""
-
     def __init__(self, classes: bool, constant: bool) -> None:
         self._classes, self._constant = classes, constant
         self._table = np.empty(1 << 18, np.uint32)

@@ -43,7 +43,6 @@ def make_key(
 
 
 def file_entry(path: str, digest: str | None) -> dict[str, Any]:
-    """Return the size, times, place and endings of a file and its `digest`, for the key."""
     status = os.stat(path)
     return {
         "size": status.st_size,
@@ -56,7 +55,6 @@ def file_entry(path: str, digest: str | None) -> dict[str, Any]:
 
 
 def digest_of(path: str) -> str:
-    """Return the SHA-256 digest of a file's content in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
         while chunk := file.read(1 << 20):

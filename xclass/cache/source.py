@@ -125,7 +125,6 @@ class Source:
 
     @property
     def _files(self) -> list[str]:
-        """Return the text files, none for standard input."""
         return [path for path in self._text.paths if path is not None]
 
     def _open_cache(self, path: str, kill: bool) -> None:
@@ -258,7 +257,6 @@ class Source:
         return [first, f"Reading datafile = {self.name}", *self.about()]
 
     def close(self) -> None:
-        """Remove the unfinished cache of a pass that was not completed."""
         if self._writer is not None:
             self._writer.abandon()
 

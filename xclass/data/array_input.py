@@ -150,7 +150,6 @@ def column(name: str, given: Any, n: int) -> Float64s:
 
 
 def described(values: AnyArray) -> str:
-    """Return the type and the shape of an array, and its first entry, for messages."""
     first = f" with the entry {short_repr(values.reshape(-1)[:1].tolist()[0])}" if values.size else ""
     return f"{values.dtype}{list(values.shape)}{first}"
 

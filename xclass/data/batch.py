@@ -7,7 +7,7 @@ Names     n examples in a batch, z features of a batch, g namespace groups of a 
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,24 +66,9 @@ class Batch(NamedTuple):
         return int(np.diff(self.start).max(initial=0))
 
 
-_FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
-    # For each field of Batch: dtype, bytes per item, and its length as a position in [n, n + 1, z, g, g + 1].
-    (np.dtype(np.int64), 8, 1),
-    (np.dtype(np.uint32), 4, 2),
-    (np.dtype(np.float32), 4, 2),
-    (np.dtype(np.float64), 8, 0),
-    (np.dtype(np.float32), 4, 0),
-    (np.dtype(np.float32), 4, 0),
-    (np.dtype(np.int64), 8, 1),
-    (np.dtype(np.uint8), 1, 3),
-    (np.dtype(np.int64), 8, 4),
-    (np.dtype(np.int64), 8, 0),
-    (np.dtype(np.int64), 8, 0),
-    (np.dtype(np.int64), 8, 0),
-)
-
-
-DTYPES = (*(dtype for dtype, _, _ in _FIELDS), np.dtype(np.uint8))  # of the fields of Batch
+# of the fields of Batch: types, and the length of each but the text as a position in [n, n + 1, z, g, g + 1]
+DTYPES = tuple(map(np.dtype, ["i8", "u4", "f4", "f8", "f4", "f4", "i8", "u1", "i8", "i8", "i8", "i8", "u1"]))
+_LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0)
 
 
 class Pool:
@@ -131,17 +116,13 @@ class Pool:
             )  # fmt: skip
             small.start[0] = small.group_first[0] = small.group_start[0] = 0
             return small
-        lengths = (n, n + 1, z, g, g + 1)
-        offsets = []
-        end = 0
-        for _, size, length in _FIELDS:
-            offsets.append(end)
-            end += (lengths[length] * size + 63) & ~63
-        memory = self.take(end)
-        arrays = [
-            np.ndarray(lengths[length], dtype, memory, offset)
-            for (dtype, _, length), offset in zip(_FIELDS, offsets, strict=True)
-        ]
+        lengths = [(n, n + 1, z, g, g + 1)[k] for k in _LENGTHS]
+        fields = [*zip(lengths, DTYPES, strict=False)]
+        offsets = [0]
+        for length, dtype in fields:
+            offsets.append(offsets[-1] + ((length * dtype.itemsize + 63) & ~63))
+        memory = self.take(offsets[-1])
+        arrays = [np.ndarray(*field, memory, offset) for field, offset in zip(fields, offsets, strict=False)]
         batch = Batch._make([*arrays, text])
         batch.start[0] = batch.group_first[0] = batch.group_start[0] = 0
         return batch

@@ -217,7 +217,7 @@ class Names:
         return highest_seen
 
     def add(self, names: list[str]) -> None:
-        """Add names in their order; known names are skipped."""
+        """Add names in their order, except those that are known."""
         known = set(map(key_of, self.names))
         self.append([name for name in names if key_of(name) not in known])
 

@@ -1,6 +1,10 @@
-"""Refuse examples that interactions or n-grams would make too large for memory or for practical use."""
+"""Refuse examples that interactions or n-grams would make too large, and divide batches that they make large."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
 
 from ..array_types import Float64s, Int64s
 from ..errors import DataError
@@ -9,6 +13,17 @@ from ..system import memory
 MOST_FEATURES = 1 << 24  # maximum per example; it can be learned in about a second with any options
 FEATURE_BYTES = 64  # upper bound of the memory per feature on its way through a learner
 ORDINARY_FEATURES = 1 << 20  # up to this number, free memory is not checked
+
+
+def pieces(counts: Float64s, most: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the ranges of examples with at most so many features (float64[n]), and the number of features of each."""
+    total = np.cumsum(counts)
+    low = 0
+    while low < len(total):
+        before = total[low - 1] if low else 0
+        high = max(low + 1, int(np.searchsorted(total, before + most, side="right")))
+        yield low, high, int(total[high - 1] - before)
+        low = high
 
 
 def check_features(counts: Float64s, line: Int64s, source: str, advice: str) -> None:

@@ -28,8 +28,6 @@ DIGITS = 20 + 3  # bytes of the largest column number, and those that `hashing.m
 
 
 class Hashing(NamedTuple):
-    """Hold the rule by which names become indices."""
-
     seed: np.uint32  # --hash_seed
     hash_all: bool  # whether names of digits are hashed too (--hash all)
     unnamed: np.uint32  # hash of the namespace without a name
@@ -50,7 +48,6 @@ def encoded(text: str) -> bytes:
 
 
 def new_hashing(hash_seed: int, hash_all: bool, bits: int, identity: bool = False, vw_text: bool = False) -> Hashing:
-    """Return the rule of a learner with 2**bits indices."""
     unnamed = _murmur3()(b"", hash_seed, signed=False) if hash_seed else 0
     mask = np.uint32((1 << min(bits, 32)) - 1)
     return Hashing(np.uint32(hash_seed), hash_all, np.uint32(unnamed), mask, identity, vw_text)
@@ -74,14 +71,8 @@ class NameHasher:
     def __init__(self, rule: Hashing) -> None:
         self.rule, self._murmur3 = rule, _murmur3()
         self._mask = int(rule.mask)
-        self.index = lru_cache(CACHED)(self._index)
-        self.namespace = lru_cache(CACHED)(self._namespace)
-
-    def _index(self, name: str, seed: int) -> int:
-        return self.hash(name, seed) & self._mask
-
-    def _namespace(self, name: str) -> int:
-        return self.hash(name, int(self.rule.seed)) if name else int(self.rule.unnamed)
+        self.index = lru_cache(CACHED)(lambda name, seed: self.hash(name, seed) & self._mask)
+        self.namespace = lru_cache(CACHED)(lambda name: self.hash(name, int(rule.seed)) if name else int(rule.unnamed))
 
     def hash(self, name: str, seed: int) -> int:
         return self.hash_bytes(encoded(name), seed)

@@ -35,7 +35,7 @@ from ..options.relations import no_effect
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import CROSSED_GROUP, Batch, Pool
-from .feature_limit import check_features
+from .feature_limit import check_features, pieces
 from .namespaces import IdleArguments, decode
 
 WILDCARD = ord(":")
@@ -111,13 +111,7 @@ def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64
 
 @jit
 def count_crossed(
-    batch: Batch,
-    terms: UInt8s,
-    term_start: Int64s,
-    permuted: bool,
-    counts: Float64s,
-    met: UInt8s,
-    crossing: UInt8s,
+    batch: Batch, terms: UInt8s, term_start: Int64s, permuted: bool, counts: Float64s, met: UInt8s, crossing: UInt8s
 ) -> None:
     """Count the features that interactions generate for each example.
 
@@ -274,11 +268,6 @@ def _sorted(interactions: list[bytes]) -> list[bytes]:
     return sorted(interactions, key=lambda terms: (len(terms), terms))
 
 
-def _is_mixed(ordered: bytes) -> bool:
-    """Return whether a sorted interaction has a repeated group and also other groups: `aab`, not `aaa` or `abc`."""
-    return 1 < len(set(ordered)) < len(ordered)
-
-
 def without_duplicates(interactions: list[bytes], keep_duplicates: bool = False) -> tuple[list[bytes], int, int]:
     """Drop interactions that are equal except for order, and sort those with a repeated group and others.
 
@@ -292,7 +281,7 @@ def without_duplicates(interactions: list[bytes], keep_duplicates: bool = False)
         ordered = bytes(sorted(interaction))
         if keep_duplicates or ordered not in seen:
             seen.add(ordered)
-            mixed = _is_mixed(ordered)
+            mixed = 1 < len(set(ordered)) < len(ordered)  # `aab`, not `aaa` or `abc`
             reordered += mixed
             unique.append(ordered if mixed else interaction)
     return unique, len(interactions) - len(unique), reordered
@@ -366,7 +355,6 @@ class Crosser:
         return bool(self.interactions)
 
     def with_group(self, group: int) -> list[bytes]:
-        """Return the given interactions that name `group`."""
         return [interaction for interaction in self.interactions if group in interaction]
 
     def interactions_for(self, groups: list[int]) -> list[bytes]:
@@ -391,7 +379,6 @@ class Crosser:
         yield from self._cross(batch_ops.cut(batch, low, batch.n) if low else batch)
 
     def _set_current(self, interactions: list[bytes]) -> None:
-        """Convert interactions without wildcards to arrays for the kernels."""
         self._current = interactions
         self._terms = np.frombuffer(bytearray(b"".join(interactions) or b"\0"), np.uint8)
         self._term_start = np.cumsum([0] + [len(interaction) for interaction in interactions], dtype=np.int64)
@@ -409,14 +396,9 @@ class Crosser:
             crossed = {bytes(sorted(self._current[t])) for t in np.flatnonzero(crossing).tolist()}
             self.idle.waiting = {given: terms for given, terms in self.idle.waiting.items() if terms not in crossed}
         check_features(counts, batch.line, "the interactions make", "use fewer or smaller interactions")
-        total = np.cumsum(counts + np.diff(batch.start))
-        low = 0
-        while low < batch.n:
-            total_before = total[low - 1] if low else 0
-            high = max(low + 1, int(np.searchsorted(total, total_before + self._piece, side="right")))
+        for low, high, features in pieces(counts + np.diff(batch.start), self._piece):
             rows = batch_ops.cut(batch, low, high)
             n = high - low
-            features = int(total[high - 1] - total_before)
             groups = int(batch.group_first[high] - batch.group_first[low]) + n
             memory = self._pool.batch(n, features, groups, batch.text)
             out = rows._replace(
@@ -430,4 +412,3 @@ class Crosser:
             max_terms = int(np.diff(self._term_start).max())
             g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, max_terms, out)
             yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
-            low = high

@@ -35,7 +35,7 @@ from ..options.relations import no_effect, warned
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import CONSTANT_GROUP, Batch
-from .feature_limit import check_features
+from .feature_limit import check_features, pieces
 from .matrix import UNNAMED_GROUP
 
 GRAM_MULTIPLIER = np.uint64(27942141)
@@ -353,7 +353,6 @@ class NamespaceTransformer:
 
     @property
     def active(self) -> bool:
-        """Return whether `apply` does anything."""
         return self._changes or bool(self.idle.waiting)
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
@@ -366,14 +365,9 @@ class NamespaceTransformer:
         counts = np.empty(batch.n, np.float64)
         count_features(batch, self.constant, self.dropped, self._first_pattern, self._last_offset, counts)
         check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips")
-        total = np.cumsum(counts)
-        low = 0
-        while low < batch.n:
-            features_before = total[low - 1] if low else 0
-            high = max(low + 1, int(np.searchsorted(total, features_before + self._piece, side="right")))
+        for low, high, features in pieces(counts, self._piece):
             rows = batch_ops.cut(batch, low, high)
             n = high - low
-            features = int(total[high - 1] - features_before)
             out = rows._replace(
                 start=np.zeros(n + 1, np.int64),
                 index=np.empty(features, np.uint32),
@@ -387,7 +381,6 @@ class NamespaceTransformer:
                 self._last_offset, out,
             )  # fmt: skip
             yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
-            low = high
 
     def linear(self, batch: Batch) -> Batch:
         """Return `batch` without the groups used for interactions only; shown counts still include them."""

@@ -62,8 +62,6 @@ WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
 
 
 class Column(NamedTuple):
-    """Describe a column whose cells are features."""
-
     name: str
     kind: str  # NUMBER, TEXT or CATEGORY
 
@@ -109,7 +107,6 @@ class Schema:
         return new
 
     def replace(self, other: Schema) -> None:
-        """Take over the columns and names of another schema."""
         self.__dict__.update(other.copy().__dict__)
 
     @property
@@ -207,7 +204,6 @@ class Schema:
         return {"columns": self.columns, "label": self.label, **names, **form}
 
     def to_bytes(self) -> bytes:
-        """Return the schema as JSON, for a model file."""
         return json.dumps(self.record(), separators=(",", ":")).encode()
 
     @classmethod

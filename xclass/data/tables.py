@@ -49,8 +49,6 @@ class Table(ABC):
 
 
 class SparseTable(Table):
-    """Convert the rows of a sparse matrix."""
-
     def __init__(self, rows: SparseRows, rule: Hashing) -> None:
         self._rule = rule
         self._start, self._column, self._value = self.rows = array_input.rows_of(rows)

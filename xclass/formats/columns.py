@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ..data.schema import CATEGORY, KINDS, NUMBER, TEXT, Schema, left_out, listed, rounded
-from ..errors import DataError, UsageError
+from ..errors import UsageError
 from ..text import reader
 
 FORMATS = {  # formats for which the options of columns have a meaning
@@ -79,7 +79,6 @@ class Columns:
                 raise UsageError(f"--columns lacks {name}, from which the model has learned; leave the option out")
 
     def features(self, known: Sequence[str], label: str | None) -> list[str]:
-        """Return the columns of the first table that are features, of all columns with a name."""
         left_out, only = {label, *self._ignored}, set(self._only or known)
         return [name for name in known if name not in left_out and name in only]
 
@@ -104,7 +103,6 @@ class Columns:
         return f"{left_out(others)}; --ignore_column says so without this warning" if others else ""
 
     def about(self, label: str | None) -> str:
-        """Return what the columns are, as the start of a run shows it."""
         by_kind = {kind: [name for name, k in self.schema.columns.items() if k == kind] for kind in KINDS}
         parts = [
             f"label: {listed([label]) if label is not None else 'none'}",
@@ -161,12 +159,3 @@ def as_row(given: str | Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
 
 def text_of(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
-
-
-def suspect(place: str, cell: str, row: int) -> DataError:
-    """Return the error for a header whose cell occurs in a later row, so that it is likely to be an example."""
-    return DataError(
-        f"{place}: the first line has to name the columns, and its cell {listed([cell])} is also a cell of the same "
-        f"column in line {row}; if the file has no header, name its columns, as in --header label,text; if it has one, "
-        "name the column of the label, as in --label_column NAME"
-    )

@@ -165,7 +165,6 @@ class CsvTable(OtherFormat):
         return size, text[:size].count(b"\n")
 
     def _header(self, text: bytes, delimiter: bytes, file: str) -> list[str]:
-        """Return the names of the columns in the first row."""
         _, row = next(csv_rows.cells_of(text, ord(delimiter or b","), self.quote, 0), (1, []))
         if row is None:
             problem, where = csv_rows.problem_of(text.rstrip(b"\n") + b"\n", ord(delimiter or b","), self.quote)
@@ -212,7 +211,6 @@ class CsvTable(OtherFormat):
             self.notes.append(f"{file}: {note}")
 
     def _find_label(self, header: list[str], file: str) -> str | None:
-        """Return the name of the column of the label, None if there is none."""
         chosen, schema = self.columns.label, self.schema
         if chosen is not None:
             if chosen and chosen in header:
@@ -260,7 +258,12 @@ class CsvTable(OtherFormat):
                 if word and word == cells[k] and not affirmed:
                     again[k] += 1
                     if k == label or again[k] > 1:
-                        raise columns.suspect(f"{file}:{self._top}:1", header[k], line + before)
+                        raise DataError(
+                            f"{file}:{self._top}:1: the first line has to name the columns, and its cell "
+                            f"{listed([header[k]])} is also a cell of the same column in line {line + before}; if the "
+                            "file has no header, name its columns, as in --header label,text; if it has one, name the "
+                            "column of the label, as in --label_column NAME"
+                        )
         features = self.columns.features(
             [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )
@@ -306,11 +309,6 @@ class CsvTable(OtherFormat):
             for word in filter(None, [category(cells[k])]) if whole else cells[k].split():
                 yield WrittenFeature(word, np.float32(1), namespace=name)
 
-    @property
-    def is_moved(self) -> bool:
-        """Return whether columns are in other places than in the first file."""
-        return self.first_layout is not None and self.layout[2:] != self.first_layout[2:]
-
     def moved(self, cells: list[bytes]) -> bytes:
         """Return a row of the first file with these cells in the columns of the schema, for `features`."""
         first = self.first_layout or self.layout
@@ -325,8 +323,6 @@ class CsvTable(OtherFormat):
 
 
 class CsvScanner(records.RecordScanner):
-    """Parse blocks of rows for a `CsvTable`."""
-
     def __init__(self, of: parser.Parser, table: CsvTable) -> None:
         super().__init__(of.rules)
         self._table, self._parser = table, of
@@ -376,7 +372,8 @@ class CsvScanner(records.RecordScanner):
         examples.source = [block[begin:end].replace(b"\n", b" ") for begin, end in ranges]
         examples.label, examples.tag, examples.weight = [b""] * n, [b""] * n, [1.0] * n
         good, label = np.flatnonzero(rows.problem == 0).tolist(), self._table.layout.label
-        if self._table.is_moved:
+        first = self._table.first_layout
+        if first is not None and self._table.layout[2:] != first[2:]:  # columns are in other places
             for i, begins, ends in zip(good, begin.tolist(), end.tolist(), strict=True):
                 cells = [content[low:high] for low, high in zip(begins, ends, strict=True)]
                 examples.source[i] = self._table.moved(cells)

@@ -225,7 +225,6 @@ class FormatLabels:
         return True
 
     def _pass_lines(self) -> None:
-        """Pass on the labels of the complete lines that are waiting."""
         assert self._format is not None
         waiting = np.frombuffer(bytearray(self._pending), np.uint8)
         if self._format.end_of_lines(waiting, 0, len(waiting)) < len(waiting):

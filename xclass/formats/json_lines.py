@@ -93,7 +93,6 @@ def tag_word(given: object) -> bytes:
 
 
 def text_in(given: dict[str, Any]) -> str:
-    """Return the text of an object, empty for none; raise MalformedError if it is not text."""
     text = given.get("text")
     if text is None:
         return ""
@@ -260,7 +259,6 @@ class JsonLines(OtherFormat):
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
 
     def left_out(self, keys: Sequence[str]) -> str:
-        """Return a warning about keys that are not read, or nothing."""
         if self.flat:
             return self.columns.left_out(key for key in keys if key != self.label)
         known = [self.label or "label", *KEYS[1:]]
@@ -381,7 +379,6 @@ class JsonScanner(records.RecordScanner):
         )  # fmt: skip
 
     def _read(self, line: bytes, number: int, examples: records.Examples) -> None:
-        """Add the example of a line, with what is malformed in it."""
         label = tag = b""
         weight = 1.0
         self._keys.append(-1)

@@ -234,8 +234,6 @@ def _writable(text: bytes) -> UInt8s:
 
 
 class RecordScanner:
-    """Make the scan of a block from its examples."""
-
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.namespaces = Namespaces(rules)
@@ -288,19 +286,12 @@ class RecordScanner:
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]
         stopped = bool(notes[-1, 0])
+        left_out = np.sort(np.concatenate((empty, np.array(examples.line, np.int64)[~kept])))
+        named = self.rules.learn_names or len(self.rules.names.hash)
         return Scan(
-            out,
-            (len(rows), z, g),
-            end,
-            lines,
-            bad,
-            skipped,
-            stopped,
-            notes,
-            lambda row: column_of_label(int(rows[row])),
-            np.sort(np.concatenate((empty, np.array(examples.line, np.int64)[~kept]))),
-            spellings if self.rules.learn_names or len(self.rules.names.hash) else {},
-        )
+            out, (len(rows), z, g), end, lines, bad, skipped, stopped, notes,
+            lambda row: column_of_label(int(rows[row])), left_out, spellings if named else {},
+        )  # fmt: skip
 
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:
         """Decide by `--on_bad_line` what becomes of malformed examples.

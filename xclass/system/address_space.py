@@ -62,7 +62,6 @@ def _limit() -> int | None:
 
 
 def _used() -> int:
-    """Return the address space in use in bytes, or 0 if it is not known."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

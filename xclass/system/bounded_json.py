@@ -61,8 +61,6 @@ class Text(Kind):
 
 @dataclass(frozen=True)
 class OneOf(Kind):
-    """Allow some texts."""
-
     texts: tuple[str, ...]
 
     @property
@@ -75,8 +73,6 @@ class OneOf(Kind):
 
 @dataclass(frozen=True)
 class Whole(Kind):
-    """Allow whole numbers from `low` to `high`."""
-
     low: int = 0
     high: int = (1 << 62) - 1
 
@@ -90,8 +86,6 @@ class Whole(Kind):
 
 @dataclass(frozen=True)
 class Number(Kind):
-    """Allow finite numbers from `low` to `high`."""
-
     low: float = -1e300
     high: float = 1e300
 
@@ -105,8 +99,6 @@ class Number(Kind):
 
 @dataclass(frozen=True)
 class OrNull(Kind):
-    """Allow null beside what another kind allows."""
-
     kind: Kind
 
     @property
@@ -239,7 +231,6 @@ def refusal(path: str, error: Malformed, cure: str, lines_before: int = 0, about
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; raise Malformed if a name occurs twice."""
     parsed: dict[str, Any] = {}
     for name, value in pairs:
         if name in parsed:

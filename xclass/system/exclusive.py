@@ -52,7 +52,6 @@ class _Call(Generic[T]):
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Execute the job on a helper thread."""
         _own.call = self
         try:
             if not self.interrupted:
@@ -74,7 +73,6 @@ _all: weakref.WeakSet[Exclusive] = weakref.WeakSet()
 
 
 def _help(calls: SimpleQueue[_Call[Any]]) -> None:
-    """Execute calls, one after the other."""
     this = _thread.get_ident()
     while True:
         _waiting.add(this)

@@ -225,7 +225,6 @@ def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | No
 
 
 def _remove_file(folder: int, name: str) -> None:
-    """Remove a regular file of this user unless a process has locked it; errors are ignored."""
     with contextlib.suppress(OSError):
         handle = _open_own(name, folder)
         try:
@@ -357,7 +356,10 @@ def open_spill_file() -> BinaryIO:
 def private_folder() -> Path:
     """Create a folder for compiled code in the folder of temporary files; the caller has to remove it at the end."""
     outer = temporary_folder()
-    _remove_folders(outer)
+    with contextlib.suppress(OSError):  # of processes that have ended
+        for name in os.listdir(outer):
+            if FOLDER.fullmatch(name):
+                _remove_folder(os.path.join(outer, name))
     while True:
         folder = Path(tempfile.mkdtemp(prefix="xclass-", dir=outer))
         try:
@@ -372,14 +374,6 @@ def private_folder() -> Path:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-
-
-def _remove_folders(outer: str) -> None:
-    """Remove the folders of compiled code whose processes have ended; errors are ignored."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(outer):
-            if FOLDER.fullmatch(name):
-                _remove_folder(os.path.join(outer, name))
 
 
 def _remove_folder(path: str) -> None:

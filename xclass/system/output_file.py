@@ -105,7 +105,6 @@ def opened(path: str, description: str) -> Iterator[terminal.Output]:
 
 
 def replace(path: str, description: str, pieces: Iterable[bytes]) -> None:
-    """Write a file of results as a whole; see `Output`, whose errors it raises."""
     with opened(path, description) as file:
         file.writelines(pieces)
 

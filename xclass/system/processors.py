@@ -8,7 +8,6 @@ from . import thread_limit
 
 
 def count() -> int:
-    """Return the number of processors that this process may use, at least 1."""
     try:
         allowed = len(os.sched_getaffinity(0)) or 1
     except (AttributeError, OSError):  # sched_getaffinity is missing on macOS and Windows

@@ -70,7 +70,8 @@ class LabelDetector:
             return
         self._lines += 1
         if label:
-            if may_be_name and not self._labels and _is_name(label):
+            is_name = not NUMBER_LIKE.fullmatch(label) and label not in NOT_NAMES
+            if may_be_name and not self._labels and is_name:
                 self.name = self.name or label.decode("utf-8", "replace")
                 self._names += 1
                 self.classes = True if self._names == MIN_NAMES else None
@@ -156,10 +157,6 @@ class LabelDetector:
         if len(self._seen) == 2 and not self._seen <= {"0", "1"}:
             return "two whole numbers: learning numbers, as VW does; to learn two classes, give --multiclass"
         return ""
-
-
-def _is_name(word: bytes) -> bool:
-    return not NUMBER_LIKE.fullmatch(word) and word not in NOT_NAMES
 
 
 def implied_options(

@@ -186,7 +186,6 @@ def read_label(
 
 
 def check_names(names: str) -> None:
-    """Check that each of the names, separated by commas, can be the name of a class."""
     for name in names.split(","):
         if not name.strip() or "|" in name:
             raise UsageError(

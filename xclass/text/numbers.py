@@ -47,13 +47,11 @@ NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 @jit
 def is_blank(c: int) -> bool:
-    """Return whether a byte is a space or a tab."""
     return (c == SPACE) | (c == TAB)
 
 
 @jit
 def is_digit(c: int) -> bool:
-    """Return whether a byte is a decimal digit."""
     return c >= 48 and c <= 57
 
 

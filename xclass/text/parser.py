@@ -222,7 +222,11 @@ class Parser:
         self.bad += scan.bad
         full = None
         for spelling, line in scan.spellings.items():
-            self._compare_spellings(spelling, f"{name}:{line + before}")
+            earlier = self._spellings.setdefault(key_of(spelling), spelling)
+            if earlier != spelling and not self._spelling_warned:
+                self._spelling_warned = True
+                warning = malformed.TWO_SPELLINGS.format(seen=spelling, earlier=earlier)
+                self.notes.append(f"{name}:{line + before}: {warning}")
         if self.options.learn_names:
             batch, full = self._number_names(batch, name, scan.label_column)
         error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, malformed.MAX_MESSAGES), scan.stopped, name)
@@ -266,13 +270,6 @@ class Parser:
         if not keep.all():
             batch = batch_ops.pick([(batch, np.flatnonzero(keep))], lines=True)
         return batch, None
-
-    def _compare_spellings(self, spelling: str, place: str) -> None:
-        """Add a note if a name was spelled in another way before; only the first such name is noted."""
-        earlier = self._spellings.setdefault(key_of(spelling), spelling)
-        if earlier != spelling and not self._spelling_warned:
-            self._spelling_warned = True
-            self.notes.append(f"{place}: {malformed.TWO_SPELLINGS.format(seen=spelling, earlier=earlier)}")
 
     def _compare_weights(self, batch: Batch, positions: Float64s, count_before: int, name: str) -> None:
         """Add a note about the first name that occurs with another weight than before.

@@ -239,7 +239,6 @@ class Reader:
 
     @property
     def lines(self) -> int:
-        """Return the number of lines of the current file read in this pass."""
         return self.parser.lines
 
     @property
@@ -249,7 +248,6 @@ class Reader:
 
     @property
     def notes(self) -> list[str]:
-        """Return the warnings that are not yet shown to the user; the caller removes them."""
         return self.parser.notes
 
     def report(self) -> list[str]:

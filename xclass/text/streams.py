@@ -82,7 +82,6 @@ def decompressed(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStac
 
 
 def read_errors() -> tuple[type[Exception], ...]:
-    """Return the types of the exceptions raised if a file cannot be read or decompressed."""
     others = (("isal.isal_zlib", "error"), ("_lzma", "LZMAError"))
     loaded: list[type[Exception]] = [
         getattr(sys.modules[module], name) for module, name in others if module in sys.modules

@@ -30,7 +30,6 @@ def is_url(path: str) -> bool:
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path within it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:

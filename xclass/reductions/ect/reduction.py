@@ -190,7 +190,6 @@ class Tournament(Learner):
         return {"outside": self.outside}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; the matches are drawn again, so no stored number is used as an index."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
             stored_arrays.fill("drift", arrays, self.drift)

@@ -169,7 +169,6 @@ def _make_leaf(tree, a, parent, prediction):
 
 @bare
 def create_root(tree, prediction):
-    """Create the root of an empty tree, a leaf that predicts `prediction`."""
     tree.size[NODES] = 1
     _make_leaf(tree, 0, -1, prediction)
 

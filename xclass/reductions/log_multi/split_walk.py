@@ -27,8 +27,6 @@ from . import split_tree
 
 
 class Settings(NamedTuple):
-    """Hold the options that the kernels read."""
-
     most_routers: int  # T, --max_predictors
     resistance: int  # R_S, --swap_resistance
     as_vw: bool  # --lom_rules vw

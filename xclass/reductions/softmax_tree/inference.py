@@ -160,7 +160,6 @@ def _rank_classes(prepared, first, last, total, count, scratch, r, output):
 
 @jit
 def _goes_right(prepared, at, start, feature, value, r):
-    """Return whether the router `at` sends row r right."""
     s = np.float64(prepared.bias[at])
     high = np.uint64(at) << NODE_SHIFT
     for i in range(start[r], start[r + 1]):
@@ -298,7 +297,6 @@ def prepare(stored: TreeArrays) -> PreparedTree:
 
 
 def empty_tree() -> TreeArrays:
-    """Return the tree of one leaf without classes."""
     arrays = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
     arrays |= {"left": np.array([-1], np.int32), "right": np.array([-1], np.int32), "bias": np.zeros(1, np.float32)}
     arrays |= {"entry": np.zeros(1, np.int64), "first": np.zeros(2, np.int64)}

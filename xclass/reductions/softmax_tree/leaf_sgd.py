@@ -82,8 +82,6 @@ class SampledSlopes(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Provide buffers for one thread."""
-
     z: Float32s  # float32[K], scores
     lane: Float32s  # float32[LANES]
 
@@ -240,42 +238,30 @@ def load_weights(table, start, feature, value):
 
 
 @jit
-def count_weights(table, k, start):
-    """Add the number of nonzero weights of class c to `start[c + 1]` (int64[k + 1], 0 before)."""
-    base = table.base[0]
-    for f in range(table.place.shape[0]):
-        p = table.place[f]
-        if table.class_count[f] < 0:
-            for c in range(k):
-                if table.w[p + c] != ZERO:
-                    start[c + 1] += 1
-        else:
-            for j in range(p, p + table.class_count[f]):
-                if table.w[j] != ZERO:
-                    start[table.owner[j - base] + 1] += 1
-
-
-@jit
 def extract_weights(table, k, end, feature, value):
     """Copy the nonzero weights to `feature` and `value` (int32[...], float64[...]), ordered by class.
 
-    `end`, int64[k], is the start of each class in the output; its end afterwards.
+    `end`, int64[k], is the start of each class in the output; its end afterwards. Weights are only counted there if
+    `feature` is empty.
     """
+    write = len(feature) > 0
     base = table.base[0]
     for f in range(table.place.shape[0]):
         p = table.place[f]
         if table.class_count[f] < 0:
             for c in range(k):
                 if table.w[p + c] != ZERO:
-                    feature[end[c]] = f
-                    value[end[c]] = table.w[p + c]
+                    if write:
+                        feature[end[c]] = f
+                        value[end[c]] = table.w[p + c]
                     end[c] += 1
         else:
             for j in range(p, p + table.class_count[f]):
                 if table.w[j] != ZERO:
                     c = table.owner[j - base]
-                    feature[end[c]] = f
-                    value[end[c]] = table.w[j]
+                    if write:
+                        feature[end[c]] = f
+                        value[end[c]] = table.w[j]
                     end[c] += 1
 
 
@@ -316,7 +302,7 @@ def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_D
 
 def weights(table: Table, k: int) -> leaf_exact.Weights:
     start = np.zeros(k + 1, np.int64)
-    count_weights(table, k, start)
+    extract_weights(table, k, start[1:], np.empty(0, np.int32), np.empty(0))
     start = np.cumsum(start)
     feature, value = np.empty(int(start[-1]), np.int32), np.empty(int(start[-1]))
     extract_weights(table, k, start[:-1].copy(), feature, value)

@@ -80,7 +80,6 @@ class Store:
             raise self._space_error(error) from None
 
     def add(self, batch: Batch, chosen: Bools) -> None:
-        """Append the rows of a batch that are `chosen` (bool[n])."""
         if not chosen.any():
             return
         value = values(batch, False)

@@ -44,8 +44,6 @@ WHOLE = Part(0, 1)  # the part that fits all nodes
 
 
 class Settings(NamedTuple):
-    """Hold the options of training."""
-
     alpha: float  # L1 penalty
     leaf_classes: int  # most classes of a leaf
     zero_loss: str  # 01, beta or remove
@@ -58,8 +56,6 @@ class Settings(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Hold the results of one iteration."""
-
     number: int
     objective: float
     error: float  # weight of the misclassified rows, as a share of all
@@ -110,7 +106,6 @@ class Trainer:
         return np.where(np.isnan(results.log_p), missing, -results.log_p)
 
     def objective(self, results: inference.WalkResult) -> float:
-        """Return the objective (1) from the results of all rows."""
         loss = self.losses(results)
         known = np.isfinite(loss)
         penalty = self.tree.penalty(self.settings.zero_loss != "01")
@@ -262,7 +257,6 @@ class Trainer:
     def _router(
         self, i: int, rows: Int64s, left: Float64s, right: Float64s, first: bool
     ) -> softmax_nodes.Router | None:
-        """Return new weights of a router, or None if the old ones are better."""
         old = self.tree.router(i)
         with np.errstate(invalid="ignore"):  # both losses may be infinite
             gap = left[rows] - right[rows]
