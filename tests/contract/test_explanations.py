@@ -54,12 +54,6 @@ def trained(name: str, number: int) -> Learner:
     return model
 
 
-def test_every_reduction_explains_its_predictions():
-    """A new reduction has to say how; see `abilities.explain.reasons`."""
-    for record in BY_NAME.values():
-        assert "explain" in record.abilities, record.name
-
-
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", range(len(OPTIONS)), ids=[param.id for param in OPTIONS])
 def test_shares_sum_to_the_scores_that_decide(number):
