@@ -14,12 +14,12 @@ from ...reductions.cpt.binary_nodes import DEEPEST, NODES
 from ...reductions.cpt.label_tree import Tree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
 from ...reductions.cpt.reduction import ProbabilityTree
+from ..inspect.cpt import weight_tables
 from . import tree_view
 from .tree_view import NodeView, TreeNode
 
 
 def banner(learner: ProbabilityTree) -> list[str]:
-    """Return the lines about this reduction for the start of a run."""
     o = learner.options
     lines = [f"Trees: {o.trees}, {o.cpt_arity} branches per node", *_tree_origin(learner)]
     if o.rerank:
@@ -27,7 +27,7 @@ def banner(learner: ProbabilityTree) -> list[str]:
         lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
     elif o.trees > 1:
         lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
-    number = sum(tagged_words.size(w.words) if learner.tagged else len(w.flat) // 2 for w in learner.weight_tables)
+    number = sum(tagged_words.size(w.words) if learner.tagged else len(w.flat) // 2 for w in weight_tables(learner))
     slot_bytes = 4 if learner.tagged else adagrad.SLOT_BYTES
     weights, used = f"Weights: {number:,} of {slot_bytes} bytes (-b {learner.bits}), ", slot_bytes * number
     if o.max_doublings and not learner.testing:
@@ -55,24 +55,25 @@ def _tree_origin(learner: ProbabilityTree) -> list[str]:
 
 
 def learning_lines(learner: ProbabilityTree, binary: gd.Options) -> list[str]:
-    """Return the lines about learning rate and loss, see `Learner.learning_lines`."""
     scorers = f" for trees, {learner.options.rerank_rate:g} for scorers" if learner.options.rerank else ""
     rule = "plain gradient descent" if binary.sgd else "AdaGrad"
     return [f"Learning rate: {binary.learning_rate:g}{scorers} ({rule})", in_words.loss(binary)]
 
 
 def summary(learner: ProbabilityTree) -> list[str]:
-    """Return the lines of the summary that are specific to this reduction."""
     known, shares = figures(learner), []
     depth = max(int(member.tree.size[DEEPEST]) for member in learner.members)
     if learner.label_weight > 0:
         shares.append(f"label not proposed (routing error) = {known['routing_error']:.6f}")
         shares.append(f"label proposed, not chosen (scoring error) = {known['scoring_error']:.6f}")
+    weighted = []
+    if learner.frequencies is not None and learner.frequencies.active:
+        weighted.append("features are weighted by inverse document frequency")
     if learner.tagged:
-        shares.append(tagged_words.occupancy([weights.words for weights in learner.weight_tables]))
+        shares.append(tagged_words.occupancy([weights.words for weights in weight_tables(learner)]))
     return [
         *learner.report.lines(), *shares, *(learner.scales.summary_lines if learner.scales is not None else []),
-        *(["features are weighted by inverse document frequency"] if learner.weighs_features else []),
+        *weighted,
         *(learner.searched.lines() if learner.searched is not None else []),
         f"classes in the tree = {known['classes_in_tree']}{learner.placed_text}, depth = {depth}",
         *tree_view.lines(known),
@@ -80,7 +81,6 @@ def summary(learner: ProbabilityTree) -> list[str]:
 
 
 def figures(learner: ProbabilityTree) -> dict[str, float]:
-    """Return the figures of the summary by name."""
     figures = learner.report.figures()
     if learner.label_weight > 0:
         figures["routing_error"] = learner.not_proposed / learner.label_weight
@@ -100,7 +100,6 @@ def outline(learner: ProbabilityTree, levels: int) -> Iterator[TreeNode]:
 
 
 def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
-    """Return the weight of the learned examples of each class, which the index counts, or None without one."""
     if learner.index is None:
         return None
     index = learner.index.index

@@ -10,7 +10,8 @@ from ...array_types import Int64s
 from ...binary import gd
 from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_tree
-from ...reductions.log_multi.reduction import LomTree, mean
+from ...reductions.log_multi.reduction import LomTree
+from ..inspect.log_multi import mean
 from . import tree_view
 from .tree_view import TreeNode
 
@@ -34,7 +35,6 @@ def learning_lines(learner: LomTree, binary: gd.Options) -> list[str]:
 
 
 def summary(learner: LomTree) -> list[str]:
-    """Return the lines that this reduction adds to the summary of a run."""
     known, tree = figures(learner), learner.tree
     most = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED].max()
     recycled = f"recycled nodes = {known['recycled_nodes']}, each at most {most} times"
@@ -42,7 +42,6 @@ def summary(learner: LomTree) -> list[str]:
 
 
 def figures(learner: LomTree) -> dict[str, float]:
-    """Return the figures of the summary by name."""
     tree = learner.tree
     recycled = np.count_nonzero(tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED])
     figures = {"swaps": int(tree.size[split_tree.SWAPS]), "recycled_nodes": int(recycled)}
@@ -50,7 +49,6 @@ def figures(learner: LomTree) -> dict[str, float]:
 
 
 def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
-    """Yield the nodes of the first `levels` levels."""
     t = learner.tree
 
     def view(a: int) -> tree_view.NodeView:

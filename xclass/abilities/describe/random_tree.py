@@ -23,7 +23,6 @@ def learning_lines(learner: RandomTree, binary: gd.Options) -> list[str]:
 
 
 def figures(learner: RandomTree) -> dict[str, float]:
-    """Return the figures of the summary by name."""
     k = learner.classes
     deepest = (k - 1).bit_length()
     shallow = (1 << deepest) - k  # leaves one level higher
@@ -31,7 +30,6 @@ def figures(learner: RandomTree) -> dict[str, float]:
 
 
 def outline(learner: RandomTree, levels: int) -> Iterator[TreeNode]:
-    """Yield the nodes of the first levels."""
     inner = learner.classes - 1
 
     def view(a: int) -> tree_view.NodeView:

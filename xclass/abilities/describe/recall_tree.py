@@ -47,7 +47,6 @@ def vw_banner(learner: RecallTree) -> list[str]:
 
 
 def figures(learner: RecallTree) -> dict[str, float]:
-    """Return the figures of the summary by name."""
     return {**learner.report.figures(), **tree_view.figures(*_size(learner.tree, learner.counts))}
 
 

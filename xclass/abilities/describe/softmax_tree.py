@@ -25,7 +25,6 @@ def learning_lines(learner: SoftmaxTree, binary: gd.Options) -> list[str]:
 
 
 def summary(learner: SoftmaxTree) -> list[str]:
-    """Return the lines of the summary that are specific to this reduction."""
     lines, known = learner.report.lines(), figures(learner)
     if learner.report.weight > 0:
         lines.append(f"top-5 error = {known['top_5_error']:.6f}")
@@ -44,7 +43,6 @@ def summary(learner: SoftmaxTree) -> list[str]:
 
 
 def figures(learner: SoftmaxTree) -> dict[str, float]:
-    """Return the figures of the summary by name."""
     figures = learner.report.figures()
     if learner.report.weight > 0:
         figures["top_5_error"] = learner.missed_top_5 / learner.report.weight

@@ -15,7 +15,6 @@ from .reasons import Reasons
 
 
 def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
-    """Explain the prediction of the only example of a batch."""
     none, number, label = np.zeros(1, bool), label_arrays.whole(batch.label), float(batch.label[0])
     if learner.scales is not None:
         batch = learner.scales.scaled(batch, none)

@@ -11,7 +11,6 @@ from .reasons import Candidate, Reasons
 
 
 def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:
-    """Explain the prediction of the only example of a batch."""
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels())
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
     leaf, level = split_walk.predict(learner.tree, learner.routers, scratch, 0)

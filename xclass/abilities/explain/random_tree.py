@@ -13,7 +13,6 @@ from .reasons import Candidate, Reasons
 
 
 def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
-    """Explain the prediction of the only example of a batch."""
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
     leaf, level = reduction.predict(learner.routers, scratch, 0, np.int64(learner.classes - 1))

@@ -17,7 +17,6 @@ LIMIT = scoring.LARGEST_SCORE
 
 
 def explain(learner: RecallTree, batch: Batch, k: int) -> Reasons:
-    """Explain the prediction of the only example of a batch."""
     features = learner.new_features(batch)
     node, path = _route(learner, batch, features)
     scored = []

@@ -15,7 +15,6 @@ from .reasons import NOTHING, Candidate, Reasons, Term, Turn, chosen
 
 
 def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
-    """Explain the prediction of the only example of a batch."""
     prepared, classes, eps = learner.prepared, learner.classes, learner.eps
     index, x, label = batch.index, learner.scaled_values(batch), float(batch.label[0])
     if not len(prepared.label):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import AnyArray, Float32s, Float64s, Int64s
+from ...binary.adagrad import Weights
 from ...data import class_names
 from ...data.batch import Batch
 from ...reductions.core.contract import BatchTask
@@ -58,12 +59,18 @@ def proposed(index: FeatureIndex, batch: Batch, share: Float32s) -> list[Proposa
     return found
 
 
+def weight_tables(learner: ProbabilityTree) -> list[Weights]:
+    """Return the weight tables of the trees and of the scorers."""
+    scorers = [] if learner.scorers is None else [learner.scorers.weights]
+    return [*(member.weights for member in learner.members), *scorers]
+
+
 def word_tables(learner: ProbabilityTree) -> list[WordTable]:
     """Return the tables of the trees and of the scorers as they are now; none if weights are not tagged words."""
     if not learner.tagged:
         return []
     names = [f"tree{t}" for t in range(len(learner.members))]
-    tables = [WordTable(name, table.words, True) for name, table in zip(names, learner.weight_tables, strict=False)]
+    tables = [WordTable(name, table.words, True) for name, table in zip(names, weight_tables(learner), strict=False)]
     scorers = learner.scorers
     return tables + ([WordTable("scorers", scorers.weights.words, False)] if scorers is not None else [])
 

@@ -14,7 +14,6 @@ from .views import TableView, WeightLookup
 
 
 def table_view(learner: Tournament) -> TableView:
-    """Return which weights are used."""
     return TableView(partial(_lookups, learner), rows_are_exclusive=learner.vw_layout)
 
 

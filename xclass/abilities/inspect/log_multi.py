@@ -9,12 +9,11 @@ import numpy as np
 from ...data.batch import Batch
 from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_cells, split_tree, split_walk
-from ...reductions.log_multi.reduction import LomTree, mean
+from ...reductions.log_multi.reduction import LomTree
 from .views import TableView, WeightLookup
 
 
 def table_view(learner: LomTree) -> TableView:
-    """Return which weights are used."""
     return TableView(partial(_lookups, learner), lines=partial(_lines, learner))
 
 
@@ -58,3 +57,8 @@ def _lines(learner: LomTree) -> list[str]:
             for y, total, n, ended in labels
         ]
     return lines
+
+
+def mean(total: float, n: int) -> np.float32:
+    """Return the mean of n scores with the sum `total` in float32, as in VW; 0 if n is 0."""
+    return np.float32(total) / np.float32(n) if n else np.float32(0)

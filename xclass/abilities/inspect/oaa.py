@@ -7,5 +7,4 @@ from .views import TableView, WeightLookup
 
 
 def table_view(learner: OneAgainstAll) -> TableView:
-    """Return which weights are used."""
     return TableView(lambda batch: [WeightLookup(0, c, c) for c in range(learner.classes)], rows=learner.rows)

@@ -14,7 +14,6 @@ from .views import TableView, WeightLookup
 
 
 def table_view(learner: RandomTree) -> TableView:
-    """Return which weights are used."""
     return TableView(partial(_lookups, learner), lines=partial(_lines, learner))
 
 

@@ -17,7 +17,6 @@ from .views import TableView, WeightLookup
 
 
 def table_view(learner: RecallTree) -> TableView:
-    """Return which weights are used."""
     exclusive = learner.sequential and not len(learner.pairs)
     extra, lines = partial(_extra, learner), partial(_lines, learner)
     return TableView(partial(_lookups, learner), exclusive, extra=extra, lines=lines)

@@ -42,7 +42,6 @@ SAME_FEATURES = "give --normalize_features {advice} when both are trained, or tr
 
 
 def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
-    """Return the planes of the tables of which `merge` accepts the changes."""
     planes: tuple[str, ...] = (merged_words.WORD,) if one.tagged else ("w", "g")
     tables = {f"weights.{t}": planes for t in range(len(one.members))}
     if one.index is not None:
@@ -51,7 +50,6 @@ def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
 
 
 def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
-    """Fill a new learner with the merged state of others; return notes for the user."""
     learners, base = sources.learners, sources.base
     _check_labels(sources)
     _check_features(sources)

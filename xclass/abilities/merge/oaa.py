@@ -12,7 +12,6 @@ from .sources import Sources, check_continued
 
 
 def listed_tables(learner: OneAgainstAll) -> dict[str, tuple[str, ...]]:
-    """Return the planes of the tables of which `merge` accepts the changes."""
     return {"weights": weight_table.COLUMNS}
 
 

@@ -8,12 +8,10 @@ from .sources import Sources, check_continued
 
 
 def listed_tables(learner: Scalar) -> dict[str, tuple[str, ...]]:
-    """Return the planes of the tables of which `merge` accepts the changes."""
     return {"weights": weight_table.COLUMNS}
 
 
 def merge(learner: Scalar, sources: Sources) -> list[str]:
-    """Fill a new learner with the merged weights of others."""
     tables, changes = [one.table for one in sources.learners], sources.changes_of("weights")
     learner.table, k = merging.merge_tables(
         learner.table, tables, sources.base.table, learner.rule.adaptive, sources.examples, changes

@@ -54,7 +54,6 @@ def units(learner: ProbabilityTree) -> tuple[int, str]:
 
 
 def rounds(learner: ProbabilityTree) -> list[Round]:
-    """Return the rounds of a part."""
     trees = partial(_learn_own_trees, learner)
     return [trees] if learner.scorers is None else [trees, partial(_rerank_own, learner)]
 
@@ -91,7 +90,6 @@ def _rerank_own(learner: ProbabilityTree, task: BatchTask, received: Sequence[An
 
 
 def combine(learner: ProbabilityTree, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
-    """Set the results of a task from those of the trees and of the scorers."""
     output = learner.new_output(task.batch.n, learner.proposals)
     distributions: list[Any] = [None] * len(learner.members)
     for part in results[0]:
@@ -111,7 +109,6 @@ def combine(learner: ProbabilityTree, task: BatchTask, results: Sequence[Sequenc
 
 
 def part_state(learner: ProbabilityTree) -> State:
-    """Return what the trees of a part, and its scorers, have learned."""
     state: dict[str, Any] = {}
     for t in learner.own_trees:
         member = learner.members[t]
@@ -139,7 +136,6 @@ def part_state(learner: ProbabilityTree) -> State:
 
 
 def restore_part(learner: ProbabilityTree, states: Sequence[State]) -> None:
-    """Continue a new part from the states of all parts."""
     learner.sample = learner.sample_scales = None
     state: State = {}
     for other in states:
@@ -182,7 +178,6 @@ def _restore_scorers(learner: ProbabilityTree, state: State) -> None:
 
 
 def join(learner: ProbabilityTree, states: Sequence[State]) -> None:
-    """Give the whole all that its parts have learned."""
     learner.own_trees, learner.owns_scorers = range(learner.options.trees), bool(learner.options.rerank)
     restore_part(learner, states)
     if learner.searched is not None:

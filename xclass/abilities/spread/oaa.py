@@ -41,7 +41,6 @@ def units(learner: OneAgainstAll) -> tuple[int, str]:
 
 
 def rounds(learner: OneAgainstAll) -> list[Round]:
-    """Return the only round of a part."""
     return [partial(_learn_own, learner)]
 
 
@@ -52,7 +51,6 @@ def _learn_own(learner: OneAgainstAll, task: BatchTask, received: Sequence[Any])
 
 
 def combine(learner: OneAgainstAll, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
-    """Set the results of a task from the best classes of the parts."""
     (bests,) = results
     for best in bests:
         np.maximum(task.skipped, best.skipped, out=task.skipped)
@@ -60,7 +58,6 @@ def combine(learner: OneAgainstAll, task: BatchTask, results: Sequence[Sequence[
 
 
 def part_state(learner: OneAgainstAll) -> State:
-    """Return what a part has learned."""
     facts = {"indexing": learner.indexing, "next": int(learner.next_negative), "rate": float(learner.rule.rate)}
     table = _state(learner.table, int(learner.rows), learner.own)
     return {**table, "order": learner.order, "random": learner.random, **facts}

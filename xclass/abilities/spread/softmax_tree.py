@@ -23,7 +23,6 @@ def units(learner: SoftmaxTree) -> tuple[int, str]:
 
 
 def rounds(learner: SoftmaxTree) -> list[Round]:
-    """Return the only round of a part."""
     return [partial(_store_examples, learner)]
 
 

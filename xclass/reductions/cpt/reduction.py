@@ -638,17 +638,6 @@ class ProbabilityTree(Learner):
         return len(self.members) if self.searched is None else self.searched.now
 
     @property
-    def weight_tables(self) -> list[adagrad.Weights]:
-        """Return the weight tables of the trees and of the scorers."""
-        tables = [member.weights for member in self.members]
-        return tables + ([self.scorers.weights] if self.scorers is not None else [])
-
-    @property
-    def weighs_features(self) -> bool:
-        """Return whether features of examples whose values are all 1 are weighted."""
-        return self.frequencies is not None and self.frequencies.active
-
-    @property
     def classes_seen(self) -> int:
         """Return the number of classes in the first tree."""
         return int(np.count_nonzero(self.members[0].tree.key))

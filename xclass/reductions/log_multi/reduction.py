@@ -303,16 +303,6 @@ class LomTree(Learner):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
 
 
-def _floats(n: int) -> np.ndarray:
-    """Return an uninitialised float32[n]."""
-    return np.empty(n, np.float32)
-
-
-def mean(total: float, n: int) -> np.float32:
-    """Return the mean of n scores with the sum `total` in float32, as in VW; 0 if n is 0."""
-    return np.float32(total) / np.float32(n) if n else np.float32(0)
-
-
 REDUCTION = Reduction(
     name="log_multi",
     title="LOMTree",
