@@ -182,7 +182,7 @@ class _Rounds:
 
     def __init__(self, words: Sequence[str], data: Path, every: int, last: int) -> None:
         self._config = config_of([*words, "--workers", str(PARTS), "--sync_every", str(every)], data)
-        self._parts = shards.deal([str(data)], shards.sizes_of([str(data)]), PARTS, True)
+        self._parts = shards.deal(shards.Files([str(data)], shards.sizes_of([str(data)]), True), PARTS)
         self._workers = [PartLearner(number, ".", self._config) for number in range(1, PARTS + 1)]
         self._inside, self._examples = 0.0, every
         self._learned: list[Learned] = []
@@ -206,7 +206,7 @@ class _Rounds:
         attempts = []
         for _ in range(ATTEMPTS):
             work = Work(self._parts[1], self._cursor, examples, 0, False)
-            attempts.append(PartLearner(1, ".", self._config).learn(self._base, work).cost.cpu)
+            attempts.append(PartLearner(1, ".", self._config).learn(self._base, work).result.cost.cpu)
         return min(attempts)
 
     def _execute(self, model: Contents | None, works: Sequence[Work]) -> Iterator[Learned]:

@@ -16,7 +16,8 @@ from mortal_part import MortalPartLearner, MortalPredictor
 from streams import multiclass
 
 from xclass import load
-from xclass.cluster import averaged_run, predicting_run
+from xclass.cluster import averaged, predicting
+from xclass.run.run import Run
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +28,8 @@ WORDS = ["--oaa", 30, "-b", 12, "--learn_names", "--sync_every", 60]
 def place(cluster, tmp_path, monkeypatch):
     """A folder with four files to run in, and workers that read small batches."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(averaged_run, "PartLearner", MortalPartLearner)
-    monkeypatch.setattr(predicting_run, "PartPredictor", MortalPredictor)
+    monkeypatch.setattr(averaged, "PartLearner", MortalPartLearner)
+    monkeypatch.setattr(predicting, "PartPredictor", MortalPredictor)
     for k in range(4):
         (tmp_path / f"part-{k}.vw").write_text(multiclass(k, 30, 150, tags=True, unlabelled=0.05))
     return tmp_path
@@ -74,19 +75,19 @@ class Death(BaseException):
 def test_a_driver_that_dies_is_continued_with_fewer_workers(place, monkeypatch):
     words = ["--checkpoint", 150, "--passes", 2, "--holdout_off"]
     model, messages = run(*words)
-    save = averaged_run.AveragedRun._save_checkpoint
+    save = Run.save_at
     saved = []
 
-    def die_at_the_third(self):
-        save(self)
+    def die_at_the_third(self, point):
+        save(self, point)
         saved.append(Path("many.bin.parts").stat().st_size)
         if len(saved) == 3:
             raise Death
 
-    monkeypatch.setattr(averaged_run.AveragedRun, "_save_checkpoint", die_at_the_third)
+    monkeypatch.setattr(Run, "save_at", die_at_the_third)
     with pytest.raises(Death):
         run(*words)
-    monkeypatch.setattr(averaged_run.AveragedRun, "_save_checkpoint", save)
+    monkeypatch.setattr(Run, "save_at", save)
     assert Path("many.bin").read_bytes() != model
     again, others = run(*words, "--resume_run", workers=1)
     assert again == model
@@ -102,9 +103,9 @@ def test_a_killed_driver_leaves_the_model_and_a_checkpoint(place):
     Path("many.bin").unlink(missing_ok=True)
     words = [*map(str, WORDS), "-d", "part-*.vw", "--workers", "2", "-f", "many.bin", "--checkpoint", "100"]
     body = (
-        "import os, signal\nfrom xclass.cluster import averaged_run as a\nsave = a.AveragedRun._save_checkpoint\n"
-        "def die(self):\n    save(self)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "a.AveragedRun._save_checkpoint = die\nfrom xclass.cli import command\ncommand.main()"
+        "import os, signal\nfrom xclass.run.run import Run\nsave = Run.save_at\n"
+        "def die(self, point):\n    save(self, point)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Run.save_at = die\nfrom xclass.cli import command\ncommand.main()"
     )
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     process = subprocess.run([sys.executable, "-c", body, *words], env=environment, capture_output=True, timeout=100)

@@ -78,7 +78,7 @@ def begun(words, data, parts=3, workers=3, forgetful=False):
         return iter([results[work.part.number] for work in works])
 
     results = {}
-    return Averaging(config, shards.deal(data, shards.sizes_of(data), parts, True), execute, None)
+    return Averaging(config, shards.deal(shards.Files(data, shards.sizes_of(data), True), parts), execute, None)
 
 
 def averaged(words, data, **more):
@@ -99,7 +99,7 @@ def test_the_result_does_not_depend_on_who_learns_what(data, case):
         data = [_with_numbers(path) for path in data]
     model, rounds = averaged(words, data)
     assert model == averaged(words, data, workers=2)[0] == averaged(words, data, forgetful=True)[0]
-    assert (rounds[0].learned[0].counts.held_out is not None) == ("--passes" in words)
+    assert (rounds[0].learned[0].result.counts.holdout is not None) == ("--passes" in words)
     learn(*words, "--keep_last", *(word for path in data for word in ("-d", path)), "-f", "one.bin")
     with xclass.load("one.bin") as one:
         # with several passes, parts count lines anew and hold out others

@@ -9,7 +9,8 @@ from command import learn, xclass
 from mortal_worker import MortalWorker
 from streams import multiclass
 
-from xclass.cluster.exact import crew, run
+from xclass.cluster.exact import crew
+from xclass.run.run import Run
 
 CASES = {
     "oaa": ["--oaa", 30, "-b", 14],
@@ -91,19 +92,18 @@ class Death(BaseException):
 def test_a_run_goes_on_after_its_death_with_fewer_workers(small_steps, data, monkeypatch):
     words = [*CASES["multiclass"], *data, "--checkpoint", 400, "--holdout_off"]
     one = learn(*words, "-f", "one.bin")
-    save, saved = run.SpreadRun._save_at, []
+    save, saved = Run.save_at, []
 
     def die_at_the_last(self, point):
-        refusal = save(self, point)
+        save(self, point)
         saved.append(point)
         if len(saved) == 2:
             raise Death
-        return refusal
 
-    monkeypatch.setattr(run.SpreadRun, "_save_at", die_at_the_last)
+    monkeypatch.setattr(Run, "save_at", die_at_the_last)
     with pytest.raises(Death):
         xclass(*words, "-f", "many.bin", "--workers", 3)
-    monkeypatch.setattr(run.SpreadRun, "_save_at", save)
+    monkeypatch.setattr(Run, "save_at", save)
     assert (small_steps / "many.bin.parts").exists()
     resumed = learn(*words, "-f", "many.bin", "--workers", 2, "--resume_run")
     assert (small_steps / "one.bin").read_bytes() == (small_steps / "many.bin").read_bytes()

@@ -13,9 +13,10 @@ from mortal_part import MortalPartLearner, MortalPredictor
 from mortal_worker import MortalWorker
 from streams import multiclass
 
-from xclass.cluster import averaged_run, predicting_run
+from xclass.cluster import averaged, engines, predicting
 from xclass.cluster import session as sessions
-from xclass.cluster.exact import crew, run
+from xclass.cluster.exact import crew
+from xclass.run.run import Run
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +29,8 @@ LEARN = ["--oaa", 30, "-b", 12]
 def place(cluster, tmp_path, monkeypatch):
     """A folder with five files to run in, and workers that read small batches."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(averaged_run, "PartLearner", MortalPartLearner)
-    monkeypatch.setattr(predicting_run, "PartPredictor", MortalPredictor)
+    monkeypatch.setattr(averaged, "PartLearner", MortalPartLearner)
+    monkeypatch.setattr(predicting, "PartPredictor", MortalPredictor)
     monkeypatch.setattr(crew, "Worker", MortalWorker)
     for k, path in enumerate(FILES):
         (tmp_path / path).write_text(multiclass(k, 30, 100, tags=True))
@@ -74,7 +75,7 @@ def after(monkeypatch, owner, method, count, action):
 
 def test_a_node_that_dies_does_not_change_an_exact_model(node, monkeypatch):
     learn(*LEARN, *DATA, "-f", "one.bin", "-p", "one.txt")
-    after(monkeypatch, run.SpreadRun, "_report", 3, node.die)
+    after(monkeypatch, Run, "count", 3, node.die)
     messages = learn(*LEARN, *DATA, "-f", "many.bin", "-p", "many.txt", "--workers", 3).err
     assert re.search(r"^worker \d was lost; it learns again from step 0 on$", messages, re.MULTILINE)
     assert node.died
@@ -86,7 +87,7 @@ def test_a_node_that_dies_does_not_change_predictions(node, monkeypatch):
     learn(*LEARN, "-d", FILES[0], "-f", "m.bin")
     words = ["-t", "-i", "m.bin", *DATA, *DATA, "--top_k", 2]
     learn(*words, "-p", "one.txt")
-    after(monkeypatch, predicting_run, "added", 1, node.die)
+    after(monkeypatch, engines, "added", 1, node.die)
     learn(*words, "-p", "many.txt", "--workers", 3)
     assert node.died
     assert Path("one.txt").read_bytes() == Path("many.txt").read_bytes()
@@ -96,7 +97,7 @@ def test_a_node_that_dies_does_not_change_an_averaged_model(node, monkeypatch):
     words = [*LEARN, "--sync_every", 20, *DATA, "-f", "many.bin", "--workers", 3]
     learn(*words)
     model = Path("many.bin").read_bytes()
-    after(monkeypatch, averaged_run.AveragedRun, "_show", 2, node.die)
+    after(monkeypatch, averaged.Averaged, "_show", 2, node.die)
     learn(*words)
     assert node.died
     assert Path("many.bin").read_bytes() == model
@@ -106,15 +107,15 @@ def test_a_node_that_is_not_replaced_is_waited_for_and_given_up(node, monkeypatc
     learn(*LEARN, "-d", FILES[0], "-f", "many.bin")
     old = Path("many.bin").read_bytes()
     monkeypatch.setattr(sessions, "NOTICE_SECONDS", 0.5)
-    show = averaged_run.AveragedRun._show
+    show = averaged.Averaged._show
 
     def show_and_lose_a_node(self, round_):
         show(self, round_)
-        if self.model.averaging.rounds == 2:
+        if self._averaging.rounds == 2:
             node.die(replaced=False)
             self._session._options = dataclasses.replace(self._session._options, ray_timeout=0.5)
 
-    monkeypatch.setattr(averaged_run.AveragedRun, "_show", show_and_lose_a_node)
+    monkeypatch.setattr(averaged.Averaged, "_show", show_and_lose_a_node)
     result = xclass(*LEARN, *DATA, "-f", "many.bin", "--sync_every", 20, "--workers", 3)
     assert result.status == 1
     lost = r"worker \d is not running; waiting for a processor for 1 of 3 workers: the cluster has \d processors, \d"

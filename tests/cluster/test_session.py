@@ -21,7 +21,7 @@ pytest.importorskip("ray", reason="the package ray is not installed")
 def test_results_come_in_order_although_workers_die(session, tmp_path):
     one = session()
     workers = one.actors(Worker, 2, str(tmp_path))
-    assert list(one.results([worker.die_once.remote() for worker in workers], workers)) == [(0, 1), (1, 2)]
+    assert list(one.answers(workers, [0, 1], lambda worker, k: worker.die_once.remote(), 2)) == [(0, 1), (1, 2)]
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -29,7 +29,7 @@ def test_an_error_in_a_worker_is_raised_as_it_was(session, tmp_path):
     one = session()
     workers = one.actors(Worker, 2, str(tmp_path))
     with pytest.raises(DataError) as caught:
-        list(one.results([worker.fail.remote() for worker in workers], workers))
+        one.result(workers[0].fail.remote(), workers[0], 1)
     assert type(caught.value) is DataError
     assert caught.value.args == ("x.vw:1: wrong", "second line")
 

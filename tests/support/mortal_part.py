@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from xclass.cluster import part_learner, predicting_run
+from xclass.cluster import part_learner, predicting
 from xclass.text import reader
 
 
@@ -33,7 +33,7 @@ class MortalPartLearner(part_learner.PartLearner):
         return learned
 
 
-class MortalPredictor(predicting_run.PartPredictor):
+class MortalPredictor(predicting.PartPredictor):
     """A worker that dies once for the part for which there is a file `die-PART`."""
 
     def predict(self, model, part):

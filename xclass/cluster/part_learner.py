@@ -10,9 +10,7 @@ Idea      What `PartLearner.learn` returns is a function of its arguments alone,
 
 from __future__ import annotations
 
-import os
-import socket
-import time
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -22,20 +20,17 @@ from ..api import configuration
 from ..api.configuration import Config, LearnerUse
 from ..api.learner import Learner
 from ..api.model_contents import Contents
-from ..api.skipped_steps import SkippedSteps
 from ..array_types import Int64s
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..data.schema import Schema
-from ..errors import XclassError
-from ..kernels import jit
+from ..reductions.core.contract import BatchTask
 from ..run import passes
-from ..run.label_notes import LabelNotes
-from . import delta, shards
-from .costs import Cost
+from . import delta
 from .delta import Delta
-from .part_progress import Counts, PartProgress
+from .part_progress import PartProgress
 from .part_stream import Cursor, ModelNumbers, PartStream
+from .part_worker import Counter, PartResult, PartWorker
 from .shards import Part
 
 MOST_NOTES = 10  # of a part in a round
@@ -62,43 +57,22 @@ class Fresh(NamedTuple):
 class Learned(NamedTuple):
     """Hold what was learned from a part in a round."""
 
+    result: PartResult
     contents: Contents | None  # of the model, with the changes of its arrays in `arrays`; None if nothing was read
     arrays: Delta | None
     cursor: Cursor
-    counts: Counts
     fresh: tuple[Fresh, ...]  # in the order of their positions
-    notes: tuple[str, ...]  # warnings
-    report: tuple[str, ...]  # lines about malformed lines, at the end of the part
-    skipped_steps: int
-    bytes_read: int  # of the part, in this pass
-    labels: LabelNotes | None  # in the first pass
-    tallies: dict[str, Any]  # see `reductions.core.base.Learner.tallies`
-    cost: Cost  # of this round, without the bytes sent
 
 
-class PartLearner:
-    """Be the worker that learns parts.
-
-    Parameters
-    ----------
-    number : number of the worker, from 1
-    folder : in which the names of files are, if this node has it
-    config : options of the run
-    """
+class PartLearner(PartWorker):
+    """Be the worker that learns parts; the parameters are those of `PartWorker`."""
 
     def __init__(self, number: int, folder: str, config: Config) -> None:
-        shards.enter(folder)
-        jit.activate()
-        self.number = number
         # options that concern the model of -f, but not what is learned
-        self._config = config = config.with_values({"predict_only_model": False})
-        self._label_range = configuration.label_range(config, configuration.spec_of(config, self._use(True)))
+        super().__init__(number, folder, config.with_values({"predict_only_model": False}))
+        spec = configuration.spec_of(self._config, self._use(True))
+        self._label_range = configuration.label_range(self._config, spec)
         self._streams: dict[int, tuple[int, PartStream]] = {}  # part -> number of the pass, and its stream
-        self._ended_at: float | None = None
-
-    def ping(self) -> bool:
-        """Return True, which shows that the worker runs."""
-        return True
 
     def learn(self, model: Contents | None, work: Work) -> Learned:
         """Learn from the examples that wait and from the next examples of a part.
@@ -107,43 +81,29 @@ class PartLearner:
         ----------
         model : contents of the model of the round, read only; None for a new one
         work : what to learn
-
-        Raises
-        ------
-        DataError
-            if the part cannot be read or a line is malformed; the message names the worker.
         """
-        begin, cpu = time.monotonic(), time.process_time()
-        waited = 0.0 if self._ended_at is None else begin - self._ended_at
+        self._begin()
         # arrays of Ray cannot be written, and kernels are compiled for arrays that can
         base = None if model is None else model._replace(arrays={k: np.array(v) for k, v in model.arrays.items()})
         stream = self._stream(work, Schema() if base is None else base.schema)
         with self._learner(base, work) as learner:
-            counted = self._progress(learner)
-            round_ = _Round(self._config, learner, stream, counted, work.alone)
-            try:
+            round_ = _Round(self._config, learner, stream, self._progress(learner), work.alone)
+            with self._placed():
                 stream.move_to(work.cursor)
                 read = round_.run(work.examples)
                 ended = stream.ended()
-            except XclassError as error:
-                raise type(error)(*with_place(error.args, place_of(self.number))) from None
             contents = arrays = None
-            tallies = learner.reduction.tallies()
             if read:
                 learner.schema.replace(stream.reader.schema)
                 contents = learner.contents()
                 arrays = delta.encode(contents.arrays, {} if base is None else base.arrays)
                 contents = contents._replace(arrays={})
-        reader = stream.reader.reader
-        assert reader is not None
-        self._ended_at = time.monotonic()
+            sent, received = 0 if arrays is None else arrays.nbytes, 0 if base is None else nbytes(base)
+            result = round_.counter.result(self._cost(round_.counter.examples, sent, received), ended)
+        cursor = Cursor(stream.position, stream.waiting_positions, ended)
         return Learned(
-            contents, arrays, Cursor(stream.position, stream.waiting_positions, ended), counted.counts(),
-            tuple(round_.fresh.values()), tuple(round_.notes[:MOST_NOTES]), tuple(reader.report() if ended else ()),
-            round_.skipped_steps.examples, reader.bytes,
-            None if work.passes_ended else round_.labels, tallies,
-            Cost(round_.examples, time.process_time() - cpu, 0, 0 if base is None else nbytes(base), waited),
-        )  # fmt: skip
+            result._replace(notes=result.notes[:MOST_NOTES]), contents, arrays, cursor, tuple(round_.fresh.values())
+        )
 
     def _stream(self, work: Work, schema: Schema) -> PartStream:
         """Return the stream of a part, which continues where it is, or begins another pass."""
@@ -186,66 +146,39 @@ class _Round:
     Attributes
     ----------
     fresh : first example of each class that the model cannot learn, by its name or number
-    examples : number of examples learned or predicted
-    labels : counts missing labels
-    notes : warnings
-    skipped_steps : counts examples whose update was skipped
+    counter : counts the examples
     """
 
     def __init__(
         self, config: Config, learner: Learner, stream: PartStream, counted: PartProgress, alone: bool
     ) -> None:
-        self._learner, self._stream, self._counted, self._alone = learner, stream, counted, alone
+        self._learner, self._stream, self._alone = learner, stream, alone
         self._held_out = passes.HeldOutLines(config.passes)
         self._by_name = config.parser.learn_names
         self.fresh: dict[Any, Fresh] = {}
-        self.examples = 0
-        self.labels = LabelNotes(config.reduction.labels == "multiclass", learner.names.class_list is not None)
-        self.notes: list[str] = []
-        self.skipped_steps = SkippedSteps()
+        self.counter = Counter(learner, stream.reader, counted)
 
     def run(self, count: int) -> bool:
         """Learn the examples that wait and the next ones; return whether there were any."""
-        tasks = self._tasks(count)
-        reduction = self._learner.reduction
-        if self._learner.preview_size is not None:
-            tasks = passes.previewed(tasks, reduction)  # no save points
+        learner = self._learner
+        tasks = passes.tasks(learner, self._examples(count), True, learner.clock)
+        if learner.preview_size is not None:
+            tasks = passes.previewed(tasks, learner.reduction)
         read = False
         for task in tasks:
-            for stage in self._learner.stages:
-                stage(task)
-            highest_seen = self._learner.note(task)
-            self._learner.progress.count(task)
-            self._counted.count(task, highest_seen)
-            self.labels.count(task, self._stream.reader.part.paths[0])
-            self.examples += task.batch.n
-            self.notes += [*task.notes, *self.skipped_steps.count(task)]
+            assert isinstance(task, BatchTask)  # there are no save points
+            self.counter.count(task)
+            learner.progress.count(task)
             read = True
         return read
 
-    def _tasks(self, count: int) -> Iterator[Any]:
-        """Yield the tasks to learn."""
-        clock = self._learner.clock
-        for batch, positions in self._examples(count):
-            held_out = self._held_out.mask(positions)
-            batch, held_out = self._numbered(batch, positions, held_out)
-            if not batch.n:
-                continue
-            for task in self._learner.tasks(batch, True, clock, held_out):
-                clock = float(task.clock[-1]) if task.batch.n else clock
-                yield task
-
-    def _examples(self, count: int) -> Iterator[tuple[Batch, Int64s]]:
-        """Yield the examples that wait, and then the next ones."""
+    def _examples(self, count: int) -> Iterator[tuple[Batch, Any]]:
+        """Yield the examples that wait, and then the next ones, as far as they are learned now."""
         waiting = self._stream.waiting()
-        if waiting is not None:
-            yield waiting
-        for item in self._stream.take(count):
-            reader = self._stream.reader.reader
-            if reader is not None and reader.notes:
-                self.notes += reader.notes
-                reader.notes.clear()
-            yield item
+        for batch, positions in itertools.chain([] if waiting is None else [waiting], self._stream.take(count)):
+            batch, held_out = self._numbered(batch, positions, self._held_out.mask(positions))
+            if batch.n:
+                yield batch, held_out
 
     def _numbered(self, batch: Batch, positions: Int64s, held_out: Any) -> tuple[Batch, Any]:
         """Return the examples that are learned now, with the numbers of their classes in the model."""
@@ -288,13 +221,3 @@ class _Round:
 def nbytes(contents: Contents) -> int:
     """Return the bytes of the arrays of a model."""
     return sum(np.asarray(array).nbytes for array in contents.arrays.values())
-
-
-def place_of(number: int) -> str:
-    """Return the number of a worker that is this process, with the process and its node, for messages."""
-    return f"worker {number}, process {os.getpid()} on {socket.gethostname()}"
-
-
-def with_place(lines: tuple[Any, ...], place: str) -> tuple[Any, ...]:
-    """Return the lines of an error, the first with the worker that it happened in."""
-    return (f"{lines[0]} ({place})", *lines[1:]) if lines else lines

@@ -3,7 +3,7 @@
     with Session(options, console.info) as session:                  # options: `cluster.options.Options`
         workers = session.actors(Worker, options.workers, argument)  # one processor each; restarted if they die
         refs = [worker.learn.remote(...) for worker in workers]
-        for i, result in session.results(refs, workers): ...         # in the order of `refs`
+        result = session.result(refs[0], workers[0], 1)
         (names,) = session.call(list_names, path)                    # a function that is run once, on any node
 
 Idea      Ray does all of the scheduling, transport and restarting. A method that was running when its worker died is
@@ -60,11 +60,6 @@ class Session:
     options : options of the cluster
     say : called with lines for the user
     environment : runtime environment of the workers, as for `ray.init`; None for that of this process
-
-    Raises
-    ------
-    ClusterError
-        if there is no cluster at the address, or its nodes have other versions than this process.
     """
 
     def __init__(self, options: Options, say: Callable[[str], None], environment: dict[str, Any] | None = None) -> None:
@@ -149,11 +144,6 @@ class Session:
 
         A program that reaches a Ray can execute code in it. `ray.init` has no option for this, but a variable that it
         reads when it is imported, and that its processes inherit.
-
-        Raises
-        ------
-        ClusterError
-            if this Ray listens to the network all the same.
         """
         if address != "local" or NETWORK in os.environ:
             yield
@@ -282,23 +272,36 @@ class Session:
         self._wait(refs, lambda waiting: self._missing(len(waiting), count))
         return workers
 
-    def results(
-        self, refs: Sequence[Any], workers: Sequence[Any] | None = None, numbers: Sequence[int] = ()
+    def result(self, ref: Any, worker: Any, number: int) -> Any:
+        """Return what a worker, whose number is for messages, computes, as soon as it is ready."""
+        self._wait_for_worker(ref, worker, number)
+        return self.get(ref)
+
+    def answers(
+        self, workers: Sequence[Any], chosen: Sequence[int], send: Callable[[Any, int], Any], ahead: int
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the position and the result of each reference, in order.
+        """Let workers do pieces of work; yield the worker, from 0, and the answer of each piece in order.
+
+        What is lost with a node is sent again.
 
         Parameters
         ----------
-        refs : references to results
-        workers : for each reference, the worker that computes it; None for tasks
-        numbers : numbers of the workers, by default 1, 2, ...
+        chosen : for each piece, its worker
+        send : send(worker, k) returns the reference to the answer to piece k
+        ahead : number of pieces that are sent before the first of them is answered
         """
-        for i, ref in enumerate(refs):
-            if workers is None:
-                self._wait([ref], lambda waiting: self._missing(len(waiting), len(refs)))
-            else:
-                self._wait_for_worker(ref, workers[i], numbers[i] if numbers else i + 1)
-            yield i, self.get(ref)
+        refs: list[Any] = []
+        for k, i in enumerate(chosen):
+            while len(refs) < min(len(chosen), k + ahead):
+                refs.append(send(workers[chosen[len(refs)]], len(refs)))
+            while True:
+                try:
+                    answer = self.result(refs[k], workers[i], i + 1)
+                    break
+                except LostResultError:
+                    refs[k] = send(workers[i], k)
+            refs[k] = None  # frees the object store
+            yield i, answer
 
     def get(self, ref: Any) -> Any:
         """Return the result of a reference; raise the error of xclass that it ended with."""

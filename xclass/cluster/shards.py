@@ -33,9 +33,18 @@ from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..text import reader, streams, urls
+from .session import Session
 
 PEEKED = 1 << 18  # bytes of the first file that show what the labels are
 CHUNK = 1 << 20  # bytes read at a time while lines are counted
+
+
+class Files(NamedTuple):
+    """Hold the files of the data."""
+
+    paths: tuple[str, ...]
+    sizes: Sequence[int | None]  # bytes, None where unknown
+    splittable: bool  # whether the format allows to begin at any line
 
 
 class Part(NamedTuple):
@@ -47,17 +56,17 @@ class Part(NamedTuple):
     end: int | None = None  # and before this one; None for all
 
 
+def find(session: Session, data: Sequence[str], text_format: str) -> Files:
+    """Return the files of the data, which a node of the cluster finds; raise DataError if nothing matches a pattern."""
+    paths, sizes = session.call(files_in, os.getcwd(), data)
+    return Files(paths, sizes, text_format in ("auto", "vw"))
+
+
 # -- functions that run on a node of the cluster
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
-    """Return the paths that patterns and URLs stand for, those of a pattern in order.
-
-    Raises
-    ------
-    DataError
-        if nothing matches a pattern.
-    """
+    """Return the paths that patterns and URLs stand for, those of a pattern in order."""
     paths: list[str] = []
     for pattern in patterns:
         is_url = urls.is_url(pattern)
@@ -81,16 +90,11 @@ def enter(folder: str) -> None:
         os.chdir(folder)
 
 
-def files_in(folder: str, patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that patterns stand for, whose relative names are in a folder."""
+def files_in(folder: str, patterns: Sequence[str]) -> tuple[tuple[str, ...], list[int | None]]:
+    """Return the files that patterns stand for, whose relative names are in a folder, and their sizes."""
     enter(folder)
-    return tuple(expand(patterns))
-
-
-def survey(folder: str, paths: Sequence[str]) -> list[int | None]:
-    """Return the sizes of files whose relative names are in a folder, see `sizes_of`."""
-    enter(folder)
-    return sizes_of(paths)
+    paths = tuple(expand(patterns))
+    return paths, sizes_of(paths)
 
 
 def sizes_of(paths: Sequence[str]) -> list[int | None]:
@@ -104,14 +108,9 @@ def sizes_of(paths: Sequence[str]) -> list[int | None]:
     return sizes
 
 
-def first_lines_in(folder: str, path: str) -> bytes:
-    """Return the beginning of a file whose relative name is in a folder, see `first_lines`."""
+def first_lines(folder: str, path: str) -> bytes:
+    """Return the decompressed beginning of a file whose relative name is in a folder, empty if it cannot be read."""
     enter(folder)
-    return first_lines(path)
-
-
-def first_lines(path: str) -> bytes:
-    """Return the decompressed beginning of a file, empty if it cannot be read."""
     peeked = bytearray()
     reader.peek_labels((path,), _Collector(peeked), bytearray())
     return bytes(peeked)
@@ -136,20 +135,9 @@ class _Collector:
 # -- parts
 
 
-def deal(paths: Sequence[str], sizes: Sequence[int | None], count: int, splittable: bool) -> list[Part]:
-    """Deal files to parts: whole files in turn, or ranges of files if there are fewer files than parts.
-
-    Parameters
-    ----------
-    paths, sizes : files and their bytes
-    count : number of parts
-    splittable : whether the format allows to begin at any line
-
-    Raises
-    ------
-    UsageError
-        if there are fewer files than parts and a file cannot be split.
-    """
+def deal(files: Files, count: int) -> list[Part]:
+    """Deal files to parts: whole files in turn, or ranges of files if there are fewer files than parts."""
+    paths, sizes, splittable = files
     if len(paths) >= count:
         return [Part(number + 1, tuple(paths[number::count])) for number in range(count)]
     parts: list[Part] = []
@@ -167,18 +155,17 @@ def deal(paths: Sequence[str], sizes: Sequence[int | None], count: int, splittab
     return parts
 
 
-def pieces(paths: Sequence[str], sizes: Sequence[int | None], count: int, splittable: bool) -> list[Part]:
+def pieces(files: Files, count: int) -> list[Part]:
     """Return parts whose order is that of the data: each file is one, or its ranges if there are too few files.
 
     Parameters
     ----------
-    paths, sizes, splittable : as in `deal`
     count : number of workers, each of which gets a part if files can be split
     """
-    if len(paths) < count:
+    if len(files.paths) < count:
         with contextlib.suppress(UsageError):  # each file is one part then
-            return deal(paths, sizes, count, splittable)
-    return [Part(number, (path,)) for number, path in enumerate(paths, 1)]
+            return deal(files, count)
+    return [Part(number, (path,)) for number, path in enumerate(files.paths, 1)]
 
 
 class PartReader:
@@ -204,6 +191,18 @@ class PartReader:
         self.schema = schema.copy(fixed=config.run.testonly)
         self._config, self._names, self._label_range = config, names, label_range
         self.reader: reader.Reader | None = None
+
+    @property
+    def opened(self) -> reader.Reader:
+        """Return the reader of the files, after the reading has begun."""
+        assert self.reader is not None
+        return self.reader
+
+    def take_notes(self) -> list[str]:
+        """Return the messages about the text that were not returned before."""
+        notes = self.opened.notes[:]
+        self.opened.notes.clear()
+        return notes
 
     def after(self, position: int) -> Iterator[tuple[Batch, Int64s]]:
         """Yield the batches of the examples after a position, with the position of each example, int64[n].

@@ -11,10 +11,11 @@ from ..cache.source import Source
 from ..formats import detect
 from ..text.reader import Reader
 from . import passes
+from .shuffle import Shuffler
 
 
-def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = b"") -> Source:
-    """Return the source of the batches of every pass, from text or a cache.
+def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = b"") -> passes.Stream:
+    """Open the data, text or a cache, and return the stream of the examples of every pass.
 
     Parameters
     ----------
@@ -42,4 +43,7 @@ def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = 
     text.preview(peeked)
     if config.run.testonly and (text.format is None or text.format.name == "jsonl"):
         key["kinds"] = "those of the model"
-    return Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines, learner.schema)
+    source = Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines, learner.schema)
+    size = config.shuffle.shuffle
+    shuffler = None if size is None else Shuffler(size, o.random_seed, needs_lines)
+    return passes.Stream(source, config.passes, shuffler, o.final_regressor)

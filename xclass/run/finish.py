@@ -7,52 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..abilities import find
 from ..api import model_contents
-from ..api.configuration import Config
-from ..api.learner import Learner
 from ..api.model_contents import Contents
-from ..api.progress import Progress
-from ..api.skipped_steps import SkippedSteps
-from ..cache.source import Source
 from ..errors import DataError, XclassError
 from ..text.text_format import TextFormat
-from .checkpoints import Saver
-from .inspect.inspector import RunInspector
-from .inspect.tree_dump import TreeDump
-from .label_notes import LabelNotes
+from .parts import RunParts
 from .report import console, table_occupancy
-from .report.console import Console
 from .results import summary as summary_record
-from .results.recorder import Recorder
-from .signals import SignalHandler
-from .timing import Stopwatch
 
 
-class RunParts(NamedTuple):
-    """Hold the parts of a run after all of its examples have passed the stages."""
+def finish(run: RunParts, costs: Sequence[str], error: BaseException | None, seconds: float) -> int:
+    """Show and save the results of a run, and return its exit status. `error` has ended the run early, or is None.
 
-    config: Config
-    model: Learner
-    saver: Saver
-    progress: Progress
-    reader: Source
-    console: Console
-    signals: SignalHandler
-    skipped_steps: SkippedSteps
-    labels: LabelNotes
-    stopwatch: Stopwatch
-    inspector: RunInspector | None
-    tree_dump: TreeDump
-    recorder: Recorder
-    counted_before: int = 0  # examples that `progress` had counted before this run
-    costs: Sequence[str] = ()  # lines about what the workers of a cluster have spent
-
-
-def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
-    """Show and save the results of a run, and return its exit status. `error` has ended the run early, or is None."""
+    `costs` are lines about what the workers of a cluster have spent.
+    """
     o, stopped = run.config.run, run.signals.stopped
     run.console.end_bar()
     write_error = None
@@ -60,7 +31,7 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
         for result in run.model.reduction.results():
             result.write()
         shows_summary = not o.quiet and not isinstance(error, BrokenPipeError)
-        lines = _summary(run, seconds) if shows_summary or run.recorder.options.summary is not None else []
+        lines = _summary(run, costs, seconds) if shows_summary or run.recorder.options.summary is not None else []
         if shows_summary:
             for line in lines:
                 run.console.line(line)
@@ -139,7 +110,7 @@ def _record(run: RunParts, error: BaseException | None, seconds: float, lines: l
     return {**record, **summary_record.costs(seconds, run.stopwatch.seconds, console.peak_memory())}
 
 
-def _summary(run: RunParts, seconds: float) -> list[str]:
+def _summary(run: RunParts, costs: Sequence[str], seconds: float) -> list[str]:
     """Return the lines of the summary: those of VW first."""
     text = run.config.readable
     saves = any(path is not None for path in (run.config.run.final_regressor, text.readable_model, text.invert_hash))
@@ -154,6 +125,6 @@ def _summary(run: RunParts, seconds: float) -> list[str]:
         *run.skipped_steps.lines(),
         *([] if run.config.run.vw_exact else run.labels.summary()),
         *([run.stopwatch.line(run.reader.parsing_seconds)] if run.config.timing.timing else []),
-        *run.costs,
+        *costs,
         console.cost(seconds, run.progress.examples - run.counted_before),
     ]

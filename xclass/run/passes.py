@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..api.learner import Learner
 from ..cache.source import Source
 from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
@@ -30,7 +31,7 @@ from ..errors import DataError
 from ..options.declare import option
 from ..options.relations import no_effect, warned
 from ..options.search import one_of
-from ..reductions.core.base import Learner
+from ..reductions.core.base import Learner as Reduction
 from ..reductions.core.contract import BatchTask
 from ..system import output_file
 from .shuffle import Shuffler
@@ -151,7 +152,32 @@ class PassSegment:
             yield item
 
 
-def previewed(items: Iterator[BatchTask | SavePoint], learner: Learner) -> Iterator[BatchTask | SavePoint]:
+def tasks(
+    learner: Learner,
+    items: Iterable[tuple[Batch, np.ndarray | None] | SavePoint],
+    learn: bool,
+    clock: float,
+    timed: Callable[[Iterator[BatchTask]], Iterable[BatchTask]] = iter,
+) -> Iterator[BatchTask | SavePoint]:
+    """Yield the tasks of batches with masks of held-out examples, and the save points between them.
+
+    Parameters
+    ----------
+    learn : whether the labelled examples are learned from
+    clock : sum of the weights of the labelled examples before
+    timed : returns the tasks of a batch that it is given
+    """
+    for item in items:
+        if isinstance(item, SavePoint):
+            yield item
+            continue
+        batch, held_out = item
+        for task in timed(learner.tasks(batch, learn, clock, held_out)):
+            clock = float(task.clock[-1]) if task.batch.n else clock
+            yield task
+
+
+def previewed(items: Iterator[BatchTask | SavePoint], learner: Reduction) -> Iterator[BatchTask | SavePoint]:
     """Show a learner as many of the first tasks as it wants to see, then yield these and the remaining items.
 
     The first tasks are held in memory meanwhile, so a run that a signal stops during the preview has learned nothing.
@@ -209,10 +235,8 @@ class Stream:
     model : path of -f, or None
     """
 
-    def __init__(
-        self, source: Source, options: Options, holdout: HeldOutLines, shuffler: Shuffler | None, model: str | None
-    ) -> None:
-        self._source = source
+    def __init__(self, source: Source, options: Options, shuffler: Shuffler | None, model: str | None) -> None:
+        self.source = source
         self._passes = options.passes
         self._limit = options.examples
         # a round is --passes passes over the same number of lines, see the head of this module
@@ -222,7 +246,7 @@ class Stream:
         self._rest_of_pass: Iterator[tuple[Batch, np.ndarray]] | None = None  # rest of a single pass that is continued
         self._rest_of_batch: tuple[Batch, np.ndarray] | None = None  # rest of the last batch of that pass
         self._lines_before = 0  # lines before the current part of that pass
-        self._holdout = holdout
+        self._holdout = HeldOutLines(options)
         self._shuffler = shuffler
         self._model = model
         self._numbered_saves = options.save_per_pass
@@ -269,7 +293,7 @@ class Stream:
 
     def _numbered(self) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield all batches of the data with the line numbers of their examples, int64[n]."""
-        for batch, before in self._source:
+        for batch, before in self.source:
             yield batch, batch.line + before
 
     def _first(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
@@ -282,9 +306,9 @@ class Stream:
             if high:
                 yield batch_ops.cut(batch, 0, high), line[:high]
             self._length_reached = line[-1] >= length
-            if self._length_reached and not self._source.writing:
+            if self._length_reached and not self.source.writing:
                 return
-        self._length_reached |= self._source.lines >= length and length <= (self._limit or length)
+        self._length_reached |= self.source.lines >= length and length <= (self._limit or length)
 
     def _next(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples of the next `length` lines after the previous pass."""
@@ -295,7 +319,7 @@ class Stream:
             item = self._rest_of_batch or next(self._rest_of_pass, None)
             self._rest_of_batch = None
             if item is None:
-                ended = self._source.lines < last
+                ended = self.source.lines < last
                 break
             batch, line = item
             high = int(np.searchsorted(line, last, side="right"))

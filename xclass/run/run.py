@@ -12,20 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from ..abilities.find import ability
 from ..api import model_contents, progress_table
-from ..api.configuration import Config, LearnerUse, chosen_name, exact_option, seed_option
-from ..api.learner import Learner
+from ..api.configuration import Config, chosen_name, exact_option, seed_option
 from ..api.model_contents import Contents
-from ..api.progress import Progress
 from ..api.skipped_steps import SkippedSteps
-from ..cache.source import Source
-from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
@@ -33,28 +27,24 @@ from ..options.declare import option
 from ..options.relations import no_effect
 from ..options.resolve import SCALAR
 from ..options.threads import threads_option
-from ..reductions.core.contract import BatchTask
-from ..system import address_space, compiler_memory, output_file, thread_limit
-from ..system.pipeline import Pipeline
-from . import data_source, learner_use, passes, timing, warm_up
+from ..system import address_space, output_file, thread_limit
 from . import finish as ending
+from . import passes, timing, warm_up
 from .checkpoints import Saver
+from .engine import Engine, Local
 from .inspect.inspector import RunInspector
 from .inspect.proposal_audit import ProposalAudit
 from .inspect.readable_model import Inspector
 from .inspect.readable_words import WordInspector
 from .inspect.tree_dump import TreeDump
 from .label_notes import LabelNotes
-from .passes import SavePoint
+from .parts import RunParts
 from .predictions import files as outputs
-from .predictions.writer import Writer
 from .report import banner
 from .report.console import Console
 from .results import options as results
 from .results.recorder import Recorder
-from .shuffle import Shuffler
-from .signals import SignalHandler, Stopped
-from .timing import Stopwatch
+from .signals import Stopped
 
 
 @dataclass(frozen=True)
@@ -129,38 +119,35 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
     peeked : bytes already read from standard input
     """
     with thread_limit.limited(config.run.threads):
-        return Run(config, notes, peeked).execute(model)
+        return Run(config, notes, Local(peeked)).execute(model)
 
 
-class Run:
-    """Execute a run of the command; `execute` sets the attributes below in this order."""
+class Run(RunParts):
+    """Execute a run of the command; `execute` sets the attributes below in this order.
 
-    model: Learner
-    progress: Progress
-    saver: Saver
-    inspector: RunInspector | None
-    tree_dump: TreeDump
-    reader: Source
-    skipped_steps: SkippedSteps
-    labels: LabelNotes
-    stream: passes.Stream
-    writers: dict[str, Writer]
-    recorder: Recorder
-    new_progress: type[Progress] = Progress
-    new_saver: type[Saver] = Saver
+    Parameters
+    ----------
+    config : options of the run
+    notes : lines to show at its start
+    engine : learns or predicts
+    console : writes the messages; None for standard error
+    new_saver : class that saves the models
+    """
 
-    def __init__(self, config: Config, notes: Sequence[str], peeked: bytes) -> None:
-        self.config = config
-        self.peeked = peeked
+    def __init__(
+        self,
+        config: Config,
+        notes: Sequence[str],
+        engine: Engine,
+        console: Console | None = None,
+        new_saver: type[Saver] = Saver,
+    ) -> None:
+        super().__init__(config, console or Console(config.run.quiet), engine.stop, engine.save_state)
         self.notes = notes
-        self.options: Options = config.run
-        self.learning = not self.options.testonly
-        self.console = Console(self.options.quiet)
-        self.signals = SignalHandler(self._stop)
-        self.stopwatch = Stopwatch()
-        self.pipeline: Pipeline[BatchTask] | None = None
+        self.engine = engine
+        engine.run = self
+        self._new_saver = new_saver
         self._files: list[output_file.Output] = []  # that are written during the run
-        self._counted_before = 0  # examples that the progress had counted before this run
 
     # start
 
@@ -175,21 +162,19 @@ class Run:
         with contextlib.ExitStack() as closing:
             closing.callback(self.console.end_bar)
             self._prepare(contents, closing)
-            self._counted_before = self.progress.examples
+            self.counted_before = self.progress.examples
             del contents
             self._banner()
             self._open_writers(closing)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
             self.model.reduction.report_to(self.console, self.reader.fraction_read)
             address_space.check_threads()
-            self._compile()
+            self.engine.compile()
             try:
                 with self.signals:
                     error = self._run_passes()
                     self.signals.end()
-                    self.pipeline = None
-                    error = self._close_files(error)
-                    status = ending.finish(self._parts(), error, time.perf_counter() - started)
+                    status = self._finish(error, started)
             except Stopped as stopped:
                 self.console.end_bar()
                 self.console.line(
@@ -213,8 +198,8 @@ class Run:
         self._files.append(file)
         closing.callback(file.abandon)
 
-    def _close_files(self, error: BaseException | None) -> BaseException | None:
-        """Close the files that were written during the run, and return the error that ends it, if there is one."""
+    def _finish(self, error: BaseException | None, started: float) -> int:
+        """Close the files that were written during the run, and finish it; see `finish`."""
         for file in self._files:
             try:
                 note = file.close(complete=error is None and self.signals.stopped is None)
@@ -223,7 +208,7 @@ class Run:
             else:
                 if note:
                     self.console.warn(note)
-        return error
+        return ending.finish(self, self.engine.end(), error, time.perf_counter() - started)
 
     def _announce_compiling(self) -> None:
         """Tell the user that kernels are being compiled if this is the first run of the reduction."""
@@ -240,18 +225,18 @@ class Run:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""
         c, o = self.config, self.options
         with model_contents.naming(o.initial_regressor):
-            self.model = self._learner(contents)
+            self.model = self.engine.learner(contents)
         closing.callback(self.model.close)
         if self.learning:
             self.model.check_learns(f"-i {o.initial_regressor}: this model")
-        holdout = passes.HeldOutLines(c.passes)
-        self.progress = self.model.progress = self.new_progress(
-            c.reduction.labels, None if o.quiet else self._schedule(), holdout.enabled, self.model.names.class_list,
+        holdout = passes.HeldOutLines(c.passes).enabled
+        self.progress = self.model.progress = self.engine.new_progress(
+            c.reduction.labels, None if o.quiet else self._schedule(), holdout, self.model.names.class_list,
             o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
         )  # fmt: skip
         if o.vw_exact and c.listing_options.probabilities:
             self.progress.log_loss_sum = 0.0  # VW shows the log loss even if there are no examples
-        self.saver = self.new_saver(c, self.model, self.progress)
+        self.saver = self._new_saver(c, self.model, self.progress)
         closing.callback(self.saver.close)
         if contents is not None:
             self.saver.resume(contents, o.preserve_performance_counters)
@@ -261,46 +246,11 @@ class Run:
         self.tree_dump = TreeDump(c.tree_dump, c.reduction, self.model.names.names)
         classes = c.reduction.labels == "multiclass"
         results.check(c.results, classes)
-        self.recorder = Recorder(c.results, classes, self.model.names.class_list, holdout.enabled)
-        self.reader = self._source()
+        self.recorder = Recorder(c.results, classes, self.model.names.class_list, holdout)
+        self.reader = self.engine.source()
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
         self.labels = LabelNotes(c.reduction.labels == "multiclass", self.model.names.class_list is not None)
-        self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
-
-    def _learner(self, contents: Contents | None) -> Learner:
-        """Return the learner of the run; `contents` are those of the model of -i."""
-        return Learner.from_config(self.config, self._use(), contents)
-
-    def _compile(self) -> None:
-        """Compile the kernels that the run needs."""
-        warm_up.prepare(self.config, self._use(), self.model.reduction, self.reader.parsing)
-
-    def _use(self) -> LearnerUse:
-        """Return how the run uses its learner."""
-        return learner_use.of_run(self.config)
-
-    def _parts(self) -> ending.RunParts:
-        """Return the parts that `finish` needs."""
-        return ending.RunParts(
-            self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals,
-            self.skipped_steps, self.labels, self.stopwatch, self.inspector, self.tree_dump, self.recorder,
-            self._counted_before,
-        )  # fmt: skip
-
-    def _source(self) -> Source:
-        """Return the source of the batches of every pass, from text or a cache."""
-        return data_source.opened(self.config, self.model, self._needs_lines(), self.peeked)
-
-    def _needs_lines(self) -> bool:
-        """Return whether the lines that examples are read from are needed, so that every pass parses the text."""
-        return self._shows_feature_names() or self.config.results.errors is not None
-
-    def _shows_feature_names(self) -> bool:
-        """Return whether names of features are shown; VW's audit shows none for examples from a cache."""
-        vw_shows_none = self.options.vw_exact and self.config.shuffle.shuffle is None
-        shown = self.config.readable.invert_hash is not None or self.config.explainer.explain is not None
-        return shown or (self.config.readable.audit and not vw_shows_none)
 
     def _inspector(self, closing: contextlib.ExitStack) -> RunInspector | None:
         """Return the inspector that writes weights or explanations if an option requires it, else None."""
@@ -340,11 +290,6 @@ class Run:
             )
         return WordInspector(self.config, reduction)
 
-    def _shuffler(self) -> Shuffler | None:
-        """Return the shuffle buffer of --shuffle, or None."""
-        size = self.config.shuffle.shuffle
-        return None if size is None else Shuffler(size, self.options.random_seed, self._needs_lines())
-
     def _schedule(self) -> progress_table.RowSchedule:
         """Return when rows of the progress table are due, and warn about doubtful values of -P."""
         schedule = progress_table.parse_schedule(self.options.progress)
@@ -363,7 +308,7 @@ class Run:
             lines = banner.as_vw(self.config, self.model.reduction, source, features.vw_banner, self.reader.name)
         else:
             lines = banner.plain(self.config, self.model, source, features.banner)
-        for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines]:
+        for line in [*self.notes, *self.engine.notes(), *self.config.adjusted, *crosser.notes, *lines]:
             self.console.line(line)
         for line in progress_table.HEADER:
             self.console.table_line(line)
@@ -373,129 +318,23 @@ class Run:
 
     # learning
 
-    def _tasks(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[BatchTask | SavePoint]:
-        """Yield the tasks of one pass, and the save points between them."""
-        clock = self.model.clock
-        for item in self.stopwatch.each("source", stream):
-            if isinstance(item, SavePoint):
-                yield item
-                continue
-            batch, held_out = item
-            if self.inspector is not None:
-                self.model.preparation.one_by_one = self.inspector.one_by_one
-                self._find_names()
-            tasks = self.model.tasks(batch, self.learning, clock, held_out)
-            for task in self.stopwatch.each("features", thread_limit.each(tasks)):
-                clock = float(task.clock[-1]) if task.batch.n else clock
-                yield task
-
-    def _find_names(self) -> None:
-        """Tell the inspector where it finds the names of features, which is not known before the pass has begun."""
-        assert self.inspector is not None
-        if self.reader.parsing and self.reader.format is not None:
-            self.inspector.read_from(self.reader.format)
-        self.model.preparation.keep_names = not self.reader.parsing
-
     def _run_passes(self) -> BaseException | None:
         """Execute all passes; return the error that ended the run early, or None."""
         try:
-            if self.model.preview_size == 0:
-                self._preview_all()
+            self.engine.preview()
             while not self.signals.stopped:
-                self._run_pass()
+                self.engine.run_pass()
                 if self.signals.stopped or self._end_pass():
                     return None
         except Exception as error:  # `finish` saves what was learned and then raises the error
-            self._drain()
+            self.engine.drain()
             return error
+        finally:
+            self.engine.pipeline = None
         return None
-
-    def _drain(self) -> None:
-        """Let the tasks in the pipeline pass its stages after an error; further errors are ignored."""
-        if self.pipeline is None:
-            return
-        self.pipeline.stop()
-        with contextlib.suppress(Exception):
-            for task in self.pipeline:
-                self.model.note(task)
-
-    def _stop(self) -> None:
-        """Stop reading and learning, after a signal."""
-        if self.pipeline is not None:
-            self.pipeline.stop()
-        self.model.reduction.stop()
-
-    def _preview_all(self) -> None:
-        """Show the learner all of the data in a separate pass, before it learns."""
-        reduction = self.model.reduction
-        self.pipeline = Pipeline(passes.PassSegment(self._tasks(self.stream.unshuffled())), [reduction.preview])
-        for _ in self.pipeline:
-            self.console.move_bar(self.reader.position, self.progress.examples)
-        if not self.signals.stopped:
-            reduction.end_preview()
-        self.model.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on
-
-    def _run_pass(self) -> None:
-        """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
-        tasks = self._tasks(self.stream)
-        reduction = self.model.reduction
-        if self.model.preview_size is not None:
-            tasks = passes.previewed(tasks, reduction)
-        stages = self.stopwatch.stages(self.model.stages)
-        if self.inspector is not None:
-            stages = self.inspector.stages(stages)
-        while True:
-            segment = passes.PassSegment(tasks)
-            self.pipeline = Pipeline(segment, stages)
-            if self.signals.stopped:  # the signal came while there was no pipeline to stop
-                self.pipeline.stop()
-            for task in self.pipeline:
-                with thread_limit.working():
-                    self._count(task)
-            if self.signals.stopped or segment.save_point is None:
-                return
-            refusal = self._save_at(segment.save_point)
-            if refusal:
-                self.console.warn(f"{segment.save_point.message}: the model was not saved: {refusal}")
-            else:
-                self.console.info(segment.save_point.message)
-
-    def _save_at(self, point: SavePoint) -> str:
-        """Save the model at a save point; return the reason if it was not saved, or an empty string."""
-        return self.saver.save_at(point)
 
     def _end_pass(self) -> bool:
         """End a pass; return whether it was the last one."""
         better = self.progress.end_pass()
         self.recorder.end_pass()
-        if self.learning:
-            self.model.reduction.end_pass()
-        return self.saver.end_pass(better, last=not self.stream.count_pass())
-
-    def _count(self, task: BatchTask) -> None:
-        """Count a task that has passed the stages, and report it."""
-        first = self.progress.examples == 0
-        self._report(task, self.model.note(task))
-        if first:  # by now the stages have loaded their kernels
-            compiler_memory.release()
-
-    def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
-        """Show the messages and rows of a task that is counted, and write its predictions.
-
-        `highest_seen` is what `Learner.note` has returned.
-        """
-        for line in self.reader.about():
-            self.console.info(line)
-        while self.reader.notes:
-            self.console.warn(self.reader.notes.pop(0))
-        for note in [*task.notes, *self.skipped_steps.count(task)]:
-            self.console.warn(note)
-        for row in self.progress.count(task, highest_seen):
-            self.console.table_line(row)
-        if self.model.progress is not self.progress:  # the learner counts earlier runs, too
-            self.model.progress.count(task, highest_seen)
-        if self.progress.passes == 0:
-            self.labels.count(task, self.reader.name)
-        self.recorder.count(task, highest_seen, self.progress.row_positions, self.reader.name, self.reader.parsing)
-        self.console.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", outputs.write)(self.writers, task, highest_seen)
+        return self.saver.end_pass(better, last=not self.engine.end_pass())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.configuration import Config, LearnerUse
+from ..api.configuration import Config
 from ..api.inputs import Inputs
 from ..api.model_contents import Contents
 from ..data import class_names
@@ -18,7 +18,7 @@ from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..reductions.core.contract import BatchTask
-from ..run import finish, learner_use
+from ..run.engine import Local
 from ..run.report.console import Console
 from ..run.run import Run
 from ..system import exclusive
@@ -34,11 +34,9 @@ class Session(Run):
         if config.run.final_regressor is not None:
             model_file.check_writable(config.run.final_regressor)
         jit.activate(hide_scipy=False)
-        super().__init__(config, notes, b"")
+        super().__init__(config, notes, Local(), None if log is None else _Log(config.run.quiet, log))
         self._started = time.perf_counter()
         self.turn = exclusive.Exclusive()  # `Workspace` takes it for each call
-        if log is not None:
-            self.console = _Log(config.run.quiet, log)
         with contextlib.ExitStack() as closing:
             closing.callback(self.console.end_bar)
             self._prepare(contents, closing)
@@ -56,15 +54,10 @@ class Session(Run):
             self.model.preparation.keep_names = False
         self._stages = self.model.stages if self.inspector is None else self.inspector.stages(self.model.stages)
 
-    def _use(self) -> LearnerUse:
-        """Return how the learner is used: every prediction is shown to the program."""
-        return learner_use.of_run(self.config)
-
     def _learn_data(self) -> None:
         """Execute the passes over the data; after an error or a signal, end the run and raise it."""
         with self.signals:
             error = self._run_passes()
-        self.pipeline = None
         if error is not None or self.signals.stopped:
             self._end(error)
             raise KeyboardInterrupt
@@ -149,8 +142,7 @@ class Session(Run):
     def _end(self, error: BaseException | None) -> None:
         """End the run, which `error` has ended early if it is not None; the error is raised again."""
         with self._closing:
-            error = self._close_files(error)
-            finish.finish(self._parts(), error, time.perf_counter() - self._started)
+            self._finish(error, self._started)
 
 
 class _Log(Console):

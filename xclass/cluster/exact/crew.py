@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import ClusterError
-from ..costs import NO_COST, added
-from ..part_learner import with_place
+from ..part_worker import NO_COST, added, with_place
 from ..session import LostResultError, Session
 from .worker import AdvanceResult, Facts, Place, StepResult, Worker
 
@@ -130,7 +129,7 @@ class Crew:
         for i in numbers:
             self._epochs[i] += 1
             refs.append(self._workers[i].begin.remote(self._epochs[i], step, self._clock, place, *states))
-        return [result for _, result in self._session.results(refs, [self._workers[i] for i in numbers])]
+        return [self._session.result(ref, self._workers[i], i + 1) for ref, i in zip(refs, numbers, strict=True)]
 
     # steps
 
@@ -239,10 +238,9 @@ class Crew:
     def _value(self, i: int, ref: Any) -> Any:
         """Wait for what a worker returns; return None if it is lost."""
         try:
-            ((_, value),) = self._session.results([ref], [self._workers[i]])
+            return self._session.result(ref, self._workers[i], i + 1)
         except LostResultError:
             return None
-        return value
 
     def _read(self, results: list[list[tuple[int, bytes]]]) -> list[list[Any]]:
         """Return results from their bytes, and note the costs."""
@@ -274,7 +272,7 @@ class Crew:
     def _repair(self) -> None:
         """Let workers that were restarted begin again, and call all steps that a worker has not executed."""
         asked = [worker.expected.remote() for worker in self._workers]
-        expected = [answer for _, answer in self._session.results(asked, self._workers)]
+        expected = [self._session.result(ref, self._workers[i], i + 1) for i, ref in enumerate(asked)]
         lost = [i for i in range(self._count) if expected[i][0] != self._epochs[i]]
         if not self._restart(lost, expected):  # all have executed all steps, so a result was lost with a node
             self._restart(range(self._count), expected)

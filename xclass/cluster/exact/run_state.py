@@ -58,36 +58,24 @@ def save(path: str, config: Config, state: RunState) -> None:
     for i, part in enumerate(state.states):
         arrays.update({f"{i}.{name}": value for name, value in part.items() if isinstance(value, np.ndarray)})
         parts.append({name: value for name, value in part.items() if not isinstance(value, np.ndarray)})
-    facts = {
-        "passes": state.place.cursor.passes, "items": state.place.cursor.items, "stops": state.place.stops,
-        "clock": state.clock, "clock_now": state.clock_now, "examples": state.examples,
-        "highest_seen": state.highest_seen, "progress": state.progress, "parts": parts,
-    }  # fmt: skip
+    facts = {**state._asdict(), "states": parts}
     model_file.save(path, options=options_of(config), facts=facts, arrays=arrays, links="replace")
 
 
 def load(path: str, config: Config) -> RunState:
     """Read the state of a run; errors are those of `stored`."""
     facts, arrays = stored(path, config)
-    states: list[State] = [dict(part) for part in facts["parts"]]
     for name, array in arrays.items():
         number, _, own_name = name.partition(".")
-        states[int(number)][own_name] = np.array(array)
-    place = Place(Cursor(facts["passes"], facts["items"]), facts["stops"])
-    return RunState(
-        place, facts["clock"], facts["clock_now"], facts["examples"], facts["highest_seen"], facts["progress"], states
-    )
+        facts["states"][int(number)][own_name] = np.array(array)
+    (passes, items), stops = facts.pop("place")
+    return RunState(Place(Cursor(passes, items), stops), **facts)
 
 
 def stored(path: str, config: Config) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return the facts and arrays of the state of a run.
 
-    Raises
-    ------
-    ModelError
-        if there is none, or it cannot be read.
-    UsageError
-        if the run had other options.
+    Errors are a ModelError if there is none or it cannot be read, and a UsageError if the run had other options.
     """
     if not os.path.exists(path):
         raise ModelError(

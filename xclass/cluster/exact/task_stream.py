@@ -16,7 +16,6 @@ from ...cache.source import Source
 from ...reductions.core.contract import BatchTask
 from ...run import data_source, passes
 from ...run.passes import SavePoint
-from ...run.shuffle import Shuffler
 from ...system.pipeline import Pipeline
 
 Item = BatchTask | SavePoint
@@ -46,11 +45,8 @@ class TaskStream:
 
     def __init__(self, config: Config, learner: Learner, clock: float) -> None:
         self._learner = learner
-        self.source: Source = data_source.opened(config, learner, needs_lines=False)
-        size = config.shuffle.shuffle
-        shuffler = None if size is None else Shuffler(size, config.run.random_seed)
-        holdout = passes.HeldOutLines(config.passes)
-        self._stream = passes.Stream(self.source, config.passes, holdout, shuffler, config.run.final_regressor)
+        self._stream = data_source.opened(config, learner, needs_lines=False)
+        self.source: Source = self._stream.source
         self._clock = clock
         self.cursor = Cursor()
         self._pipeline: Pipeline[Item] | None = None
@@ -62,40 +58,25 @@ class TaskStream:
             self._begin_pass()
         assert self._items is not None  # it was just made
         item = next(self._items)
+        if isinstance(item, BatchTask) and item.batch.n:
+            self._clock = float(item.clock[-1])
         self.cursor = self.cursor._replace(items=self.cursor.items + 1)
         return item
 
     def _begin_pass(self) -> None:
         """Start to read a pass, on a thread, ahead of the learner."""
-        if self._learner.preview_size == 0:
-            self._preview_all()
-        items = self._tasks(self._stream)
-        reduction = self._learner.reduction
-        if self._learner.preview_size is not None:
+        learner, reduction = self._learner, self._learner.reduction
+        if learner.preview_size == 0:  # it sees all of the data before it learns
+            for task in passes.tasks(learner, self._stream.unshuffled(), True, self._clock):
+                if isinstance(task, BatchTask):
+                    reduction.preview(task)
+            reduction.end_preview()
+            learner.preparation.forget_namespaces()
+        items = passes.tasks(learner, self._stream, True, self._clock)
+        if learner.preview_size is not None:
             items = passes.previewed(items, reduction)
         self._pipeline = Pipeline(items, [])
         self._items = iter(self._pipeline)
-
-    def _tasks(self, stream) -> Iterator[Item]:  # type: ignore[no-untyped-def]  # pairs of batches and masks, or points
-        """Yield the tasks of one pass, and the save points between them."""
-        for item in stream:
-            if isinstance(item, SavePoint):
-                yield item
-                continue
-            batch, held_out = item
-            for task in self._learner.tasks(batch, True, self._clock, held_out):
-                self._clock = float(task.clock[-1]) if task.batch.n else self._clock
-                yield task
-
-    def _preview_all(self) -> None:
-        """Show the learner all of the data, before it learns."""
-        reduction = self._learner.reduction
-        for task in self._tasks(self._stream.unshuffled()):
-            if isinstance(task, BatchTask):
-                reduction.preview(task)
-        reduction.end_preview()
-        self._learner.preparation.forget_namespaces()
-        self._clock = self._learner.clock
 
     def end_pass(self) -> bool:
         """Count a pass that has ended, and return whether another one follows."""

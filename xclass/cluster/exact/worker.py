@@ -25,8 +25,7 @@ from ...kernels import jit
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.spec import Part
 from ...run.passes import SavePoint
-from ..costs import Cost
-from ..part_learner import place_of, with_place
+from ..part_worker import Cost, place_of, with_place
 from ..shards import enter
 from .task_stream import Cursor, Item, TaskStream
 

@@ -6,7 +6,6 @@ Idea      The run has a learner of its own. That of the program changes only whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ...api import configuration, model_contents
@@ -21,13 +20,11 @@ from ...run.checkpoints import Saver
 from ...run.report.console import Console
 from ...run.run import Run
 from ...run.signals import SignalHandler
-from .. import averaged_run
-from ..averaged_run import AveragedRun
-from ..exact import run as exact_run
-from ..exact.run import SpreadRun
+from ..dispatch import engine_of
 from ..session import Session
+from ..shards import Files
 from . import request
-from .request import Files, Request
+from .request import Request
 
 SYNC_EVERY = 10_000  # examples of each worker between two averages, for reductions that have no parts
 
@@ -71,55 +68,29 @@ class Keeper(Saver):
         return ""
 
 
-class InProgram(Run):
-    """Be a run that a program has started."""
-
-    saver: Keeper
-    new_saver = Keeper
-
-    def prepare_for_program(self) -> None:
-        """Show nothing but warnings, and do not handle signals."""
-        self.console = Warnings()
-        self.signals = NoHandler(self._stop)
-
-
-class SpreadInProgram(InProgram, SpreadRun):
-    """Execute a run in exact mode for a program."""
-
-
-class AveragedInProgram(InProgram, AveragedRun):
-    """Execute a run with averages for a program."""
-
-
 def fit(asked: Request) -> None:
     """Learn in one pass; what was learned is put into the learner that is asked for."""
     learner = asked.learner
     jit.activate(hide_scipy=False)
     contents = request.contents_of(learner)
     with request.connected(asked) as session:
-        found = request.find(asked, session, asked.cluster.workers)
-        learner.use_names_if(lambda: request.are_names(asked, session, found))
-        config = request.run_config(asked, found, contents)
+        found, reading = request.find(asked, session, asked.cluster.workers)
+        learner.use_names_if(lambda: request.are_names(asked, session, found, reading))
+        config = request.run_config(asked, found, reading, contents)
         _take(learner, _learned(config, contents, session, found))
 
 
 def _learned(config: Config, contents: Contents | None, session: Session, found: Files) -> bytes:
     """Execute a run and return the bytes of its model."""
-    notes: Sequence[str] = ()
-    run: InProgram
-    if config.cluster.sync_every is None and "spread" in config.reduction.abilities:
-        count, _ = exact_run.parts_of(config, config.cluster.workers)
-        run = spread = SpreadInProgram(config, notes, count)
-        spread.session = session
-    else:
-        if config.cluster.sync_every is None:
-            _check_averages(config)
-            config = config.with_values({"sync_every": SYNC_EVERY})
-            config.related()
-        averaged_run.check(config)
-        run = AveragedInProgram(config, notes, session, found.paths, found.sizes)
-    run.prepare_for_program()
+    if config.cluster.sync_every is None and "spread" not in config.reduction.abilities:
+        _check_averages(config)
+        config = config.with_values({"sync_every": SYNC_EVERY})
+        config.related()
+    engine = engine_of(config)(session, found)
+    run = Run(config, (), engine, Warnings(), Keeper)
+    run.signals = NoHandler(engine.stop)
     run.execute(contents)
+    assert isinstance(run.saver, Keeper)
     return run.saver.model
 
 

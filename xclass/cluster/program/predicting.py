@@ -13,8 +13,8 @@ from ...options.declare import options_of
 from ...reductions.core.probabilities import Options as ListingOptions
 from .. import shards
 from ..averaging import as_bytes
-from ..predicting_run import Predictor, predicted_in_order
-from ..shards import Part, PartReader
+from ..predicting import Predictor, predicted_in_order
+from ..shards import Part
 from . import request
 from .request import Request
 
@@ -34,31 +34,29 @@ class ArrayPredictor(Predictor):
     def predict(self, model: UInt8s, part: Part, k: int | None) -> Arrays:
         """Predict a part by the bytes of a model, the same in all calls."""
         learner = self._opened(model)
-        reader = PartReader(part, self._config, learner.names, learner.label_range, learner.schema)
+        reader = self._reader(learner, part)
         batches = (batch for batch, _ in reader.after(0))
         with self._placed():
             arrays = (learner.predictions(batches),) if k is None else learner.top(batches, k)
-        assert reader.reader is not None  # it was iterated
-        notes = (*reader.reader.notes, *learner.take_notes(), *reader.reader.report())
-        return Arrays(arrays, notes)
+        return Arrays(arrays, (*reader.take_notes(), *learner.take_notes(), *reader.opened.report()))
 
 
 def predict(asked: Request, k: int | None) -> Any:
-    """Predict a part by the bytes of a model, the same in all calls."""
+    """Return what `Learner.predict_many` returns for all examples of the data, in order."""
     learner = asked.learner
     if k is not None:
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
     contents = request.contents_of(learner) or learner.contents()
     with request.connected(asked) as session:
-        found = request.find(asked, session, 1)
-        config = request.run_config(asked, found, contents, testonly=True)
-        parts = shards.pieces(found.paths, found.sizes, asked.cluster.workers, request.splittable(found))
+        found, reading = request.find(asked, session, 1)
+        config = request.run_config(asked, found, reading, contents, testonly=True)
+        parts = shards.pieces(found, asked.cluster.workers)
         model = session.put(as_bytes(contents))
         count = min(asked.cluster.workers, len(parts))
         workers = session.actors(ArrayPredictor, count, os.getcwd(), config)
         answers = []
         shown: set[str] = set()
-        for _, _, one in predicted_in_order(session, workers, model, parts, k):
+        for _, one in predicted_in_order(session, workers, model, parts, k):
             answers.append(one.arrays)
             for note in one.notes:
                 if note not in shown:

@@ -28,6 +28,7 @@ from ...text import reader
 from .. import options as cluster_options
 from .. import shards
 from ..session import Session
+from ..shards import Files
 from . import blocks
 
 LEARNER = "the learner"  # name of a learner in messages where that of its model file would stand
@@ -51,21 +52,6 @@ class Request(NamedTuple):
     cluster: cluster_options.Options
     reading: reader.Options
     groups: Mapping[str, type[OptionGroup]]
-
-
-class Files(NamedTuple):
-    """Hold the files or blocks of the data.
-
-    Attributes
-    ----------
-    paths : their names
-    sizes : their bytes, None where unknown
-    reading : how they are read
-    """
-
-    paths: tuple[str, ...]
-    sizes: list[int | None]
-    reading: reader.Options
 
 
 def request(
@@ -119,30 +105,30 @@ def _arguments() -> dict[str, str]:
 ARGUMENT_NAMES = Spelling(_arguments)
 
 
-def find(asked: Request, session: Session, least: int) -> Files:
-    """Find the files of the data, or compute the blocks of a data set, at least `least`."""
+def find(asked: Request, session: Session, least: int) -> tuple[Files, reader.Options]:
+    """Find the files of the data, or compute at least `least` blocks of a data set; return how they are read, too."""
     if not blocks.is_dataset(asked.data):
-        folder = os.getcwd()
-        paths = session.call(shards.files_in, folder, asked.data)
-        return Files(paths, session.call(shards.survey, folder, paths), asked.reading)
+        return shards.find(session, asked.data, asked.reading.format), asked.reading
     for name, value in asked.reading.meaning().items():
         if name not in ("format", "label_column") and value != getattr(reader.Options(), name):
             raise UsageError(f"--{name} is for files; choose the columns of the data set by its own functions")
     found = session.call(blocks.described, blocks.blocks_of(asked.data, least, asked.reading.label_column))
     if not found:
         raise DataError("the data set has no rows; give one with examples")
-    sizes: list[int | None] = [None] * len(found)
-    return Files(tuple(found), sizes, reader.Options(format="jsonl" if found[0].has_rows else asked.reading.format))
+    reading = reader.Options(format="jsonl" if found[0].has_rows else asked.reading.format)
+    return Files(tuple(found), [None] * len(found), False), reading
 
 
-def are_names(asked: Request, session: Session, found: Files) -> bool:
+def are_names(asked: Request, session: Session, found: Files, reading: reader.Options) -> bool:
     """Return whether the labels of the data are names, by the first lines, which a node of the cluster reads."""
-    text = session.call(shards.first_lines_in, os.getcwd(), found.paths[0])
-    options = dataclasses.replace(found.reading, data=found.paths[:1])
+    text = session.call(shards.first_lines, os.getcwd(), found.paths[0])
+    options = dataclasses.replace(reading, data=found.paths[:1])
     return files.are_names_in(text, options, "indexing" in asked.learner.config.given)
 
 
-def run_config(asked: Request, found: Files, contents: Contents | None, **given: Any) -> Config:
+def run_config(
+    asked: Request, found: Files, reading: reader.Options, contents: Contents | None, **given: Any
+) -> Config:
     """Return the options of a run; `contents` is what the learner has learned, None for a new one."""
     config = asked.learner.config
     stored = None
@@ -156,7 +142,7 @@ def run_config(asked: Request, found: Files, contents: Contents | None, **given:
         given["initial_regressor"] = LEARNER
     cluster = {name: value for name, value in vars(asked.cluster).items() if value not in (None, False)}
     read: dict[str, object] = {"data": found.paths}
-    read.update((name, value) for name, value in found.reading.meaning().items() if value not in (None, ()))
+    read.update((name, value) for name, value in reading.meaning().items() if value not in (None, ()))
     return resolve.resolve(
         {**typed, **given, **cluster, **read, "quiet": True},
         stored,
@@ -174,8 +160,3 @@ def contents_of(learner: Learner) -> Contents | None:
     if learner.is_new:
         return None
     return model_contents.from_bytes(learner.saved_bytes())
-
-
-def splittable(found: Files) -> bool:
-    """Return whether files can be divided at any line."""
-    return found.reading.format in ("auto", "vw") and not isinstance(found.paths[0], blocks.Block)

@@ -10,9 +10,11 @@ from ...data.class_names import Names
 from ...reductions.core.contract import BatchTask
 from .writer import Writer
 
+OPTIONS = ("predictions", "raw_predictions")
+
 
 def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Writer]:
-    """Return the writers for -p and -r, as far as these are given, by the keys "predictions" and "raw".
+    """Return the writers for -p and -r, as far as these are given, by their options.
 
     `lists_scores` says whether predictions are the scores of all classes.
     """
@@ -25,7 +27,7 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
         writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
     if o.raw_predictions is not None:
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
-        writers["raw"] = Writer(o.raw_predictions, raw, description="scores")
+        writers["raw_predictions"] = Writer(o.raw_predictions, raw, description="scores")
     return writers
 
 
@@ -42,7 +44,7 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
         prediction = class_names.hide_unseen(prediction, highest_seen)
     for name, writer in writers.items():
         if writer.kind == "simple":
-            writer.write(batch, values=task.raw if name == "raw" else prediction)
+            writer.write(batch, values=task.raw if name == "raw_predictions" else prediction)
         elif writer.kind == "multiclass":
             writer.write(batch, values=prediction)
         elif name == "predictions" and class_lists is not None:

@@ -1,0 +1,154 @@
+"""Spread the data of a run over the workers of a cluster, which learn parts and are averaged.
+
+This process merges the models of the parts after each round, and counts, shows and saves as any run does. Only the
+workers read the data. `averaging` describes the rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..api.learner import Learner
+from ..api.model_contents import Contents
+from ..data import class_names
+from ..errors import ModelError
+from ..merging.options import NAMES
+from ..run import learner_use
+from ..run.passes import SavePoint
+from . import round_state, shards
+from .averaging import Averaging, Round
+from .engines import PartsEngine
+from .exact import run_state
+from .part_learner import Learned, PartLearner, Work
+
+
+class AveragedLearner(Learner):
+    """The learner of the run, which gets what was learned from the parts when it is needed.
+
+    Attributes
+    ----------
+    averaging : set after the construction
+    """
+
+    averaging: Averaging
+    _rounds = 0  # number of rounds whose result it has
+    _counters: dict[str, Any] | None = None
+
+    def join(self) -> None:
+        """Get what was learned, unless the model is damaged."""
+        contents = self.averaging.model
+        if self._rounds == self.averaging.rounds or contents is None or self.averaging.damaged:
+            return
+        self.note_round()
+        tallies = self.reduction.tallies()
+        self.replace_contents(contents._replace(arrays=dict(contents.arrays)))
+        self.reduction.add_tallies(tallies)
+        self._rounds = self.averaging.rounds
+
+    def note_round(self) -> None:
+        """Note the counts and the names of the model after a round."""
+        contents = self.averaging.model
+        assert contents is not None
+        self.examples, self.clock, self._counters = contents.examples, contents.clock, contents.counters
+        names = class_names.separated(contents.options.get(NAMES) or "")
+        self.names.append(list(names[len(self.names.names) :]))
+        self.names.highest_seen = max(self.names.highest_seen, len(names))
+
+    def contents(self) -> Contents:
+        """Return the contents of a model file; raise ModelError if the model is damaged."""
+        if self.averaging.damaged:
+            raise ModelError(
+                "the models of the workers were not merged completely; if there is a checkpoint, --resume_run goes on "
+                "from it"
+            )
+        self.join()
+        contents = super().contents()
+        return contents if contents.counters is None else contents._replace(counters=self._counters)
+
+
+class Averaged(PartsEngine):
+    """Average models of parts; the parameters are those of `PartsEngine`."""
+
+    _averaging: Averaging
+    _model: AveragedLearner
+    _saved = 0  # examples at the last checkpoint
+
+    def learner(self, contents: Contents | None) -> Learner:
+        config, state = self.run.config, None
+        count = config.cluster.workers
+        if config.cluster.resume_run:
+            state = round_state.load(run_state.path_of(config.run.final_regressor), config)
+            count = state.parts
+        parts = shards.deal(self._files, count)
+        learner = AveragedLearner.from_config(config, learner_use.of_run(config), contents)
+        assert isinstance(learner, AveragedLearner)
+        self._model = learner
+        self._averaging = learner.averaging = Averaging(config, parts, self._learn, contents)
+        if state is not None:
+            round_state.restore(self._averaging, state)
+            learner.note_round()
+            self._saved = learner.examples
+        self._state = state
+        self._start_workers(PartLearner, min(config.cluster.workers, len(parts)))
+        return learner
+
+    def source(self) -> Any:
+        if self._state is not None:
+            run_state.restore_progress(self.run.progress, self._state.progress)
+        return super().source()
+
+    def notes(self) -> list[str]:
+        config, count = self.run.config, len(self._workers)
+        return [
+            f"averaging mode: {count} worker{'s' * (count > 1)}, averaged after every {config.cluster.sync_every} "
+            "examples of each",
+            *run_state.notes(config, self.run.progress.examples),
+        ]
+
+    def _learn(self, model: Contents | None, works: Sequence[Work]) -> Iterator[Learned]:
+        """Let the workers learn, and yield the results in order."""
+        ref = None if model is None else self._session.put(model)
+        answers = self._session.answers(
+            self._workers, [self._worker_of(work) for work in works],
+            lambda worker, k: worker.learn.remote(ref, works[k]), len(works),
+        )  # fmt: skip
+        return (one for _, one in answers)
+
+    def _worker_of(self, work: Work) -> int:
+        """Return the worker, from 0, that learns a part."""
+        return (work.part.number - 1) % len(self._workers)
+
+    def run_pass(self) -> None:
+        run, path = self.run, self.run.options.final_regressor
+        for round_ in self._averaging.rounds_of_pass():
+            self._model.note_round()
+            self._show(round_)
+            if run.signals.stopped:
+                return
+            every, examples = run.config.passes.checkpoint, self._model.examples
+            if path is not None and every is not None and examples - self._saved >= every:
+                run.save_at(SavePoint(path, False, f"checkpoint after {examples} examples: {path}"))
+                self._saved = examples
+
+    def _show(self, round_: Round) -> None:
+        """Count what was learned in a round, and show what is due."""
+        self._warn(round_.notes)
+        for work, one in zip(round_.works, round_.learned, strict=True):
+            self._add(work.part, self._worker_of(work), one.result)
+        for task in round_.added:  # with examples by which classes were added
+            for row in self.run.progress.count(task):
+                self.run.console.table_line(row)
+
+    def end_pass(self) -> bool:
+        self._averaging.end_pass()
+        return self._averaging.passes_ended < int(self.run.config.passes.passes)
+
+    def save_state(self) -> None:
+        path = run_state.path_of(self.run.options.final_regressor)
+        round_state.save(path, self.run.config, self._averaging, self.run.progress)
+
+    def end(self) -> list[str]:
+        self._model.join()
+        self._averaging.close()
+        return super().end()

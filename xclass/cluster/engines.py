@@ -1,0 +1,132 @@
+"""Define what the engines of a cluster have in common, and those whose workers read the data in parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ..cache.source import data_line
+from ..run.engine import Engine
+from ..text.text_format import TextFormat
+from .part_progress import JoinedProgress
+from .part_worker import NO_COST, Cost, PartResult, added, cost_line
+from .session import Session
+from .shards import Files, Part
+
+
+class RemoteSource:
+    """Have the attributes of a `cache.source.Source` that a run needs.
+
+    Parameters
+    ----------
+    name, size : of the data, see `Source`
+    banner : lines about the data for the start of the run
+
+    Attributes
+    ----------
+    told : lines about the format that are not shown yet
+    read : bytes read, by pass and part
+    reports : for each part, lines about malformed lines
+    """
+
+    format: TextFormat | None = None
+    parsing = False
+    parsing_seconds = 0.0
+
+    def __init__(self, name: str, size: int | None, banner: list[str]) -> None:
+        self.name, self.size, self._banner = name, size, banner
+        self.notes: list[str] = []
+        self.told: list[str] = []
+        self.read: dict[tuple[int, int], int] = {}
+        self.reports: dict[int, Sequence[str]] = {}
+
+    def banner(self, exact: bool) -> list[str]:
+        """Return the lines about the data, which the engine has chosen by `exact`."""
+        return self._banner
+
+    def about(self) -> list[str]:
+        """Return lines about the format that were not returned before."""
+        lines, self.told = self.told, []
+        return lines
+
+    def report(self) -> list[str]:
+        """Return the lines about malformed input for the end of the run."""
+        return [line for _, lines in sorted(self.reports.items()) for line in lines]
+
+    def position(self) -> int:
+        """Return the progress over all passes in bytes."""
+        return sum(self.read.values())
+
+    def fraction_read(self) -> float | None:
+        """Return None: learners in this process read nothing."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing, because the workers close their files."""
+
+
+class ClusterEngine(Engine):
+    """Let the workers of a cluster learn or predict.
+
+    Parameters
+    ----------
+    session : of the cluster
+    files : the data
+    """
+
+    def __init__(self, session: Session, files: Files) -> None:
+        self._session, self._files = session, files
+
+
+class PartsEngine(ClusterEngine):
+    """Let workers read the data in parts; the parameters are those of `ClusterEngine`."""
+
+    new_progress = JoinedProgress
+
+    def __init__(self, session: Session, files: Files) -> None:
+        super().__init__(session, files)
+        self._workers: Sequence[Any] = ()
+        self._costs: list[Cost] = []
+        self._shown: set[str] = set()  # warnings
+
+    def _start_workers(self, worker: type, count: int) -> None:
+        """Start the workers."""
+        self._workers = self._session.actors(worker, count, os.getcwd(), self.run.config)
+        self._costs = [NO_COST] * count
+
+    def source(self) -> Any:
+        paths, sizes = self._files.paths, [size for size in self._files.sizes if size is not None]
+        compressed = any(path.endswith((".gz", ".zst")) for path in paths)  # text that is read is larger
+        known = len(sizes) == len(paths) and not compressed
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        as_vw = ["using no cache", f"Reading datafile = {paths[0]}{more}"]
+        banner = as_vw if self.run.options.vw_exact else [data_line(paths[0], len(paths))]
+        return RemoteSource(paths[0], sum(sizes) * self.run.config.passes.passes if known else None, banner)
+
+    def _add(self, part: Part, worker: int, result: PartResult) -> None:
+        """Add what a worker, from 0, tells about a part, and show what is due."""
+        run, reader, progress = self.run, self.run.reader, self.run.progress
+        assert isinstance(reader, RemoteSource) and isinstance(progress, JoinedProgress)
+        self._costs[worker] = added(self._costs[worker], result.cost)
+        run.skipped_steps.examples += result.skipped_steps
+        run.model.reduction.add_tallies(result.tallies)
+        if progress.passes == 0:
+            run.labels.add(result.labels)
+        reader.read[progress.passes, part.number] = result.bytes_read
+        if result.report is not None:
+            reader.reports[part.number] = result.report
+        for row in progress.add(result.counts):
+            run.console.table_line(row)
+        self._warn(result.notes)
+        run.console.move_bar(reader.position, progress.examples)
+
+    def _warn(self, notes: Sequence[str]) -> None:
+        """Show warnings that were not shown before."""
+        for note in notes:
+            if note not in self._shown:
+                self._shown.add(note)
+                self.run.console.warn(note)
+
+    def end(self) -> list[str]:
+        return [cost_line(i, cost) for i, cost in enumerate(self._costs, 1)]

@@ -1,0 +1,151 @@
+"""Be a worker that reads parts of the data: what those that learn and those that predict have in common."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..api.configuration import Config
+from ..api.learner import Learner
+from ..api.skipped_steps import SkippedSteps
+from ..array_types import Float64s
+from ..errors import XclassError
+from ..kernels import jit
+from ..reductions.core.contract import BatchTask
+from ..run.label_notes import LabelNotes
+from . import shards
+from .part_progress import PartProgress
+from .shards import PartReader
+
+
+class Cost(NamedTuple):
+    """Hold what a process has spent so far."""
+
+    examples: int
+    cpu: float  # seconds
+    sent: int  # bytes
+    received: int
+    waiting: float  # seconds without anything to do
+
+
+NO_COST = Cost(0, 0.0, 0, 0, 0.0)
+
+
+def added(first: Cost, second: Cost) -> Cost:
+    """Return what two processes have spent."""
+    return Cost._make(a + b for a, b in zip(first, second, strict=True))
+
+
+def cost_line(number: int, cost: Cost) -> str:
+    """Return the line of the summary about what a worker has spent."""
+    return (
+        f"worker {number}: examples = {cost.examples}, CPU seconds = {cost.cpu:.2f}, bytes sent = {cost.sent}, bytes "
+        f"received = {cost.received}, seconds waiting = {cost.waiting:.2f}"
+    )
+
+
+class PartResult(NamedTuple):
+    """Hold what a worker tells about the examples of a part, besides what it has learned or predicted."""
+
+    counts: PartProgress
+    tallies: dict[str, Any]  # see `reductions.core.base.Learner.tallies`
+    labels: LabelNotes
+    skipped_steps: int
+    notes: tuple[str, ...]  # warnings
+    report: tuple[str, ...] | None  # lines about malformed lines, at the end of the part
+    bytes_read: int  # of the part, in this pass
+    cost: Cost
+
+
+class PartWorker:
+    """Be a worker; the base of the actors.
+
+    Parameters
+    ----------
+    number : number of the worker, from 1
+    folder : in which the names of files are, if its node has it
+    config : options of the run
+    """
+
+    hides_scipy = True  # whether numba shall not look for SciPy, see `kernels.jit.activate`
+    _ended_at: float | None = None
+
+    def __init__(self, number: int, folder: str, config: Config) -> None:
+        shards.enter(folder)
+        jit.activate(hide_scipy=self.hides_scipy)
+        self._number, self._config = number, config
+
+    def ping(self) -> bool:
+        """Return True, which shows that the worker runs."""
+        return True
+
+    @contextlib.contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Name the worker in errors of the block."""
+        try:
+            yield
+        except XclassError as error:
+            raise type(error)(*with_place(error.args, place_of(self._number))) from None
+
+    def _begin(self) -> None:
+        """Begin to count the costs of a call."""
+        self._waited = 0.0 if self._ended_at is None else time.monotonic() - self._ended_at
+        self._cpu = time.process_time()
+
+    def _cost(self, examples: int, sent: int, received: int) -> Cost:
+        """Return the costs of the call that ends."""
+        self._ended_at = time.monotonic()
+        return Cost(examples, time.process_time() - self._cpu, sent, received, self._waited)
+
+
+class Counter:
+    """Pass the tasks of a part through the stages of a learner, and count them.
+
+    Parameters
+    ----------
+    learner : the learner
+    reader : reads the part
+    counted : counts the examples
+    """
+
+    def __init__(self, learner: Learner, reader: PartReader, counted: PartProgress) -> None:
+        self.examples = 0
+        self._learner, self._reader, self._counted = learner, reader, counted
+        self._labels = LabelNotes(learner.config.reduction.labels == "multiclass", learner.names.class_list is not None)
+        self._skipped_steps = SkippedSteps()
+        self._notes: list[str] = []
+
+    def count(self, task: BatchTask) -> Float64s | None:
+        """Learn or predict a task, and count it; return what `Learner.note` returns."""
+        for stage in self._learner.stages:
+            stage(task)
+        highest_seen = self._learner.note(task)
+        self._counted.count(task, highest_seen)
+        self._labels.count(task, self._reader.opened.name)
+        self.examples += task.batch.n
+        self._notes += [*self._reader.take_notes(), *task.notes, *self._skipped_steps.count(task)]
+        return highest_seen
+
+    def result(self, cost: Cost, ended: bool = True) -> PartResult:
+        """Return what was counted; `ended` says whether the end of the part was reached."""
+        self._counted.names = None
+        notes = tuple(dict.fromkeys([*self._notes, *self._reader.take_notes()]))
+        reader = self._reader.opened
+        return PartResult(
+            self._counted, self._learner.reduction.tallies(), self._labels, self._skipped_steps.examples, notes,
+            tuple(reader.report()) if ended else None, reader.bytes, cost,
+        )  # fmt: skip
+
+
+def place_of(number: int) -> str:
+    """Return the number of a worker that is this process, with the process and its node, for messages."""
+    return f"worker {number}, process {os.getpid()} on {socket.gethostname()}"
+
+
+def with_place(lines: tuple[Any, ...], place: str) -> tuple[Any, ...]:
+    """Return the lines of an error, the first with the worker that it happened in."""
+    return (f"{lines[0]} ({place})", *lines[1:]) if lines else lines
