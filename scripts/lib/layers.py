@@ -22,6 +22,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("explain",),
     ("abilities",),
     ("reductions.registry", "reductions.presets"),
+    ("reductions.multiclass",),
     ("reductions.*",),  # any folder with a reduction
     ("reductions.core",),
     ("formats",),

@@ -3,9 +3,9 @@
 To add one, write its module, add its record to `REDUCTIONS` and add its oracle (docs/adding_a_reduction.md).
 """
 
-from .cpt import reduction as cpt
 from .ect import reduction as ect
 from .log_multi import reduction as log_multi
+from .multiclass import reduction as multiclass
 from .oaa import reduction as oaa
 from .random_tree import reduction as random_tree
 from .recall_tree import reduction as recall_tree
@@ -19,6 +19,6 @@ REDUCTIONS = (
     log_multi.REDUCTION,
     ect.REDUCTION,
     random_tree.REDUCTION,
-    cpt.REDUCTION,
+    multiclass.REDUCTION,
     softmax_tree.REDUCTION,
 )

@@ -16,8 +16,9 @@ from xclass.binary import tagged_words
 from xclass.data.batch import CONSTANT
 from xclass.kernels import jit
 from xclass.kernels.constants import GOLDEN
-from xclass.reductions.cpt import feature_index, label_tree
+from xclass.reductions.cpt import label_tree
 from xclass.reductions.cpt.label_tree import NODES
+from xclass.reductions.multiclass import feature_index
 
 # without compiling, numpy warns where kernels wrap around
 pytestmark = pytest.mark.filterwarnings("ignore:overflow")

@@ -18,7 +18,7 @@ from xclass.abilities.inspect.cpt import word_tables
 from xclass.binary import tagged_words
 from xclass.model import model_file
 from xclass.reductions.cpt import options as cpt_options
-from xclass.reductions.cpt import reranking
+from xclass.reductions.multiclass import reranking
 
 CLASSES = 40
 TEXT = multiclass(41, CLASSES, 600, weights=(1, 0.5, 2, 0), unlabelled=0.1)

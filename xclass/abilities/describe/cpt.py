@@ -14,6 +14,7 @@ from ...reductions.cpt.binary_nodes import DEEPEST, NODES
 from ...reductions.cpt.label_tree import Tree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
 from ...reductions.cpt.reduction import ProbabilityTree
+from ...reductions.multiclass.reduction import Multiclass
 from ..inspect.cpt import weight_tables
 from . import tree_view
 from .tree_view import NodeView, TreeNode
@@ -63,7 +64,7 @@ def learning_lines(learner: ProbabilityTree, binary: gd.Options) -> list[str]:
 def summary(learner: ProbabilityTree) -> list[str]:
     known, shares = figures(learner), []
     depth = max(int(member.tree.size[DEEPEST]) for member in learner.members)
-    if learner.label_weight > 0:
+    if isinstance(learner, Multiclass) and learner.label_weight > 0:
         shares.append(f"label not proposed (routing error) = {known['routing_error']:.6f}")
         shares.append(f"label proposed, not chosen (scoring error) = {known['scoring_error']:.6f}")
     weighted = []
@@ -82,7 +83,7 @@ def summary(learner: ProbabilityTree) -> list[str]:
 
 def figures(learner: ProbabilityTree) -> dict[str, float]:
     figures = learner.report.figures()
-    if learner.label_weight > 0:
+    if isinstance(learner, Multiclass) and learner.label_weight > 0:
         figures["routing_error"] = learner.not_proposed / learner.label_weight
         figures["scoring_error"] = learner.not_chosen / learner.label_weight
     figures["classes_in_tree"] = (int(learner.members[0].tree.size[NODES]) + 1) // 2

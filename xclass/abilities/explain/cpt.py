@@ -7,8 +7,9 @@ import numpy as np
 from ...binary import document_frequency
 from ...data.batch import Batch
 from ...reductions.core import label_arrays
-from ...reductions.cpt import reranking
 from ...reductions.cpt.reduction import ProbabilityTree
+from ...reductions.multiclass import reranking
+from ...reductions.multiclass.reduction import Multiclass
 from .label_trees import scorers, trees
 from .label_trees.tree_path import TreePaths
 from .reasons import Reasons
@@ -22,12 +23,13 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
     if learner.frequencies is not None:
         weighted = learner.frequencies.weighted(batch, none)
     batches = [learner.batch_of_tree(t, batch, weighted.batch) for t in range(len(learner.members))]
-    single = len(batches) == 1 and learner.scorers is None
-    most = max(learner.options.candidates, k if learner.scorers is None else 0)
+    reranked = isinstance(learner, Multiclass)
+    single = len(batches) == 1 and not reranked
+    most = max(learner.options.candidates, 0 if reranked else k)
     output = learner.new_output(1, k if single else most)
     searched = slice(learner.number_searched)
     trees.predicted(learner.members[searched], batches[searched], int(number[0]), output)
-    if learner.scorers is None:
+    if not isinstance(learner, Multiclass):
         if single:  # the search for k classes may find others than that for one
             answer = learner.new_output(1, 1)
             trees.predicted(learner.members, batches, int(number[0]), answer)

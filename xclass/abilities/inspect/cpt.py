@@ -12,11 +12,12 @@ from ...binary.adagrad import Weights
 from ...data import class_names
 from ...data.batch import Batch
 from ...reductions.core.contract import BatchTask
-from ...reductions.cpt import binary_nodes, feature_index, label_tree, reranking, wide_nodes
-from ...reductions.cpt.feature_index import FeatureIndex
+from ...reductions.cpt import binary_nodes, label_tree, wide_nodes
 from ...reductions.cpt.label_tree import NODES, Tree
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.cpt.tree_member import Member
+from ...reductions.multiclass import feature_index, reranking
+from ...reductions.multiclass.feature_index import FeatureIndex
 from ...system.printable import printable
 from .views import WordTable
 

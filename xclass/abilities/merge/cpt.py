@@ -27,7 +27,7 @@ from ...model import stored_arrays
 from ...reductions.cpt import binary_nodes, label_tree
 from ...reductions.cpt.label_tree import Tree
 from ...reductions.cpt.reduction import ProbabilityTree
-from ...reductions.cpt.searched_trees import DECIDED, SEARCHED
+from ...reductions.multiclass.searched_trees import DECIDED, SEARCHED
 from .label_trees import index as merged_index
 from .label_trees import moved_words
 from .label_trees import trees as merged_trees

@@ -20,9 +20,11 @@ import numpy as np
 from ...array_types import AnyArray, Float64s, UInt32s
 from ...binary import adagrad, document_frequency, feature_scaling
 from ...reductions.core.contract import BatchTask
-from ...reductions.cpt import label_tree, reranking
+from ...reductions.cpt import label_tree
 from ...reductions.cpt.reduction import ProbabilityTree
-from ...reductions.cpt.searched_trees import SEARCHED
+from ...reductions.multiclass import reranking
+from ...reductions.multiclass.reduction import Multiclass
+from ...reductions.multiclass.searched_trees import SEARCHED
 from . import parts
 from .parts import Message, Round, State
 
@@ -55,7 +57,7 @@ def units(learner: ProbabilityTree) -> tuple[int, str]:
 
 def rounds(learner: ProbabilityTree) -> list[Round]:
     trees = partial(_learn_own_trees, learner)
-    return [trees] if learner.scorers is None else [trees, partial(_rerank_own, learner)]
+    return [trees, partial(_rerank_own, learner)] if isinstance(learner, Multiclass) else [trees]
 
 
 def _learn_own_trees(learner: ProbabilityTree, task: BatchTask, received: Sequence[Any]) -> Message:
@@ -63,7 +65,8 @@ def _learn_own_trees(learner: ProbabilityTree, task: BatchTask, received: Sequen
     if learner.scales is not None or learner.frequencies is not None:
         learner.prepare(task)
     begun = learner.begin(task)
-    output, _, distributions = learner.learn_trees(task, begun)
+    output = learner.new_output(task.batch.n, learner.proposals)
+    distributions = learner.learn_trees(task, begun, output)
     task.plan = begun
     trees = list(learner.own_trees)
     own = {name: array[trees] for name, array in output._asdict().items()}
@@ -74,7 +77,7 @@ def _learn_own_trees(learner: ProbabilityTree, task: BatchTask, received: Sequen
     return Message(proposals, TreeResults(trees, own, distributions))
 
 
-def _rerank_own(learner: ProbabilityTree, task: BatchTask, received: Sequence[Any]) -> Message:
+def _rerank_own(learner: Multiclass, task: BatchTask, received: Sequence[Any]) -> Message:
     """Rerank the proposals of all trees, as the second round of the part with the scorers."""
     output = learner.new_output(task.batch.n, learner.proposals)
     for proposals in received:
@@ -99,7 +102,7 @@ def combine(learner: ProbabilityTree, task: BatchTask, results: Sequence[Sequenc
             distributions[t] = lists
     if distributions[0] is not None:
         task.class_lists = learner.mean_class_lists(distributions)
-    if learner.scorers is not None:
+    if isinstance(learner, Multiclass):
         learner.finish_ranked(task, output, results[1][0])
     else:
         learner.finish_trees(task, output, None)
@@ -115,7 +118,7 @@ def part_state(learner: ProbabilityTree) -> State:
         state |= label_tree.arrays(f"tree.{t}", member.tree)
         state |= adagrad.weights_arrays(f"weights.{t}", member.weights)
         state[f"random.{t}"] = member.random
-    if learner.owns_scorers and learner.scorers is not None:
+    if learner.owns_scorers and isinstance(learner, Multiclass):
         state |= reranking.arrays(learner.scorers)
         if learner.index is not None:
             state |= learner.index.arrays()
@@ -159,11 +162,11 @@ def restore_part(learner: ProbabilityTree, states: Sequence[State]) -> None:
         learner.further = None
     if learner.further is not None:
         learner.further.examples = state["left_out_of"]
-    if learner.owns_scorers and learner.scorers is not None:
+    if learner.owns_scorers and isinstance(learner, Multiclass):
         _restore_scorers(learner, state)
 
 
-def _restore_scorers(learner: ProbabilityTree, state: State) -> None:
+def _restore_scorers(learner: Multiclass, state: State) -> None:
     """Continue from the state of scorers and index."""
     learner.scorers = reranking.restored(learner.new_scorers(), state)
     copy = {name[len("copy.") :]: array for name, array in state.items() if name.startswith("copy.")}

@@ -22,8 +22,7 @@ from ...binary import adagrad, tagged_words
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import bare, jit
-from . import label_tree, node_scores
-from .searching import beam_search, tree_search
+from . import beam_search, label_tree, node_scores, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))

@@ -13,7 +13,7 @@ Idea      The regressor of a node, leaves included, predicts whether the label i
           losses of the sample are slightly too low, because the tree was built from its labels. Labels that such a tree
           lacks are inserted by the rule above.
 Cost      O(s depth) for learning and for the probability of a given label; finding the most probable labels scores
-          at most 7/3 times --beam nodes for each level of the tree, at O(s) each (`searching.beam_search`).
+          at most 7/3 times --beam nodes for each level of the tree, at O(s) each (`beam_search`).
 Names     s features of an example | alpha is --cpt_alpha | L, R number of leaves on the left and right of a node |
           p probability of right according to the regressor | f(y|x) product of the probabilities along the path of y
 Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regressor predicts 1/2 and not "left".
@@ -27,75 +27,52 @@ Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regr
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
 from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss
-from ...data import batch_ops
-from ...data.batch import HIGHEST_LABEL, Batch
+from ...data.batch import Batch
 from ...errors import DataError
-from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities
 from ..core.base import (
     Learner,
-    Reduction,
 )
 from ..core.calibration import Report
-from ..core.contract import BatchTask, empty_task
+from ..core.contract import BatchTask
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Part, Wanted
 from . import (
     binary_nodes,
-    feature_index,
     huffman,
     label_tree,
-    reranking,
     sampled_tree,
     tree_file,  # fmt: skip
 )
 from .binary_nodes import NODES, Predictions, Settings
-from .further_passes import FurtherPasses, ranges
 from .options import (
     GROWN,
     SAMPLED,
-    SUPPORTED_OPTIONS,
     Options,
     check_doublings,
     index_bytes,
-    resolve_defaults,
     table_bits,
 )
-from .searched_trees import MOST_ROWS, SearchedTrees
 from .tree_member import Member
 
 MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may lack the first tree
-
-
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return the lowest and highest label, and the option that sets the range."""
-    return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
-
-
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model with another number of trees or rows of the index, before memory is allocated for them."""
-    stored_arrays.check_rows("random", arrays, spec.options.trees)
-    if spec.options.rerank and spec.options.index_slots:
-        feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
 
 
 # for each tree and example, all labels in order and their probabilities; no items for trees that are not searched
 Distributions = list[list[tuple[Int64s, Float64s]]]
 
 
-class _Begun(NamedTuple):
+class Begun(NamedTuple):
     """Hold what all stages need to know about n examples."""
 
     weighted: document_frequency.Weighted
@@ -103,19 +80,6 @@ class _Begun(NamedTuple):
     label: Int64s  # int64[n], 0 for examples without a label
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
-
-
-class _Plan(NamedTuple):
-    """Hold what the stages after the trees need; the first fields are as in _Begun."""
-
-    weighted: document_frequency.Weighted
-    labelled: Bools
-    label: Int64s
-    learns: Bools
-    left_out: Bools
-    output: Predictions  # of all trees
-    tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
-    opinions: feature_index.Opinions  # written by the index
 
 
 def own_units(options: Options, part: Part | None) -> tuple[Sequence[int], bool]:
@@ -128,31 +92,29 @@ def own_units(options: Options, part: Part | None) -> tuple[Sequence[int], bool]
 
 
 class ProbabilityTree(Learner):
-    """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
+    """Learn one or several conditional probability trees, which vote (`--cpt`).
 
     Attributes
     ----------
     members : the trees with their regressors
-    scorers : scorers of --rerank, or None
-    further : what decides whether scorers learn in further passes, None if there are none
-    index : index that proposes classes for --rerank, or None
     scales : scales of numeric columns, or None
-    frequencies : counts of the features for the index and for weighting them, or None
+    frequencies : counts of the features for weighting them, or None
     sample : examples collected for building the tree, None if none are needed
     sample_scales : scales of numeric columns in the sample, or None
     placed_text : text for the summary about the labels of the tree that was built from the sample
-    label_weight : weight of all labelled examples
-    not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
     tagged : whether weights are tagged words
     predict_only : whether models hold only what predictions need
     weights_only : whether the learner only predicts and its tables are not inspected
     own_trees : numbers of the trees of this part, of all trees if there are no parts
     owns_scorers : whether the scorers and the index belong to this part
-    searched : what decides how many trees are searched, None if it is all
+    scorers, index, searched, further : see `multiclass`; None here
     """
 
-    tallied = ("label_weight", "not_proposed", "not_chosen")
     report: Report
+    scorers: Any = None
+    index: Any = None
+    searched: Any = None
+    further: Any = None
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
@@ -191,21 +153,12 @@ class ProbabilityTree(Learner):
             )  # fmt: skip
             self.members.append(member)
         self.scales = feature_scaling.from_option(o.normalize_features)
-        self.scorers = self.index = self.frequencies = None
-        self.scales_examples = settings.unit
-        self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
-        if o.rerank:
-            self.new_scorers = partial(
-                reranking.new_scorers, scorer_bits, kind, o.rerank_rate, spec.constant, self.tagged, doublings,
-                self.weights_only,
-            )  # fmt: skip
-            self.scorers = self.new_scorers()
-        if o.rerank and o.index_slots:
-            self.index = self.new_index()
-        if self.index is not None or o.normalize_features == "idf":
+        self.frequencies = None
+        if o.normalize_features == "idf" or self.has_index:
             weighting = o.normalize_features == "idf"
             self.frequencies = document_frequency.Frequencies(weighting, spec.constant, self.weights_only)
-        self.searched = SearchedTrees(o.trees) if self.index is not None and o.trees > 1 else None
+        self.scales_examples = settings.unit
+        self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         self.names = spec.names
         self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
         self.sample_scales: feature_scaling.Scales | None = None
@@ -220,37 +173,25 @@ class ProbabilityTree(Learner):
             self._set_trees(self._read(o.cpt_tree))
         self.search = settings.search
         self.want(spec.wanted)
-        self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.passes, self.passes_ended = spec.passes, 0
-        # an averaged learner cannot decide, because it does not keep the scorers of the first pass
-        decides = o.rerank and spec.passes > 1 and not spec.testing and not spec.averaged
-        self.further = FurtherPasses() if decides else None
-        self.scorers_copy: reranking.Scorers | None = None  # from the end of the first pass, during the second one
-        self.rank_kernel = DirectCall(reranking, "rank")
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
             self.stages.insert(0, self.prepare)
-        if self.index is not None:
-            self.stages.append(self.propose)
-        if self.scorers is not None:
-            self.stages.append(self._rerank)
 
-    def new_index(self) -> feature_index.FeatureIndex:
-        """Return an empty index."""
-        return feature_index.FeatureIndex(
-            self.options.index_bits, self.options.index_slots, self.options.index_candidates, self.weights_only
-        )
+    @property
+    def has_index(self) -> bool:
+        """Return whether an index of features proposes classes, too."""
+        return bool(self.options.rerank and self.options.index_slots)
 
     @property
     def most_rows(self) -> int | None:
         """Return the most examples of a batch, fewer if all labels are listed, or None for no limit."""
-        most = None if self.searched is None or self.testing else MOST_ROWS
         if not self.listing_options.probabilities:
-            return most
+            return None
         classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
         if self.is_part:  # all parts get the same batches
             classes = max(self.options.cpt, MANY_CLASSES)
-        return min(max(1, probabilities.MOST_PAIRS // classes), most or probabilities.MOST_PAIRS)
+        return max(1, probabilities.MOST_PAIRS // classes)
 
     # the initial tree
 
@@ -310,15 +251,61 @@ class ProbabilityTree(Learner):
         return weighted if t % 2 == 0 else batch
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict with the trees and learn from the batch; finish the task unless the scorers rerank it."""
+        """Predict with the trees, learn from the batch and finish the task."""
         begun = self.begin(task)
-        output, tried, distributions = self.learn_trees(task, begun)
+        output = self.new_output(task.batch.n, self.proposals)
+        self.list_labels(task, self.learn_trees(task, begun, output))
+        self.finish_trees(task, output, begun)
+
+    def learn_trees(self, task: BatchTask, begun: Begun, output: Predictions) -> Distributions | None:
+        """Predict with the own trees and learn from the batch.
+
+        Parameters
+        ----------
+        output : arrays for all trees; rows of own ones that are searched are written
+
+        Returns
+        -------
+        What the own trees list, None unless all probabilities are wanted.
+        """
+        distributions = self.new_distributions(task.batch.n)
+        self.learn_rows(task, begun, output, distributions, 0, task.batch.n, len(self.members))
+        return distributions
+
+    def new_distributions(self, n: int) -> Distributions | None:
+        """Return the distributions of the own trees before they predict, None unless all probabilities are wanted."""
+        no_labels = np.empty(0, np.int64), np.empty(0)
+        return [[no_labels] * n for _ in self.own_trees] if self.listing_options.probabilities else None
+
+    def learn_rows(
+        self,
+        task: BatchTask,
+        begun: Begun,
+        output: Predictions,
+        distributions: Distributions | None,
+        begin: int,
+        end: int,
+        count: int,
+    ) -> None:
+        """Let the own ones of the first `count` trees predict the examples begin..end-1 and learn from them."""
+        own = [t for t in self.own_trees if t < count]
+        batches = {t: self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in own}
+        by_tree = {t: Predictions(*[array[t] for array in output]) for t in own}
+
+        def learn(t: int, a: int, b: int) -> None:
+            member, given = self.members[t], (batches[t], begun.label, begun.learns, a, b, by_tree[t])
+            if distributions is None:
+                member.learn_batch(*given)
+            else:
+                member.learn_batch_with_probabilities(*given, distributions[self.own_trees.index(t)])
+
+        shares = [(begin, end)] if task.learn else self.thread_ranges(end)
+        self.share(learn, [(t, a, b) for a, b in shares for t in own], task.batch.n)
+
+    def list_labels(self, task: BatchTask, distributions: Distributions | None) -> None:
+        """Set what a task lists of all labels, if all probabilities are wanted."""
         if distributions is not None:
             task.class_lists = self.mean_class_lists(distributions)
-        if self.scorers is not None:
-            task.plan = self.new_plan(begun, output, tried)
-        else:
-            self.finish_trees(task, output, begun)
 
     @staticmethod
     def mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
@@ -345,80 +332,20 @@ class ProbabilityTree(Learner):
             np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
         )
 
-    def begin(self, task: BatchTask) -> _Begun:
-        """Count the examples of a task, and find out what to do with each."""
-        batch, weighted = task.batch, task.plan or document_frequency.not_weighted(task.batch)
-        n = batch.n
-        learns = task.learned()
-        left_out = np.zeros(n, bool)
-        if self.further is not None and task.learn:  # predictions in between do not count
-            left_out = self.further.next_left_out(n)
-        if not self.again:
-            learns = learns & ~left_out
-        return _Begun(weighted, ~np.isnan(batch.label), label_arrays.whole(batch.label), learns, left_out)
-
-    def new_plan(self, begun: _Begun, output: Predictions, tried: Bools) -> _Plan:
-        """Return what the stages after the trees need."""
-        return _Plan(*begun, output, tried, self.new_opinions(output))
-
-    def learn_trees(self, task: BatchTask, begun: _Begun) -> tuple[Predictions, Bools, Distributions | None]:
-        """Predict with the own trees and learn from the batch.
-
-        Returns
-        -------
-        output : arrays for all trees; rows of own ones that are searched are set
-        tried : see _Plan
-        distributions : of the own trees, None unless all probabilities are wanted
-        """
-        n, trees = task.batch.n, len(self.members)
-        output, tried = self.new_output(n, self.proposals), np.zeros((trees, n), bool)
-        batches = {t: self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in self.own_trees}
-        by_tree = {t: Predictions(*[array[t] for array in output]) for t in self.own_trees}
-        searched, rows = np.full(n, trees), np.empty(0, np.int64)
-        if self.searched is not None and not self.is_part:
-            if task.learn and not self.again:
-                searched, rows = self.searched.begin(begun.learns)
-            else:
-                searched[:] = self.searched.now
-        distributions: Distributions | None = None
-        if self.listing_options.probabilities:
-            no_labels = np.empty(0, np.int64), np.empty(0)
-            distributions = [[no_labels] * n for _ in self.own_trees]
-
-        def learn(t: int, a: int, b: int) -> None:
-            member, given = self.members[t], (batches[t], begun.label, begun.learns, a, b, by_tree[t])
-            if distributions is None:
-                member.learn_batch(*given)
-            else:
-                member.learn_batch_with_probabilities(*given, distributions[self.own_trees.index(t)])
-
-        cuts = [0, *(np.flatnonzero(np.diff(searched)) + 1).tolist(), n]  # where the number of trees changes
-        for begin, end in itertools.pairwise(cuts):
-            count = int(searched[begin]) if n else trees
-            shares = [(begin, end)] if task.learn else self.thread_ranges(n)
-            self.share(learn, [(t, a, b) for a, b in shares for t in self.own_trees if t < count], n)
-            in_range = rows[(rows >= begin) & (rows < end)]
-            for t in range(count, trees):
-                self._try_tree(t, batches[t], begun, in_range, tried[t])
-        return output, tried, distributions
-
-    def _try_tree(self, t: int, batch: Batch, begun: _Begun, rows: Int64s, tried: Bools) -> None:
-        """Let a tree that is not searched learn from some examples; set `tried` to whether it proposes their labels."""
-        output, label = self.new_output(len(rows), self.proposals), begun.label[rows]
-        of_tree = Predictions(*[array[t] for array in output])
-        chosen = batch_ops.pick([(batch, rows)])
-        self.members[t].learn_batch(chosen, label, begun.learns[rows], 0, len(rows), of_tree)
-        tried[rows] = (of_tree.top == label[:, None]).any(axis=1)
+    def begin(self, task: BatchTask) -> Begun:
+        """Find out what to do with each example of a task."""
+        batch = task.batch
+        weighted = task.plan or document_frequency.not_weighted(batch)
+        label, none = label_arrays.whole(batch.label), np.zeros(batch.n, bool)
+        return Begun(weighted, ~np.isnan(batch.label), label, task.learned(), none)
 
     @property
     def proposals(self) -> int:
         """Return how many labels every tree lists for an example."""
-        if self.scorers is not None:
-            return self.options.candidates  # independent of the output options: scorers learn from the candidates
         list_size = self.listing_options.top_k or 1
         return list_size if len(self.members) == 1 else max(list_size, self.options.candidates)
 
-    def finish_trees(self, task: BatchTask, output: Predictions, begun: _Begun | None) -> None:
+    def finish_trees(self, task: BatchTask, output: Predictions, begun: Begun | None) -> None:
         """Let the trees vote and finish the task; what was `begun` is needed only if nothing is learned."""
         if len(self.members) == 1:
             top, top_p, p = output.top[0], output.top_p[0], output.p[0]
@@ -439,148 +366,6 @@ class ProbabilityTree(Learner):
             np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
             np.zeros((trees, n)),
         )  # fmt: skip
-
-    def new_opinions(self, output: Predictions) -> feature_index.Opinions:
-        """Return the candidates of the trees, with place for those of the index and its opinion of each."""
-        trees, n, k = output.top.shape
-        added = self.options.index_candidates if self.index is not None else 0
-        candidates = np.zeros((n, trees * k + added), np.int64)
-        binary_nodes.union_of_candidates(output.top, candidates)
-        return feature_index.no_opinions(candidates)
-
-    def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
-        """Return one function that compiles the kernels of the trees, and one for the other stages if there are any."""
-        if self.scorers is None or self.options.cpt_tree not in GROWN or self.options.save_tree is not None:
-            return super().warm_ups(learn)  # another process must not read or write the file of a tree
-
-        def compile_others() -> None:
-            task = empty_task(learn)
-            for stage in self.stages:
-                if stage == self._learn_batch:
-                    weighted = task.plan or document_frequency.not_weighted(task.batch)
-                    none = np.zeros(0, bool)
-                    begun = _Begun(weighted, none, np.zeros(0, np.int64), none, none)
-                    output, tried = self.new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
-                    task.plan = self.new_plan(begun, output, tried)
-                else:
-                    stage(task)
-
-        return {"trees": lambda: self._learn_batch(empty_task(learn)), "others": compile_others}
-
-    def propose(self, task: BatchTask) -> None:
-        """Add the candidates of the index to those of the trees and learn from the batch, as a stage."""
-        assert self.index is not None  # else this is not a stage
-        index, plan = self.index, task.plan
-        if task.learn:
-            index.reserve(task.batch.n)
-            jobs = ranges(plan.left_out) if self._second_pass else [(0, task.batch.n)]
-        else:
-            jobs = self.thread_ranges(task.batch.n)
-
-        def propose(begin: int, end: int) -> None:
-            counted = self.again and not (self._second_pass and plan.left_out[begin])
-            index.propose(task.batch, plan.weighted.share, plan.label, plan.learns, counted, begin, end, plan.opinions)
-
-        if task.learn:
-            for begin, end in jobs:
-                propose(begin, end)
-        else:
-            self.share(propose, jobs)
-
-    def _rerank(self, task: BatchTask) -> None:
-        """Rerank the candidates and finish the task, as the last stage."""
-        plan: _Plan = task.plan
-        task.plan = None
-        task.candidates = plan.opinions.candidate
-        self.count_proposed(task, plan)
-        self.finish_ranked(task, plan.output, self.rank_batch(task, plan))
-
-    def count_proposed(self, task: BatchTask, plan: _Plan) -> None:
-        """Count which proposers propose the labels of a batch."""
-        if self.searched is None or not task.learn or self.again:
-            return
-        label, opinions = plan.label[:, None], plan.opinions
-        by_index = ((opinions.candidate == label) & (opinions.score[:, :, feature_index.PROPOSED] > 0)).any(axis=1)
-        by_tree = plan.tried | (plan.output.top == label).any(axis=2)
-        self.searched.count(plan.learns, by_index, by_tree, np.count_nonzero(plan.output.top[:, :, 0], axis=0))
-
-    def rank_batch(self, task: BatchTask, plan: _Plan) -> reranking.Ranked:
-        """Rank the candidates of a batch and learn from it."""
-        n, opinions = task.batch.n, plan.opinions
-        assert self.scorers is not None  # else this is not a stage
-        learns = plan.learns
-        if self.again and self.further is not None and not self.further.scorers_learn:
-            learns = np.zeros(n, bool)
-        jobs = [(0, n)] if task.learn else self.thread_ranges(n)
-        ranked = self._new_ranking(opinions)
-        self.scorers = self._rank(self.scorers, task, plan, learns, jobs, ranked)
-        if self._second_pass and self.scorers_copy is not None and task.learn:
-            copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
-            by_copy = self._new_ranking(opinions)
-            self.scorers_copy = self._rank(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
-            chosen = plan.left_out & learns
-            assert self.further is not None  # because there is a copy
-            self.further.compare(task.batch.weight[chosen], plan.label[chosen], ranked.p[chosen], by_copy.p[chosen])
-        return ranked
-
-    def finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:
-        """Finish a task whose candidates are ranked."""
-        if self.listing_options.probabilities:
-            assert task.class_lists is not None  # made by the previous stage
-            task.class_lists = reranking.with_reranked(task.class_lists, ranked)
-        labelled = ~np.isnan(task.batch.label)
-        self._finish(task, labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
-        sums = reranking.sum_errors(task.batch.label, task.batch.weight, ranked.inside, task.prediction)
-        self.label_weight += sums[0]
-        self.not_proposed += sums[1]
-        self.not_chosen += sums[2]
-
-    def _new_ranking(self, opinions: feature_index.Opinions) -> reranking.Ranked:
-        """Return arrays for the ranking of a batch."""
-        n, candidates = opinions.candidate.shape
-        list_size = candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
-        return reranking.Ranked(
-            np.zeros((n, list_size), np.int64), np.zeros((n, list_size)), np.zeros(n), np.zeros(n, bool)
-        )
-
-    def _rank(
-        self,
-        scorers: reranking.Scorers,
-        task: BatchTask,
-        plan: _Plan,
-        learns: Bools,
-        jobs: list[tuple[int, int]],
-        ranked: reranking.Ranked,
-    ) -> reranking.Scorers:
-        """Rank the candidates of some examples and learn from them; return the scorers, whose table may be doubled.
-
-        Parameters
-        ----------
-        learns : bool[n], whether to learn from the example
-        jobs : begin and end of the examples, for one thread each; a single one if any example is learned
-        ranked : written
-        """
-        proposed = reranking.Proposed(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
-        unit = self.options.normalize_features != "none"
-        current = [scorers]
-
-        def job(begin: int, end: int) -> None:
-            scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
-            while True:
-                begin = self.rank_kernel(
-                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.again, begin,
-                    end, proposed, scratch, ranked,
-                )  # fmt: skip
-                if begin >= end:
-                    return
-                current[0] = reranking.with_double_capacity(current[0])  # the table is full
-
-        if task.learn:
-            for begin, end in jobs:
-                job(begin, end)
-        else:
-            self.share(job, jobs)
-        return current[0]
 
     def vote(
         self, batches: list[Batch], predictions: Predictions, best: int, score_candidates: bool
@@ -635,7 +420,7 @@ class ProbabilityTree(Learner):
     @property
     def number_searched(self) -> int:
         """Return how many trees are searched, if nothing is being learned."""
-        return len(self.members) if self.searched is None else self.searched.now
+        return len(self.members)
 
     @property
     def classes_seen(self) -> int:
@@ -652,35 +437,18 @@ class ProbabilityTree(Learner):
         return known
 
     def end_pass(self) -> None:
-        """Note that a pass has ended; after all of them, the first pass over other data begins."""
-        if self.further is not None:
-            self.further.end_pass()
-            if self._second_pass and self.scorers_copy is not None:
-                if not self.further.decide():
-                    self.scorers = self.scorers_copy
-                self.scorers_copy = None
         self.passes_ended += 1
-        if self._second_pass and self.owns_scorers:
-            assert self.scorers is not None  # else there is nothing to decide about
-            self.scorers_copy = reranking.copied(self.scorers)
-        elif not self.again:
-            self.further = None  # data that follow all passes are learned as they come
 
     @property
     def again(self) -> bool:
         """Return whether examples were learned in an earlier pass, but for those that the first pass left out."""
         return self.passes_ended % self.passes != 0
 
-    @property
-    def _second_pass(self) -> bool:
-        """Return whether examples that the first pass left out are learned now, for the first time."""
-        return self.further is not None and self.passes_ended % self.passes == 1
-
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
-        if self.scorers is None:  # scorers learn from as many candidates whatever is listed
+        if not self.options.rerank:  # scorers learn from as many candidates whatever is listed
             for member in self.members:
                 member.settings = member.settings._replace(beam=max(self.options.beam, self.proposals))
         self.report = Report(self.listing_options, self.options.cpt_arity - 1)
@@ -709,12 +477,6 @@ class ProbabilityTree(Learner):
             stored.update(self.scales.arrays(self.predict_only))
         if self.frequencies is not None:
             stored.update(self.frequencies.arrays())
-        if self.index is not None:
-            stored.update(self.index.arrays(self.predict_only))
-        if self.searched is not None:
-            stored.update(self.searched.arrays())
-        if self.scorers is not None:
-            stored.update(reranking.arrays(self.scorers, self.predict_only))
         return stored
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
@@ -730,22 +492,19 @@ class ProbabilityTree(Learner):
         """
         self.sample = self.sample_scales = None
         with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
-            random = stored_arrays.take("random", arrays, np.uint64, (len(self.members),))
-            for t, member in enumerate(self.members):
-                member.tree = label_tree.restored(f"tree.{t}", arrays)
-                member.check_memory(f"tree.{t}.left")
-                member.weights = adagrad.restored_weights(f"weights.{t}", member.weights, arrays, self.predict_only)
-                member.random[0] = random[t]
-            if self.scales is not None:
-                self.scales.restore(arrays, self.predict_only)
-            if self.frequencies is not None:
-                self.frequencies.restore(arrays)
-            if self.index is not None:
-                self.index.restore(arrays, self.predict_only)
-            if self.searched is not None:
-                self.searched.restore(arrays)
-            if self.scorers is not None:
-                self.scorers = reranking.restored(self.scorers, arrays, self.predict_only)
+            self._restore(arrays)
+
+    def _restore(self, arrays: Mapping[str, Stored]) -> None:
+        random = stored_arrays.take("random", arrays, np.uint64, (len(self.members),))
+        for t, member in enumerate(self.members):
+            member.tree = label_tree.restored(f"tree.{t}", arrays)
+            member.check_memory(f"tree.{t}.left")
+            member.weights = adagrad.restored_weights(f"weights.{t}", member.weights, arrays, self.predict_only)
+            member.random[0] = random[t]
+        if self.scales is not None:
+            self.scales.restore(arrays, self.predict_only)
+        if self.frequencies is not None:
+            self.frequencies.restore(arrays)
 
 
 def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -753,20 +512,3 @@ def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
     extended = np.zeros(len(label))
     extended[np.searchsorted(label, own)] = p
     return extended
-
-
-REDUCTION = Reduction(
-    name="cpt",
-    title="Conditional probability tree",
-    summary="a tree of probabilities: top k, new classes",
-    options=Options,
-    labels="multiclass",
-    enabled="adagrad, cpt",
-    build=ProbabilityTree,
-    resolve_defaults=resolve_defaults,
-    label_range=label_range,
-    check_arrays=check_arrays,
-    probabilities=True,
-    learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "inspect", "merge", "spread"),
-)

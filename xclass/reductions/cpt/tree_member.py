@@ -11,9 +11,8 @@ from ...binary import adagrad, gd, tagged_words
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from . import binary_nodes, label_tree, node_scores, wide_nodes
+from . import beam_search, binary_nodes, label_tree, node_scores, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
-from .searching import beam_search, tree_search
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
 ALWAYS_ALLOWED_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need

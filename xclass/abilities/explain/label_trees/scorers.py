@@ -15,7 +15,7 @@ from ....array_types import Float32s, Float64s
 from ....binary import document_frequency
 from ....data.batch import Batch
 from ....kernels.direct import DirectCall
-from ....reductions.cpt import feature_index, reranking
+from ....reductions.multiclass import feature_index, reranking
 from ..reasons import NOTHING, Candidate, Reasons, Term, Turn, chosen, terms_of
 from .tree_path import TreePaths
 

@@ -21,8 +21,8 @@ from ....binary.merging import added_counts
 from ....kernels.constants import LARGEST
 from ....kernels.jit import jit
 from ....model.table_changes import Changes, joined
-from ....reductions.cpt import feature_index
-from ....reductions.cpt.feature_index import MOST_SHARE, FeatureIndex, Index
+from ....reductions.multiclass import feature_index
+from ....reductions.multiclass.feature_index import MOST_SHARE, FeatureIndex, Index
 
 MOST = float(np.finfo(np.float64).max)  # of the numbers of a class in a model file
 CLASS, COUNT = "class", "count"  # planes of the pairs in a model file

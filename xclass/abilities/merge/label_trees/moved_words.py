@@ -25,8 +25,8 @@ from ....binary.tagged_words import LINE_WORDS, OF_BLOCK, TAG_MASK, Words
 from ....kernels import intrinsics, tagged_format, tagged_lines
 from ....kernels.constants import GOLDEN
 from ....kernels.jit import jit
-from ....reductions.cpt.feature_index import FeatureIndex, Index
-from ....reductions.cpt.searching import index_rows
+from ....reductions.multiclass import index_rows
+from ....reductions.multiclass.feature_index import FeatureIndex, Index
 
 MOST_BITS = 28  # features are enumerated, which takes too long if their hashes are longer
 MOST_PROBES = 1 << 28  # pairs of a feature and a move that are tried, in about 15 seconds

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....array_types import Float64s, Int64s
-from ....kernels import intrinsics, top_k
-from ....kernels.jit import bare, jit
-from .. import node_scores
+from ...array_types import Float64s, Int64s
+from ...kernels import intrinsics, top_k
+from ...kernels.jit import bare, jit
+from . import node_scores
 
 BUCKETS = 256
 LAST = BUCKETS - 1

@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ....array_types import Bools, Float64s, Int, Int64s
-from ....binary import adagrad, tagged_words
-from ....kernels import top_k
-from ....kernels.jit import bare
-from .. import node_scores
-from . import tree_search
+from ...array_types import Bools, Float64s, Int, Int64s
+from ...binary import adagrad, tagged_words
+from ...kernels import top_k
+from ...kernels.jit import bare
+from . import node_scores, tree_search
 
 if TYPE_CHECKING:
-    from ..label_tree import Tree
+    from .label_tree import Tree
 
 BLOCK_PLACES = 8  # places of a block, of which the first has no node
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....array_types import Float32s, UInt32s, UInt64s
-from ....kernels import intrinsics, used_items
-from ....kernels.constants import GOLDEN
-from ....kernels.jit import bare, jit
-from ....system import sparse_memory
+from ...array_types import Float32s, UInt32s, UInt64s
+from ...kernels import intrinsics, used_items
+from ...kernels.constants import GOLDEN
+from ...kernels.jit import bare, jit
+from ...system import sparse_memory
 
 NO_NUMBERS, NO_COUNTS = np.empty(0, np.uint32), np.empty(0, np.float32)
 

@@ -20,8 +20,8 @@ from xclass import Learner, ModelError, UsageError, load
 from xclass.binary import adagrad
 from xclass.data.batch import Batch
 from xclass.kernels.constants import GOLDEN
-from xclass.reductions.cpt import feature_index, reranking
 from xclass.reductions.cpt.options import Options, table_bits
+from xclass.reductions.multiclass import feature_index, reranking
 
 
 def proposals_of(tree: Tree, row, k: int, cut: float) -> list[tuple[int, float]]:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from library import summary_of
 
 import xclass
-from xclass.reductions.cpt import reduction, searched_trees
-from xclass.reductions.cpt.searched_trees import SearchedTrees
+from xclass.reductions.multiclass import reduction, searched_trees
+from xclass.reductions.multiclass.searched_trees import SearchedTrees
 
 
 def decided(examples: int, adds: list[float], sizes: list[int], seed: int = 0) -> tuple[list[int], list[int], object]:

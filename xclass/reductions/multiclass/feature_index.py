@@ -44,7 +44,7 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import jit
 from ...model import sparse_tables, stored_arrays
 from ...model.stored_arrays import Stored
-from .searching import index_rows
+from . import index_rows
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
 PRIOR = 50.0  # of naive Bayes: examples that are added to those of a class

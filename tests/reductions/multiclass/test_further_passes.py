@@ -9,8 +9,8 @@ import pytest
 from library import state_of
 
 from xclass import Learner
-from xclass.reductions.cpt import further_passes
-from xclass.reductions.cpt.further_passes import FurtherPasses
+from xclass.reductions.multiclass import further_passes
+from xclass.reductions.multiclass.further_passes import FurtherPasses
 
 
 def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():

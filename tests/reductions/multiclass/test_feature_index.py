@@ -16,7 +16,7 @@ from xclass.abilities.inspect.cpt import proposed
 from xclass.data import batch_ops
 from xclass.data.batch import Batch
 from xclass.errors import ModelError
-from xclass.reductions.cpt import feature_index
+from xclass.reductions.multiclass import feature_index
 
 
 class Example(NamedTuple):

@@ -1,0 +1,1 @@
+"""Proposals by trees of probabilities and by an index, decided by scorers of classes (`--multiclass`)."""

@@ -1,0 +1,378 @@
+"""Predict classes that trees of probabilities and an index of features propose, by one scorer per class.
+
+Source    This project's own; the trees are those of `cpt`, see there.
+Idea      Every tree proposes its most probable labels, and the index those that an example's features point to. The
+          scorer of each proposed class decides, and all of them learn from the example. Trees and index learn, too.
+Cost      that of each searched tree, and O(s) for each proposed class.
+Names     s features of an example | n examples
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ...array_types import Bools, Int64s
+from ...binary import document_frequency, loss
+from ...data import batch_ops
+from ...data.batch import HIGHEST_LABEL, Batch
+from ...kernels.direct import DirectCall
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ..core.base import Reduction
+from ..core.contract import BatchTask, empty_task
+from ..core.spec import LearnerSpec
+from ..cpt import binary_nodes
+from ..cpt.binary_nodes import Predictions
+from ..cpt.options import (
+    GROWN,
+    SUPPORTED_OPTIONS,
+    Options,
+    resolve_defaults,
+    table_bits,
+)
+from ..cpt.reduction import Begun, Distributions, ProbabilityTree
+from . import feature_index, reranking
+from .further_passes import FurtherPasses, ranges
+from .searched_trees import MOST_ROWS, SearchedTrees
+
+
+class Plan(NamedTuple):
+    """Hold what the stages after the trees need; the first fields are as in Begun."""
+
+    weighted: document_frequency.Weighted
+    labelled: Bools
+    label: Int64s
+    learns: Bools
+    left_out: Bools
+    output: Predictions  # of all trees
+    tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
+    opinions: feature_index.Opinions  # written by the index
+
+
+class Multiclass(ProbabilityTree):
+    """Learn trees, an index and scorers of classes (`--multiclass`, `--cpt --rerank`).
+
+    Attributes
+    ----------
+    scorers : scorers of the classes
+    index : index that proposes classes, None without --index_slots
+    searched : what decides how many trees are searched, None if it is all
+    further : what decides whether scorers learn in further passes, None if there are none
+    label_weight : weight of all labelled examples
+    not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
+    """
+
+    tallied = ("label_weight", "not_proposed", "not_chosen")
+    scorers: reranking.Scorers
+    index: feature_index.FeatureIndex | None
+    searched: SearchedTrees | None
+    further: FurtherPasses | None
+
+    def __init__(self, spec: LearnerSpec) -> None:
+        super().__init__(spec)
+        o = self.options
+        bits, kind = table_bits(o, self.bits)[1], loss.CODES[spec.binary.loss_function]
+        self.new_scorers = partial(
+            reranking.new_scorers, bits, kind, o.rerank_rate, spec.constant, self.tagged, o.max_doublings or 0,
+            self.weights_only,
+        )  # fmt: skip
+        self.scorers = self.new_scorers()
+        self.index = self.new_index() if self.has_index else None
+        self.searched = SearchedTrees(o.trees) if self.has_index and o.trees > 1 else None
+        if self.index is not None:
+            self.stages.append(self.propose)
+        self.stages.append(self._rerank)
+        self.label_weight = self.not_proposed = self.not_chosen = 0.0
+        # an averaged learner cannot decide, because it does not keep the scorers of the first pass
+        decides = spec.passes > 1 and not spec.testing and not spec.averaged
+        self.further = FurtherPasses() if decides else None
+        self.scorers_copy: reranking.Scorers | None = None  # from the end of the first pass, during the second one
+        self.rank_kernel = DirectCall(reranking, "rank")
+
+    def new_index(self) -> feature_index.FeatureIndex:
+        """Return an empty index."""
+        return feature_index.FeatureIndex(
+            self.options.index_bits, self.options.index_slots, self.options.index_candidates, self.weights_only
+        )
+
+    @property
+    def most_rows(self) -> int | None:
+        most = super().most_rows
+        return most if self.searched is None or self.testing else min(most or MOST_ROWS, MOST_ROWS)
+
+    @property
+    def proposals(self) -> int:
+        return self.options.candidates  # independent of the output options: scorers learn from the candidates
+
+    @property
+    def number_searched(self) -> int:
+        return super().number_searched if self.searched is None else self.searched.now
+
+    def begin(self, task: BatchTask) -> Begun:
+        begun = super().begin(task)
+        if self.further is None or not task.learn:  # predictions in between do not count
+            return begun
+        left_out = self.further.next_left_out(task.batch.n)
+        return begun._replace(left_out=left_out, learns=begun.learns if self.again else begun.learns & ~left_out)
+
+    def _learn_batch(self, task: BatchTask) -> None:
+        """Let the trees propose labels and learn from the batch."""
+        begun, n, trees = self.begin(task), task.batch.n, len(self.members)
+        output, tried = self.new_output(n, self.proposals), np.zeros((trees, n), bool)
+        if self.searched is None:
+            distributions = self.learn_trees(task, begun, output)
+        else:
+            distributions = self._learn_searched(task, begun, output, self.searched, tried)
+        self.list_labels(task, distributions)
+        task.plan = self.new_plan(begun, output, tried)
+
+    def _learn_searched(
+        self, task: BatchTask, begun: Begun, output: Predictions, searched_trees: SearchedTrees, tried: Bools
+    ) -> Distributions | None:
+        """Do what `learn_trees` does with the trees that are searched; the others learn from some examples.
+
+        Parameters
+        ----------
+        tried : written, see Plan
+        """
+        n, trees = task.batch.n, len(self.members)
+        searched, rows = np.full(n, searched_trees.now), np.empty(0, np.int64)
+        if task.learn and not self.again:
+            searched, rows = searched_trees.begin(begun.learns)
+        distributions = self.new_distributions(n)
+        cuts = [0, *(np.flatnonzero(np.diff(searched)) + 1).tolist(), n]  # where the number of trees changes
+        for begin, end in itertools.pairwise(cuts):
+            count = int(searched[begin]) if n else trees
+            self.learn_rows(task, begun, output, distributions, begin, end, count)
+            in_range = rows[(rows >= begin) & (rows < end)]
+            for t in range(count, trees) if len(in_range) else ():
+                batch = self.batch_of_tree(t, task.batch, begun.weighted.batch)
+                self._try_tree(t, batch, begun, in_range, tried[t])
+        return distributions
+
+    def _try_tree(self, t: int, batch: Batch, begun: Begun, rows: Int64s, tried: Bools) -> None:
+        """Let a tree that is not searched learn from some examples; set `tried` to whether it proposes their labels."""
+        output, label = self.new_output(len(rows), self.proposals), begun.label[rows]
+        of_tree = Predictions(*[array[t] for array in output])
+        chosen = batch_ops.pick([(batch, rows)])
+        self.members[t].learn_batch(chosen, label, begun.learns[rows], 0, len(rows), of_tree)
+        tried[rows] = (of_tree.top == label[:, None]).any(axis=1)
+
+    def new_plan(self, begun: Begun, output: Predictions, tried: Bools) -> Plan:
+        """Return what the stages after the trees need."""
+        return Plan(*begun, output, tried, self.new_opinions(output))
+
+    def new_opinions(self, output: Predictions) -> feature_index.Opinions:
+        """Return the candidates of the trees, with place for those of the index and its opinion of each."""
+        trees, n, k = output.top.shape
+        added = self.options.index_candidates if self.index is not None else 0
+        candidates = np.zeros((n, trees * k + added), np.int64)
+        binary_nodes.union_of_candidates(output.top, candidates)
+        return feature_index.no_opinions(candidates)
+
+    def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
+        """Return one function that compiles the kernels of the trees, and one for the other stages if there are any."""
+        if self.options.cpt_tree not in GROWN or self.options.save_tree is not None:
+            return super().warm_ups(learn)  # another process must not read or write the file of a tree
+
+        def compile_others() -> None:
+            task = empty_task(learn)
+            for stage in self.stages:
+                if stage == self._learn_batch:
+                    weighted = task.plan or document_frequency.not_weighted(task.batch)
+                    none = np.zeros(0, bool)
+                    begun = Begun(weighted, none, np.zeros(0, np.int64), none, none)
+                    output, tried = self.new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
+                    task.plan = self.new_plan(begun, output, tried)
+                else:
+                    stage(task)
+
+        return {"trees": lambda: self._learn_batch(empty_task(learn)), "others": compile_others}
+
+    def propose(self, task: BatchTask) -> None:
+        """Add the candidates of the index to those of the trees and learn from the batch, as a stage."""
+        assert self.index is not None  # else this is not a stage
+        index, plan = self.index, task.plan
+        if task.learn:
+            index.reserve(task.batch.n)
+            jobs = ranges(plan.left_out) if self._second_pass else [(0, task.batch.n)]
+        else:
+            jobs = self.thread_ranges(task.batch.n)
+
+        def propose(begin: int, end: int) -> None:
+            counted = self.again and not (self._second_pass and plan.left_out[begin])
+            index.propose(task.batch, plan.weighted.share, plan.label, plan.learns, counted, begin, end, plan.opinions)
+
+        if task.learn:
+            for begin, end in jobs:
+                propose(begin, end)
+        else:
+            self.share(propose, jobs)
+
+    def _rerank(self, task: BatchTask) -> None:
+        """Rerank the candidates and finish the task, as the last stage."""
+        plan: Plan = task.plan
+        task.plan = None
+        task.candidates = plan.opinions.candidate
+        self.count_proposed(task, plan)
+        self.finish_ranked(task, plan.output, self.rank_batch(task, plan))
+
+    def count_proposed(self, task: BatchTask, plan: Plan) -> None:
+        """Count which proposers propose the labels of a batch."""
+        if self.searched is None or not task.learn or self.again:
+            return
+        label, opinions = plan.label[:, None], plan.opinions
+        by_index = ((opinions.candidate == label) & (opinions.score[:, :, feature_index.PROPOSED] > 0)).any(axis=1)
+        by_tree = plan.tried | (plan.output.top == label).any(axis=2)
+        self.searched.count(plan.learns, by_index, by_tree, np.count_nonzero(plan.output.top[:, :, 0], axis=0))
+
+    def rank_batch(self, task: BatchTask, plan: Plan) -> reranking.Ranked:
+        """Rank the candidates of a batch and learn from it."""
+        n, opinions = task.batch.n, plan.opinions
+        learns = plan.learns
+        if self.again and self.further is not None and not self.further.scorers_learn:
+            learns = np.zeros(n, bool)
+        jobs = [(0, n)] if task.learn else self.thread_ranges(n)
+        ranked = self._new_ranking(opinions)
+        self.scorers = self._rank(self.scorers, task, plan, learns, jobs, ranked)
+        if self._second_pass and self.scorers_copy is not None and task.learn:
+            copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
+            by_copy = self._new_ranking(opinions)
+            self.scorers_copy = self._rank(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
+            chosen = plan.left_out & learns
+            assert self.further is not None  # because there is a copy
+            self.further.compare(task.batch.weight[chosen], plan.label[chosen], ranked.p[chosen], by_copy.p[chosen])
+        return ranked
+
+    def finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:
+        """Finish a task whose candidates are ranked."""
+        if self.listing_options.probabilities:
+            assert task.class_lists is not None  # made by the previous stage
+            task.class_lists = reranking.with_reranked(task.class_lists, ranked)
+        labelled = ~np.isnan(task.batch.label)
+        self._finish(task, labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
+        sums = reranking.sum_errors(task.batch.label, task.batch.weight, ranked.inside, task.prediction)
+        self.label_weight += sums[0]
+        self.not_proposed += sums[1]
+        self.not_chosen += sums[2]
+
+    def _new_ranking(self, opinions: feature_index.Opinions) -> reranking.Ranked:
+        """Return arrays for the ranking of a batch."""
+        n, candidates = opinions.candidate.shape
+        list_size = candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
+        return reranking.Ranked(
+            np.zeros((n, list_size), np.int64), np.zeros((n, list_size)), np.zeros(n), np.zeros(n, bool)
+        )
+
+    def _rank(
+        self,
+        scorers: reranking.Scorers,
+        task: BatchTask,
+        plan: Plan,
+        learns: Bools,
+        jobs: list[tuple[int, int]],
+        ranked: reranking.Ranked,
+    ) -> reranking.Scorers:
+        """Rank the candidates of some examples and learn from them; return the scorers, whose table may be doubled.
+
+        Parameters
+        ----------
+        learns : bool[n], whether to learn from the example
+        jobs : begin and end of the examples, for one thread each; a single one if any example is learned
+        ranked : written
+        """
+        proposed = reranking.Proposed(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
+        unit = self.options.normalize_features != "none"
+        current = [scorers]
+
+        def job(begin: int, end: int) -> None:
+            scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
+            while True:
+                begin = self.rank_kernel(
+                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.again, begin,
+                    end, proposed, scratch, ranked,
+                )  # fmt: skip
+                if begin >= end:
+                    return
+                current[0] = reranking.with_double_capacity(current[0])  # the table is full
+
+        if task.learn:
+            for begin, end in jobs:
+                job(begin, end)
+        else:
+            self.share(job, jobs)
+        return current[0]
+
+    def end_pass(self) -> None:
+        """Note that a pass has ended; after all of them, the first pass over other data begins."""
+        if self.further is not None:
+            self.further.end_pass()
+            if self._second_pass and self.scorers_copy is not None:
+                if not self.further.decide():
+                    self.scorers = self.scorers_copy
+                self.scorers_copy = None
+        super().end_pass()
+        if self._second_pass and self.owns_scorers:
+            self.scorers_copy = reranking.copied(self.scorers)
+        elif not self.again:
+            self.further = None  # data that follow all passes are learned as they come
+
+    @property
+    def _second_pass(self) -> bool:
+        """Return whether examples that the first pass left out are learned now, for the first time."""
+        return self.further is not None and self.passes_ended % self.passes == 1
+
+    def arrays(self) -> dict[str, Stored]:
+        stored = super().arrays()
+        if self.index is not None:
+            stored.update(self.index.arrays(self.predict_only))
+        if self.searched is not None:
+            stored.update(self.searched.arrays())
+        return {**stored, **reranking.arrays(self.scorers, self.predict_only)}
+
+    def _restore(self, arrays: Mapping[str, Stored]) -> None:
+        super()._restore(arrays)
+        if self.index is not None:
+            self.index.restore(arrays, self.predict_only)
+        if self.searched is not None:
+            self.searched.restore(arrays)
+        self.scorers = reranking.restored(self.scorers, arrays, self.predict_only)
+
+
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+    """Return the lowest and highest label, and the option that sets the range."""
+    return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
+
+
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+    """Refuse a model with another number of trees or rows of the index, before memory is allocated for them."""
+    stored_arrays.check_rows("random", arrays, spec.options.trees)
+    if spec.options.rerank and spec.options.index_slots:
+        feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
+
+
+def build(spec: LearnerSpec) -> ProbabilityTree:
+    """Return a learner of trees, with scorers if options ask for them."""
+    return Multiclass(spec) if spec.options.rerank else ProbabilityTree(spec)
+
+
+REDUCTION = Reduction(
+    name="cpt",
+    title="Conditional probability tree",
+    summary="a tree of probabilities: top k, new classes",
+    options=Options,
+    labels="multiclass",
+    enabled="adagrad, cpt",
+    build=build,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
+    check_arrays=check_arrays,
+    probabilities=True,
+    learner_options=SUPPORTED_OPTIONS,
+    abilities=("describe", "explain", "inspect", "merge", "spread"),
+)
