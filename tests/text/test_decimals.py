@@ -1,6 +1,8 @@
 """The readers of numbers against Python's `float`, in every place of every format."""
 
+import itertools
 import random
+import re
 
 import numpy as np
 import pytest
@@ -53,6 +55,28 @@ def test_any_decimal_number(text):
 @pytest.mark.parametrize("text", decimals.NO_NUMBERS)
 def test_what_is_no_number_does_not_end_at_its_end(text):
     assert read(text)[1] < len(text)
+
+
+@pytest.mark.plain
+def test_short_texts_of_digits_points_and_signs():
+    draw = random.Random(0)
+    texts = ["".join(word) for size in range(1, 5) for word in itertools.product("05.-", repeat=size)]
+    texts += [
+        "".join(draw.choices("0123456789.-x", [9] * 10 + [6, 1, 1], k=size)) for size in range(5, 11) for _ in range(50)
+    ]
+    lines = "".join(f"1 | a:{text} b\n" for text in texts).encode()
+    padded = np.frombuffer(bytearray(lines + bytes(parser.PADDING)), np.uint8)
+    batch, error, _ = parser.Parser(parser.Options(on_bad_line="skip", noconstant=True), 18, True).parse(
+        padded, len(lines), "d"
+    )
+    assert error is None
+    values = np.where(np.diff(batch.start) == 2, batch.value[batch.start[:-1]], 0)
+    read = dict(zip(batch.line.tolist(), values.tolist(), strict=True))
+    for line, text in enumerate(texts, 1):
+        if re.fullmatch(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)", text):
+            assert read[line] == np.float32(float(text)), text
+        else:  # an error, or a word
+            assert read.get(line, 1) == 1, text
 
 
 def test_too_large():

@@ -162,10 +162,10 @@ def _read_value(
     noted : whether the value was replaced by 0 as in VW, which is to be reported
     """
     name_end = np.int64(delimiter[k])
-    value, q = numbers.read_short(text, name_end + 1)
-    value *= scale
     e = np.int64(delimiter[k + 1])
-    if q != e or text[e] == COLON or not math.isfinite(value) or name_rules.vw_numbers:
+    value, short = numbers.read_short(text, name_end + 1, e)
+    value *= scale
+    if not short or text[e] == COLON or not math.isfinite(value) or name_rules.vw_numbers:
         return _read_other_value(text, delimiter, k, b, seed, scale, unnamed, name_rules)
     key, unnamed = _feature_key(text, b, name_end, seed, unnamed, name_rules)
     return k + 1, key, value, unnamed, 0, False

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..array_types import UInt8s, UInt64s
 from ..data.array_input import LARGEST
+from ..kernels import intrinsics
 from ..kernels.jit import allocating, apart, inlined, jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
@@ -39,6 +40,9 @@ MARGIN = 2.0**-50  # above the relative error of a mantissa times a power of ten
 MOST_COMPARED = 200  # digits to compare; the middle of two values of float32 has fewer than 170
 LIMBS = 40  # of 32 bits, in a whole number to compare
 LOW_BITS = np.uint64(0xFFFFFFFF)
+# eight bytes: each 1, each with its highest bit, each `0`, each the point without the bits of `0`, each 127 - 9
+ONES, HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+ZEROS, POINTS, LARGER = ZERO * ONES, (POINT ^ ZERO) * ONES, 118 * ONES
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -68,17 +72,45 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
 
 
 @inlined
-def read_short(text: UInt8s, begin: int) -> tuple[np.float32, int]:
-    """Read the digits and point of the number at `begin`, which may have a minus sign but no exponent.
+def read_short(text: UInt8s, begin: int, end: int) -> tuple[np.float32, bool]:
+    """Return the number `text[begin:end]`, and whether it is a short one: digits, with a point and a minus sign or not.
 
-    The end is one past the last digit or point; -1 if there is no digit, or if the number is not short.
+    Up to eight bytes are read as one word, whose lowest byte is the first one, without a loop, because a processor
+    cannot predict its end. Nine bytes from `begin` on must exist.
     """
     negative = text[begin] == MINUS
-    mantissa, end, digits, decimals = read_digits(text, begin + negative)
-    if digits == 0 or not _is_short(mantissa, digits, decimals):
-        return np.float32(0), -1
+    first = begin + negative
+    size = end - first
+    if size == 1:
+        mantissa, decimals = np.int64(text[first]) - ZERO, 0
+        valid = is_digit(text[first])
+    elif size > 8 or size <= 0:
+        mantissa, p, digits, decimals = read_digits(text, first)
+        valid = (p == end) & (digits > 0) & _is_short(mantissa, digits, decimals)
+    else:
+        unused = np.uint64(8 * (8 - size))
+        word = np.uint64(intrinsics.load32(text, first)) | np.uint64(intrinsics.load32(text, first + 4)) << np.uint64(
+            32
+        )
+        word = word << unused ^ ZEROS << unused  # leading zeros are added, and each digit becomes its value
+        other = word ^ POINTS
+        point = (other - ONES) & ~other & HIGH_BITS
+        decimals = 0
+        if point != np.uint64(0):
+            at = intrinsics.trailing_zeros(point)  # highest bit of the point
+            decimals = 7 - (at >> 3)
+            behind = ~((np.uint64(2) << np.uint64(at)) - np.uint64(1))
+            before = (np.uint64(1) << np.uint64(at - 7)) - np.uint64(1)
+            word = word & behind | (word & before) << np.uint64(8)
+        valid = ((word + LARGER) | word) & HIGH_BITS == np.uint64(0) and size > (point != np.uint64(0))
+        word = word * np.uint64(10 << 8 | 1) >> np.uint64(8)
+        word = (word & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 << 16 | 1) >> np.uint64(16)
+        mantissa = np.int64((word & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(10000 << 32 | 1) >> np.uint64(32))
+        valid = valid and mantissa < SHORT
+    if not valid:
+        return np.float32(0), False
     value = np.float32(mantissa) / SHORT_POWERS[decimals]
-    return (-value if negative else value), end
+    return (-value if negative else value), True
 
 
 @inlined

@@ -63,10 +63,13 @@ def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int
             while last & (last - np.uint64(1)) != np.uint64(0):
                 last &= last - np.uint64(1)
             complete = count + intrinsics.count_ones(mask & (last | (last - np.uint64(1))))
-        while mask != np.uint64(0):
-            delimiter[count] = p + intrinsics.trailing_zeros(mask)
-            mask &= mask - np.uint64(1)
-            count += 1
+        following = count + intrinsics.count_ones(mask)
+        while count < following:
+            for i in range(4):  # writing up to three positions too many is faster than counting them one by one
+                delimiter[count + i] = p + intrinsics.trailing_zeros(mask)
+                mask &= mask - np.uint64(1)
+            count += 4
+        count = following
         p += 64
     return complete, blanks, bars, lines, returns
 
