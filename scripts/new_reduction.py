@@ -7,7 +7,7 @@ tests/reductions/NAME/test_NAME.py, and adds the record to xclass/reductions/reg
 tests/support/variants.py. No file is replaced.
 
 What it writes predicts the class that was seen most often, and keeps the contract of every reduction. Two tests fail
-until the author has done what they ask for: `test_nothing_is_left_to_replace`, while a file has a line with TODO, and
+until the author has done what they ask for: `test_nothing_is_left_to_replace`, while a file has a line with REPLACE, and
 `test_it_does_better_than_the_most_frequent_class`. docs/adding_a_reduction.md leads through the rest.
 """
 
@@ -22,15 +22,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 REGISTRY, VARIANTS = Path("xclass/reductions/registry.py"), Path("tests/support/variants.py")
 
-PACKAGE = '''"""TODO: Say in one line what @NAME@ does."""
+PACKAGE = '''"""REPLACE: Say in one line what @NAME@ does."""
 '''
-REDUCTION = '''"""TODO: Say in one sentence what this reduction does.
+REDUCTION = '''"""REPLACE: Say in one sentence what this reduction does.
 
-Source    TODO: the paper.
-Cost      TODO: O(1) for an example, whatever K is.
+Source    REPLACE: the paper.
+Cost      REPLACE: O(1) for an example, whatever K is.
 Names     K classes.
-Differs   from the paper in nothing. TODO
-Idea      TODO: Each class is counted, and the most frequent one is predicted.
+Differs   from the paper in nothing. REPLACE
+Idea      REPLACE: Each class is counted, and the most frequent one is predicted.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def learn_batch(count: Float64s, batch: Batch, label: Int64s, learn: bool, best:
     learn : whether any example is learned from
     best : int64[n], predicted class, 0-based; written
     """
-    # TODO: Replace what follows.
+    # REPLACE: Replace what follows.
     c = np.argmax(count)
     for i in range(label.shape[0]):
         best[i] = c
@@ -93,7 +93,7 @@ def learn_batch(count: Float64s, batch: Batch, label: Int64s, learn: bool, best:
 
 
 class @CLASS@(Learner):
-    """Predict the class that was seen most often (`--@NAME@`). TODO
+    """Predict the class that was seen most often (`--@NAME@`). REPLACE
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class @CLASS@(Learner):
         return {"outside": self.outside}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model. TODO: check every number that a kernel uses as an index, a bound or a link."""
+        """Restore a model. REPLACE: check every number that a kernel uses as an index, a bound or a link."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             stored_arrays.fill("count", arrays, self.count)
             if not (np.isfinite(self.count) & (self.count >= 0)).all():
@@ -150,7 +150,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 REDUCTION = Reduction(
     name="@NAME@",
     title="@TITLE@",
-    summary="TODO: what it is and when to use it",
+    summary="REPLACE: what it is and when to use it",
     options=Options,
     labels="multiclass",
     enabled="@NAME@",
@@ -160,10 +160,10 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     learner_options=(),
     abilities=("explain",),
-    not_merged="TODO: why not",
+    not_merged="REPLACE: why not",
 )
 '''
-EXPLAIN = '''"""Explain a prediction of --@NAME@. TODO: by what adds up to its score."""
+EXPLAIN = '''"""Explain a prediction of --@NAME@. REPLACE: by what adds up to its score."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ from .reasons import Candidate, Reasons, Term, chosen
 
 def explain(learner: @CLASS@, batch: Batch, k: int) -> Reasons:
     """Explain the prediction of the only example of a batch."""
-    # TODO: Give the share of each feature in the score, see `reasons`.
+    # REPLACE: Give the share of each feature in the score, see `reasons`.
     score = learner.count
     ranked = (
         Candidate(c + 1, float(score[c]), None, (Term(float(score[c]), name="weight of the examples of the class"),))
@@ -186,14 +186,14 @@ def explain(learner: @CLASS@, batch: Batch, k: int) -> Reasons:
 '''
 ORACLE = '''"""Oracle of @NAME@, written from the paper: slow, plain Python that shares no code with the package.
 
-Source   TODO: the paper.
+Source   REPLACE: the paper.
 """
 
 from __future__ import annotations
 
 
 class @CLASS@:
-    """TODO: Learn and predict labels; a row is a list of pairs (index of a feature, its value)."""
+    """REPLACE: Learn and predict labels; a row is a list of pairs (index of a feature, its value)."""
 
     def __init__(self, k: int):
         self.count = [0.0] * (k + 1)
@@ -251,7 +251,7 @@ def test_nothing_is_left_to_replace():
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in FILES
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if "TODO" in line
+        if "REPLACE" in line
     ]
     assert not left, "replace what these lines mark:\\n" + "\\n".join(left)
 
