@@ -7,7 +7,7 @@ tests/reductions/NAME/test_NAME.py, and adds the record to xclass/reductions/reg
 tests/support/variants.py. No file is replaced.
 
 What it writes predicts the class that was seen most often, and keeps the contract of every reduction. Two tests fail
-until the author has done what they ask for: `test_nothing_is_left_to_replace`, while a file has a line with REPLACE, and
+until the author has done what they ask for: `test_nothing_is_left_to_replace`, while a line has REPLACE, and
 `test_it_does_better_than_the_most_frequent_class`. docs/adding_a_reduction.md leads through the rest.
 """
 
@@ -123,7 +123,7 @@ class @CLASS@(Learner):
         return {"outside": self.outside}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model. REPLACE: check every number that a kernel uses as an index, a bound or a link."""
+        """Restore a model. REPLACE: check all numbers that kernels use as an index, a bound or a link."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             stored_arrays.fill("count", arrays, self.count)
             if not (np.isfinite(self.count) & (self.count >= 0)).all():
