@@ -5,6 +5,8 @@ Idea      Every tree proposes its most probable labels, and the index those that
           scorer of each proposed class decides, and all of them learn from the example. Trees and index learn, too.
 Cost      that of each searched tree, and O(s) for each proposed class.
 Names     s features of an example | n examples
+Differs   from trees alone (`cpt`): their probabilities only propose. A tree that adds few labels to those of the index
+          and of the trees before it is not searched and learns few examples (`searched_trees`).
 """
 
 from __future__ import annotations
