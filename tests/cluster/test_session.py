@@ -105,7 +105,7 @@ def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
 
 
 def test_versions_are_compared_node_by_node():
-    own = sessions.versions()
+    own = sessions.summary.versions()
     sessions.check_versions(["10.0.0.1"], [own])
     with pytest.raises(ClusterError) as caught:
         sessions.check_versions(["10.0.0.1", "10.0.0.2"], [own, {**own, "numpy": "1.0", "Python": "3.1"}])

@@ -14,7 +14,7 @@ from library import fact, go_through, state_of, summary_of, trained
 from streams import multiclass
 
 from xclass import Learner, ModelError, UsageError, load
-from xclass.abilities.inspect.cpt import word_tables
+from xclass.abilities.inspect.cpt import weight_tables, word_tables
 from xclass.binary import tagged_words
 from xclass.model import model_file
 from xclass.reductions.cpt import options as cpt_options
@@ -35,13 +35,13 @@ LEARNERS = {
 
 def doublings(model: Learner) -> list[int]:
     """Return how often each table was doubled."""
-    return [tagged_words.doublings(weights.words) for weights in model.reduction._tables]
+    return [tagged_words.doublings(weights.words) for weights in weight_tables(model.reduction)]
 
 
 def lost(model: Learner) -> int:
     """Return how many words were evicted or refused."""
     numbers = [tagged_words.EVICTED, tagged_words.REFUSED]
-    return sum(int(weights.words.state[numbers].sum()) for weights in model.reduction._tables)
+    return sum(int(weights.words.state[numbers].sum()) for weights in weight_tables(model.reduction))
 
 
 # -- when they are the default
@@ -220,8 +220,8 @@ def test_doubling_moves_words_and_changes_no_prediction():
     options = {"bits": 6, "trees": 2, "rerank": True, "layout": "tagged"}
     with trained("cpt", CLASSES, TEXT, **options) as model:
         before = go_through(model, TEST, learn=False, top_k=5)
-        sizes = [len(weights.words.word) for weights in model.reduction._tables]
-        used = [int(np.count_nonzero(weights.words.word)) for weights in model.reduction._tables]
+        sizes = [len(weights.words.word) for weights in weight_tables(model.reduction)]
+        used = [int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.reduction)]
         for times in range(1, tagged_words.MOST_DOUBLINGS + 1):
             for member in model.reduction.members:
                 member.weights = member.weights._replace(words=tagged_words.doubled(member.weights.words))
@@ -229,8 +229,10 @@ def test_doubling_moves_words_and_changes_no_prediction():
             assert doublings(model) == [times] * 3
             after = go_through(model, TEST, learn=False, top_k=5)
             assert (after.predictions, after.lists) == (before.predictions, before.lists)
-            assert [len(weights.words.word) for weights in model.reduction._tables] == [size << times for size in sizes]
-            assert [int(np.count_nonzero(weights.words.word)) for weights in model.reduction._tables] == used
+            assert [len(weights.words.word) for weights in weight_tables(model.reduction)] == [
+                size << times for size in sizes
+            ]
+            assert [int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.reduction)] == used
 
 
 def test_larger_tables_lose_less():
@@ -246,7 +248,7 @@ def test_larger_tables_lose_less():
 def test_use_of_the_table_is_in_the_summary():
     with trained("cpt", CLASSES, TEXT, bits=5, trees=2, layout="tagged", max_doublings=2) as model:
         summary = summary_of(model)
-        tables = model.reduction._tables
+        tables = weight_tables(model.reduction)
     numbers = (tagged_words.USED, tagged_words.EVICTED, tagged_words.REFUSED)
     used, evicted, refused = (sum(int(w.words.state[number]) for w in tables) for number in numbers)
     assert fact(summary, "weights in use") == used == sum(int(np.count_nonzero(w.words.word)) for w in tables)
@@ -287,7 +289,7 @@ def test_stored_tables_have_to_fit_into_free_memory(tmp_path, monkeypatch):
         tmp_path / "large", options=options, facts=facts, arrays={**arrays, "weights.0.doublings": np.array([6])}
     )
     with load(tmp_path / "large") as model:
-        needed = sum(weights.words.word.nbytes for weights in model.reduction._tables)
+        needed = sum(weights.words.word.nbytes for weights in weight_tables(model.reduction))
     monkeypatch.setattr("xclass.system.memory.available", lambda: needed // 2)
     load(tmp_path / "m").close()
     with pytest.raises((UsageError, ModelError), match="memory"):
