@@ -407,6 +407,8 @@ def check_reduction(reduction: str | Reduction, **options: Any) -> list[Problem]
     >>> xclass.check_reduction("oaa")
     []
     """
+    if not __debug__:
+        raise UsageError("the checks are assert statements, which Python leaves out with -O; start it without -O")
     if isinstance(reduction, str):
         known = {record.name: record for record in registry.REDUCTIONS}
         if reduction not in known:

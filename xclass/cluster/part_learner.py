@@ -65,7 +65,7 @@ class Learned(NamedTuple):
 
 
 class PartLearner(PartWorker):
-    """Be the worker that learns parts; the parameters are those of `PartWorker`."""
+    """Learn parts in a worker; the parameters are those of `PartWorker`."""
 
     def __init__(self, number: int, folder: str, config: Config) -> None:
         # options that concern the model of -f, but not what is learned

@@ -1,4 +1,4 @@
-"""Be a worker that reads parts of the data: what those that learn and those that predict have in common."""
+"""Read and count parts of the data in a worker, whether it learns from them or predicts them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PartResult(NamedTuple):
 
 
 class PartWorker:
-    """Be a worker; the base of the actors.
+    """Measure what a worker spends on parts of the data; the base class of the actors.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Predicted(NamedTuple):
 
 
 class Predictor(PartWorker):
-    """Be a worker that has the whole model and predicts parts; the base of the actors."""
+    """Hold the whole model in a worker that predicts parts; the base class of the actors."""
 
     _learner: Learner | None = None
 
@@ -54,7 +54,7 @@ class Predictor(PartWorker):
 
 
 class PartPredictor(Predictor):
-    """Be the worker that predicts parts for the files of a run."""
+    """Predict parts in a worker, for the files of a run."""
 
     def predict(self, model: UInt8s | None, part: Part) -> Predicted:
         """Predict a part.

@@ -25,7 +25,7 @@ from .passes import SavePoint
 
 
 class Engine:
-    """Be what all engines have in common. `learner`, `source`, and either `tasks` or `run_pass` have to be defined.
+    """Execute the passes of a run. A subclass defines `learner`, `source`, and either `tasks` or `run_pass`.
 
     Attributes
     ----------

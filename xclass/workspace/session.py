@@ -28,7 +28,7 @@ from .types import PredictionType
 
 
 class Session(Run):
-    """Be the run behind a Workspace; messages are added to `log`, or written to standard error if it is None."""
+    """Execute the run behind a Workspace; messages are added to `log`, or written to standard error if it is None."""
 
     def __init__(self, config: Config, notes: Sequence[str], contents: Contents | None, log: list[str] | None) -> None:
         if config.run.final_regressor is not None:

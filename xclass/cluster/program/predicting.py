@@ -27,7 +27,7 @@ class Arrays(NamedTuple):
 
 
 class ArrayPredictor(Predictor):
-    """Be the worker that predicts parts into arrays."""
+    """Predict parts in a worker, into arrays."""
 
     hides_scipy = False  # the program may use it
 
