@@ -11,6 +11,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 . scripts/environment.sh
+unset PYTHONDONTWRITEBYTECODE  # otherwise each of the processes that the tests start compiles the sources, for a second
 
 step() {
     printf '\n== %s\n' "$1"
