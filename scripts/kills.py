@@ -49,7 +49,7 @@ READING = {
     "xclass.kernels.jit.activate": "start",
     "xclass.text.parser.Scanner.scan": "reading",
     "xclass.text.parser.Parser.take": "reading",
-    "xclass.api.learner.Learner.note": "learning",
+    "xclass.api.learner_core.LearnerCore.note": "learning",
 }
 PASSES = {"xclass.run.checkpoints.Saver.end_pass": "between passes"}
 CACHING = {"xclass.cache.cache_file.Writer.write": "caching", "xclass.cache.cache_file.Writer.finish": "caching"}

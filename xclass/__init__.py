@@ -40,10 +40,10 @@ __all__ = [
 NOT_ON_WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
 
 if TYPE_CHECKING:
-    from .api.batch_learner import Outcome, Scores
     from .api.files import read_vw, write_vw
     from .api.inputs import Documents
     from .api.learner import Learner, load
+    from .api.results import Outcome, Scores
     from .checks import check_reduction
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs",
     "Explanation": "explain.records", "Learner": "api.learner",
-    "ModelError": "errors", "Outcome": "api.batch_learner", "Scores": "api.batch_learner", "UsageError": "errors",
+    "ModelError": "errors", "Outcome": "api.results", "Scores": "api.results", "UsageError": "errors",
     "XclassError": "errors", "XclassWarning": "errors", "check_reduction": "checks", "load": "api.learner",
     "merge": "merging.models", "read_vw": "api.files", "write_vw": "api.files",
 }  # fmt: skip

@@ -25,6 +25,7 @@ from .abilities import find
 from .api import configuration, model_contents
 from .api.configuration import LearnerUse
 from .api.learner import Learner
+from .api.learner_core import LearnerCore
 from .errors import UsageError
 from .reductions import registry
 from .reductions.core.base import Reduction
@@ -38,7 +39,7 @@ CHECKS: dict[str, Check] = {}
 
 
 class Problem(NamedTuple):
-    """Hold what a reduction does not keep: the name of the check, and what it found."""
+    """Hold what a reduction does not keep."""
 
     check: str
     message: str
@@ -53,7 +54,6 @@ class Case:
 
     @property
     def is_simple(self) -> bool:
-        """Return whether labels are numbers instead of classes."""
         return self.record.labels == "simple"
 
     def learner(self, classes: int = K, **options: Any) -> Learner:
@@ -68,7 +68,6 @@ class Case:
         return model
 
     def lines(self, seed: int, n: int, **more: Any) -> list[str]:
-        """Return lines to learn from, see `stream`."""
         return stream(seed, n, signs=self.is_simple, **more)
 
 
@@ -105,7 +104,7 @@ def learn(model: Learner, lines: Sequence[str]) -> list[float]:
 
 def state(model: Learner) -> bytes:
     """Return the bytes of the model file that the learner would save."""
-    return model_contents.to_bytes(model.contents())
+    return model_contents.to_bytes(model.core.contents())
 
 
 def same(found: Any, expected: Any, what: str) -> None:
@@ -115,7 +114,6 @@ def same(found: Any, expected: Any, what: str) -> None:
 
 
 def check(function: Check) -> Check:
-    """Add a function to CHECKS."""
     CHECKS[function.__name__] = function
     return function
 
@@ -125,7 +123,6 @@ def check(function: Check) -> Check:
 
 @check
 def is_described(case: Case) -> None:
-    """Check that the record has what the help shows, and the docstring says what a reader asks first."""
     record = case.record
     for name in ("title", "enabled") if case.is_simple else ("title", "summary", "enabled"):
         assert getattr(record, name), f"the record's {name!r} is empty"
@@ -145,7 +142,6 @@ def is_described(case: Case) -> None:
 
 @check
 def learns_to_tell_classes_apart(case: Case) -> None:
-    """Check that predictions become right on examples without noise."""
     lines = case.lines(16, 1500, noise=0, weights=(1,), unlabelled=0)
     truth = np.array([int(line.split()[0]) for line in lines])
     with case.learned(lines) as model:
@@ -159,19 +155,17 @@ def learns_to_tell_classes_apart(case: Case) -> None:
 
 @check
 def learns_the_same_again(case: Case) -> None:
-    """Check that the same examples give the same bytes, and so do options that went through another process."""
     lines = case.lines(4, 100)
     with case.learned(lines) as model, case.learned(lines) as again:
         same(state(again), state(model), "learning the same examples again gives another model: is anything unseeded?")
-        config = pickle.loads(pickle.dumps(model.config))
-        with Learner.from_config(config, LearnerUse(scores=True)) as third:
+        config = pickle.loads(pickle.dumps(model.core.config))
+        with Learner.of(LearnerCore(config, LearnerUse(scores=True))) as third:
             learn(third, lines)
             same(state(third), state(model), "a learner whose scores are wanted, as by -r, learns another model")
 
 
 @check
 def size_of_batches_does_not_matter(case: Case) -> None:
-    """Check that batches of one example and of many give the same predictions and the same bytes."""
     lines = case.lines(1, 90)
     outcomes = []
     for size in (len(lines), 7, 1):
@@ -187,7 +181,6 @@ def size_of_batches_does_not_matter(case: Case) -> None:
 
 @check
 def number_of_threads_does_not_matter(case: Case) -> None:
-    """Check that one thread and several give the same bytes."""
     lines = case.lines(3, 700)
     outcomes = []
     for threads in (1, 3):
@@ -198,10 +191,9 @@ def number_of_threads_does_not_matter(case: Case) -> None:
 
 @check
 def an_empty_batch_changes_nothing(case: Case) -> None:
-    """Check that the functions of `warm_ups` only compile."""
     lines = case.lines(1, 60)
     with case.learner() as model, case.learned(lines) as expected:
-        for compiles in model.reduction.warm_ups(True).values() if model.preview_size is None else ():
+        for compiles in model.core.reduction.warm_ups(True).values() if model.preview_size is None else ():
             compiles()
         learn(model, lines)
         same(state(model), state(expected), "a batch without examples, as `warm_ups` passes, changes what is learned")
@@ -209,13 +201,12 @@ def an_empty_batch_changes_nothing(case: Case) -> None:
 
 @check
 def examples_without_weight_or_label_teach_nothing(case: Case) -> None:
-    """Check that lines without a label or with weight 0 leave no trace in the model."""
     # as in VW, a weight of 0 draws classes and counts in a tree, and a final has weights of its own
     weights = (1, 2) if {"oaa_subsample", "ect_play", "lom_rules"} & set(case.options) else (1, 0, 2)
     lines = case.lines(12, 150, weights=weights, unlabelled=0.2)
     bare = [line for line in lines if not line.startswith("|") and line.split()[1] != "0"]
     with case.learned(lines) as model, case.learned(bare) as expected:
-        found, wanted = model.contents(), expected.contents()
+        found, wanted = model.core.contents(), expected.core.contents()
         assert found.learner == wanted.learner, "examples without a label or weight change `facts`"
         for name, array in wanted.arrays.items():
             assert np.array_equal(array, found.arrays[name], equal_nan=array.dtype.kind == "f"), (
@@ -225,7 +216,6 @@ def examples_without_weight_or_label_teach_nothing(case: Case) -> None:
 
 @check
 def examples_without_features_do_no_harm(case: Case) -> None:
-    """Check that examples that have at most the constant feature are predicted and learned."""
     odd = ["1 |", "|", "1 |w", "-1 |" if case.is_simple else "2 |"]
     for noconstant in (False, True):
         with case.learner(noconstant=noconstant) as model:
@@ -235,7 +225,6 @@ def examples_without_features_do_no_harm(case: Case) -> None:
 
 @check
 def numbers_stay_finite(case: Case) -> None:
-    """Check that values and weights of any size leave neither infinity nor NaN in the model."""
     rng = random.Random(1)
     lines = case.lines(2, 60)
     for at in range(0, 120, 3):
@@ -248,14 +237,13 @@ def numbers_stay_finite(case: Case) -> None:
 
 def assert_finite(model: Learner) -> None:
     """Raise AssertionError if an array of the model holds infinity or NaN."""
-    for name, array in model.contents().arrays.items():
+    for name, array in model.core.contents().arrays.items():
         if array.dtype.kind == "f":
             assert np.isfinite(np.asarray(array)).all(), f"the array {name!r} holds infinity or NaN"
 
 
 @check
 def classes_that_do_not_occur_are_not_predicted(case: Case) -> None:
-    """Check that the answer is a class that was learned; a single class is always the answer."""
     if case.is_simple:
         return
     lines = [line for line in case.lines(14, 300, noise=0, unlabelled=0) if line[0] not in "47"]
@@ -273,7 +261,6 @@ def classes_that_do_not_occur_are_not_predicted(case: Case) -> None:
 
 @check
 def a_model_predicts_like_its_learner(case: Case) -> None:
-    """Check that a learner that is loaded from saved bytes has the same state, and predicting leaves it as it is."""
     test = case.lines(9, 60)
     with case.learned(case.lines(8, 100)) as model:
         before, expected = state(model), model.predict_many(test).tolist()
@@ -287,13 +274,13 @@ def a_model_predicts_like_its_learner(case: Case) -> None:
             same(loaded.predict_many(test).tolist(), expected, "a loaded model predicts otherwise: see `restore`")
     contents = model_contents.from_bytes(before)
     use = LearnerUse(loaded=True, testing=True, weights_only=True)
-    with Learner.from_config(configuration.of_model("model", contents.options), use, contents) as loaded:
+    core = LearnerCore(configuration.of_model("model", contents.options), use, contents)
+    with Learner.of(core) as loaded:
         same(loaded.predict_many(test).tolist(), expected, "with what -t loads of a model, predictions differ")
 
 
 @check
 def a_loaded_model_learns_on(case: Case) -> None:
-    """Check that learning that is interrupted by saving and loading ends where it would have ended without."""
     first, second = case.lines(6, 70), case.lines(7, 50)
     with case.learner() as whole, case.learner() as part:
         if case.record.learns_at_end:
@@ -307,7 +294,6 @@ def a_loaded_model_learns_on(case: Case) -> None:
 
 @check
 def a_model_for_predictions_refuses_to_learn(case: Case) -> None:
-    """Check that with --predict_only_model a model predicts the same and learns nothing."""
     lines = case.lines(3, 60)
     with case.learned(lines) as model:
         expected = model.predict_many(lines).tolist()
@@ -320,7 +306,6 @@ def a_model_for_predictions_refuses_to_learn(case: Case) -> None:
 
 @check
 def threads_may_share_a_learner(case: Case) -> None:
-    """Check that several threads that predict with one learner get what a single one gets."""
     lines = case.lines(1, 80)
     with case.learned(lines) as model, ThreadPoolExecutor(4) as pool:
         expected = model.predict_many(lines).tolist()
@@ -333,7 +318,6 @@ def threads_may_share_a_learner(case: Case) -> None:
 
 @check
 def probabilities_sum_to_one(case: Case) -> None:
-    """Check that probabilities are between 0 and 1, sum to at most 1, and that of the prediction is the first."""
     if not case.record.probabilities:
         return
     test = case.lines(5, 40)
@@ -345,7 +329,6 @@ def probabilities_sum_to_one(case: Case) -> None:
 
 @check
 def explanations_sum_to_the_scores(case: Case) -> None:
-    """Check that the shares of an explanation sum to the scores that decide, and explaining changes nothing."""
     with case.learned(case.lines(1, 300)) as model:
         before = state(model)
         for line in case.lines(2, 12):

@@ -69,8 +69,6 @@ def fit(
 
     Raises
     ------
-    UsageError
-        If Ray is not installed, an argument is not allowed, or the reduction cannot learn on a cluster.
     DataError
         If the data cannot be read or a line is malformed; the message names the place and the worker.
     ClusterError
@@ -114,11 +112,6 @@ def predict(
     predictions
         The arrays that `Learner.predict_many` returns, for the examples in the order of the data: an array of shape
         (n,) or, with `k`, two arrays of shape (n, k), the classes and their probabilities.
-
-    Raises
-    ------
-    UsageError, DataError, ClusterError
-        As in `fit`; also UsageError if the reduction does not estimate the probabilities that `k` asks for.
     """
     with ARGUMENT_NAMES:
         asked = request(

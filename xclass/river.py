@@ -55,12 +55,6 @@ class Classifier(base.MiniBatchClassifier):
     learner : xclass.Learner
         The learner. Its `save` writes a model with the names of the labels, which the command and `xclass.load` read.
 
-    Raises
-    ------
-    UsageError
-        If an option is unknown or has a value that is not allowed, or if the reduction learns only at the end of the
-        data.
-
     Examples
     --------
     >>> from river import metrics
@@ -113,7 +107,7 @@ class Classifier(base.MiniBatchClassifier):
     # single examples
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from an example.
+        """Learn from an example; raise DataError if a value, the label or the weight is not allowed.
 
         Parameters
         ----------
@@ -123,49 +117,21 @@ class Classifier(base.MiniBatchClassifier):
             Its label; None for none.
         w : float, default 1.0
             Its weight.
-
-        Raises
-        ------
-        DataError
-            If a value, the label or the weight is not allowed. Nothing is learned then.
-        TypeError
-            If `x` is not a dictionary.
         """
         self.learner.learn(_sorted(x), self._name(y), w)
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
-        """Predict the label of an example.
-
-        Parameters
-        ----------
-        x : dict
-            Features, name -> value.
-
-        Returns
-        -------
-        label : hashable or None
-            The label; None before any label was learned.
-        """
+        """Predict the label of an example with the features `x`, name -> value; None before any label was learned."""
         return self._label(self.learner.predict(_sorted(x)))
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Predict the probabilities of the `top_k` most probable labels.
-
-        Parameters
-        ----------
-        x : dict
-            Features, name -> value.
+        """Predict the probabilities of the `top_k` most probable labels; NotImplementedError if there are none.
 
         Returns
         -------
         probabilities : dict
             Label -> probability, the most probable one first. The probabilities are scaled so that their sum is 1. If
             at most `top_k` labels were learned, all of them are listed. Empty before any label was learned.
-
-        Raises
-        ------
-        NotImplementedError
-            If the reduction does not estimate probabilities.
         """
         self._require_probabilities()
         return self._distribution(self.learner.predict(_sorted(x), self.top_k))
@@ -175,6 +141,8 @@ class Classifier(base.MiniBatchClassifier):
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: pd.Series | None = None) -> None:
         """Learn from the rows of a DataFrame, exactly as `learn_one` does from one row after the other.
 
+        If a value, a label or a weight is not allowed, DataError is raised, and nothing is learned.
+
         Parameters
         ----------
         X : DataFrame of shape (n, d)
@@ -183,29 +151,11 @@ class Classifier(base.MiniBatchClassifier):
             Labels; None for none, which a Series of text may hold as NaN.
         w : Series of shape (n,), optional
             Weights.
-
-        Raises
-        ------
-        DataError
-            If a value, a label or a weight is not allowed. Nothing is learned then.
-        TypeError
-            If `X` is not a DataFrame.
         """
         self.learner.learn_many(self._rows(X), [self._name(label) for label in _labels(y)], w)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Predict the labels of the rows of a DataFrame.
-
-        Parameters
-        ----------
-        X : DataFrame of shape (n, d)
-            Features.
-
-        Returns
-        -------
-        labels : Series of shape (n,)
-            Labels; None before any label was learned.
-        """
+        """Return a Series of the labels predicted for the rows of a DataFrame; None before any label was learned."""
         import pandas as pd
 
         predicted = [self._label(name or None) for name in self.learner.predict_many(self._rows(X))]
@@ -214,21 +164,11 @@ class Classifier(base.MiniBatchClassifier):
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probabilities of the `top_k` most probable labels of each row of a DataFrame.
 
-        Parameters
-        ----------
-        X : DataFrame of shape (n, d)
-            Features.
-
         Returns
         -------
         probabilities : DataFrame of shape (n, m)
             Rows as `predict_proba_one` returns them. A column for each label that is listed for any row; 0 where it is
             not listed.
-
-        Raises
-        ------
-        NotImplementedError
-            If the reduction does not estimate probabilities.
         """
         import pandas as pd
 
@@ -250,7 +190,7 @@ class Classifier(base.MiniBatchClassifier):
 
         if not isinstance(X, pd.DataFrame):
             raise TypeError(f"X is {type(X).__name__}; give a pandas.DataFrame, or use xclass.Learner for other tables")
-        kinds = self.learner.schema.names.get("", {})
+        kinds = self.learner.core.schema.names.get("", {})
         numeric = (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind) for kind in X.dtypes)
         if all(numeric) and not any(kinds.get(str(name)) == TEXT for name in X.columns):
             return Frame(X[sorted(X.columns, key=str)], Schema(), keeps=False)  # features may come and go, as in rows
@@ -279,7 +219,6 @@ class Classifier(base.MiniBatchClassifier):
         return name
 
     def _label(self, name: str | None) -> Any:
-        """Return the label of the class with a name."""
         return None if name is None else self._labels.get(name, name)
 
     def _distribution(self, pairs: list[tuple[str, float]]) -> dict[Any, float]:
@@ -296,7 +235,7 @@ class Classifier(base.MiniBatchClassifier):
 
     def _require_probabilities(self) -> None:
         """Raise NotImplementedError, as River expects, if the reduction does not estimate probabilities."""
-        if not self.learner.config.reduction.probabilities:
+        if not self.learner.core.config.reduction.probabilities:
             raise NotImplementedError(f"{self.reduction} does not estimate probabilities")
 
 

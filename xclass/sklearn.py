@@ -31,7 +31,6 @@ from .api.learner import Learner
 from .array_types import AnyArray, Float64s
 from .estimators.availability import piece_by_piece, with_probabilities
 from .estimators.class_labels import ClassLabels, weights_of_labels
-from .estimators.explanations import with_labels
 from .estimators.predictor import Predictor, rows_of
 from .explain.records import Explanation
 from .system import processors
@@ -167,11 +166,10 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : XClassifier
 
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or a value in the data is not allowed. The estimator then is as before: a model of an earlier
-            call stays in memory until the new one has learned from all examples once.
+        Notes
+        -----
+        If a parameter or a value in the data is refused, the estimator is as before: a model of an earlier call stays
+        in memory until the new one has learned from all examples once.
         """
         if not checks.is_number(self.passes, 1):
             raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
@@ -197,12 +195,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         self : XClassifier
-
-        Raises
-        ------
-        ValueError, TypeError
-            As in `fit`, if the reduction cannot learn from further examples, or if `reduction` was changed after the
-            first call. The estimator then is as before.
 
         Notes
         -----
@@ -255,7 +247,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, weight : checked examples, labels and weights
         passes : number of passes that are ended; 0 for one pass that may go on
         classes : labels that will occur, None if they are unknown
         goes_on : whether the learner of earlier calls learns, and not a new one
@@ -271,7 +262,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             learner, labels = self.learner_, self._labels
             y, expected = labels.converted(y), labels.converted(expected)
             labels = labels.extended(expected)
-            new_learner.check_classes(self, labels, learner.label_range.highest)
+            new_learner.check_classes(self, labels, learner.core.label_range.highest)
         else:
             record = new_learner.record_of(self)
             labels = ClassLabels(expected, new_learner.highest_number(self, record, expected))
@@ -305,27 +296,17 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         return of_labels if weight is None else weight * of_labels
 
     def _set_workers(self, learner: Learner) -> None:
-        """Set the number of threads of a learner."""
         if self.n_jobs is None:
             return
         if not checks.is_number(self.n_jobs) or self.n_jobs == 0:
             raise UsageError(f"n_jobs: {self.n_jobs!r} is not a whole number other than 0, or None")
         threads = self.n_jobs if self.n_jobs > 0 else processors.count() + 1 + self.n_jobs
-        learner.reduction.workers = max(1, int(threads))
+        learner.core.reduction.workers = max(1, int(threads))
 
     # predicting
 
     def predict(self, X: Any) -> AnyArray:
-        """Predict the label of each example.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
+        """Predict the label of each example, an ndarray of shape (n_samples,); `X` is as in `fit`."""
         with self._turn:
             X, predictor = self._ready(X)
             labels: AnyArray = self.classes_[predictor.predict(X)]
@@ -436,7 +417,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             if feature_names is None and isinstance(X, np.ndarray):
                 feature_names = getattr(self, "feature_names_in_", None)
             explanations = self.learner_.explain_many(X, k, feature_names=feature_names)
-            return [with_labels(explanation, self._labels) for explanation in explanations]
+            return list(map(self._labels.explained, explanations))
 
     def _ready(self, X: Any) -> tuple[Any, Predictor]:
         """Return checked examples and what predicts them, after learning from examples that the learner still holds."""
@@ -448,19 +429,15 @@ class XClassifier(ClassifierMixin, BaseEstimator):
 
     def _end_learning(self) -> None:
         """Learn from examples that the learner holds until the end of the data."""
-        if self.learner_.preview_size is not None or self.learner_.unlearned:
+        if self.learner_.preview_size is not None or self.learner_.core.unlearned:
             self.learner_.end_pass()
 
     # models
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save the model, which `xclass.load` and the command can read.
+        """Save the model to a file, which `xclass.load` and the command can read.
 
-        Parameters
-        ----------
-        path : str or path-like
-            Path of the model file. It does not contain the type of the labels; use pickle or joblib to keep the
-            estimator.
+        It does not contain the type of the labels; use pickle or joblib to keep the estimator.
         """
         with self._turn:
             check_is_fitted(self)

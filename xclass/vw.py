@@ -36,7 +36,6 @@ __all__ = [
 ]  # fmt: skip
 
 LARGEST_INDEX = 2**32 - 1
-NUMBERS = 3  # numbers of a slot that `get_weight` returns
 
 
 class Workspace:
@@ -57,13 +56,6 @@ class Workspace:
     **kw
         Further options: `b=18` for `-b 18`, `quiet=True` for `--quiet`, `q=["ab", "ac"]` for `-q ab -q ac`. False
         leaves the option out.
-
-    Raises
-    ------
-    UsageError
-        If an option is unknown, has a value that is not allowed, or has no effect.
-    DataError, ModelError
-        If the data or the model of `-i` cannot be read.
 
     Examples
     --------
@@ -92,7 +84,6 @@ class Workspace:
         return self
 
     def __reduce__(self) -> Any:
-        """Raise TypeError, because a Workspace holds open files and threads."""
         raise TypeError("a Workspace cannot be pickled or copied; call save(FILE), and make another one with -i FILE")
 
     def __exit__(
@@ -113,20 +104,7 @@ class Workspace:
     # examples
 
     def parse(self, str_ex: str | list[str] | Example, labelType: int | None = None) -> Example:
-        """Parse an example.
-
-        Parameters
-        ----------
-        str_ex : str or list of str
-            A line of VW text, or a list that holds one.
-        labelType : int, optional
-            Type of the label, which has to be that of the reduction.
-
-        Returns
-        -------
-        example : Example
-            The example, for `learn`, `predict` and `finish_example`.
-        """
+        """Parse a line of VW text, or a list that holds one; return it for `learn`, `predict` and `finish_example`."""
         if isinstance(str_ex, Example):
             return str_ex
         if not isinstance(str_ex, (list, str)):
@@ -138,19 +116,12 @@ class Workspace:
         return Example(self, stringOrDict, labelType)
 
     def learn(self, ec: str | Example) -> None:
-        """Learn from an example, after predicting it.
+        """Learn from an example, after predicting it; raise DataError if it is malformed or its label is not allowed.
 
         Parameters
         ----------
         ec : str or Example
             A line of VW text, `label | features`, or an example that `parse` or `example` has made.
-
-        Raises
-        ------
-        DataError
-            If the text is malformed or the label is not allowed.
-        UsageError
-            If the reduction learns only from data that are read by `-d`, or `finish` was called.
         """
         self._process(ec, learn=True)
 
@@ -174,11 +145,6 @@ class Workspace:
             `--named_labels`; with `--learn_names`, which VW does not have, it is a name. With `--top_k`, and with
             `--probabilities` of other reductions, a list of pairs of a class and its probability; the last one has None
             in place of a class, for all other classes.
-
-        Raises
-        ------
-        DataError
-            If the text is malformed.
         """
         self._check_type("prediction", prediction_type, self.get_prediction_type())
         prediction: float | int | str | list[Any] = self._process(ec, learn=False).get_prediction()
@@ -267,7 +233,7 @@ class Workspace:
         return 1 << int(self._session.config.learner.bits)
 
     def get_weight(self, index: int, offset: int = 0) -> float:
-        """Return a number of the weight table.
+        """Return a number of the weight table; raise UsageError if the reduction has none.
 
         Parameters
         ----------
@@ -276,17 +242,6 @@ class Workspace:
             `vw_exact` or `--layout vw`, slots are numbered as in VW.
         offset : int, default 0
             0 for the weight, 1 for the sum of the squared gradients, 2 for the largest value of the feature.
-
-        Returns
-        -------
-        number : float
-
-        Raises
-        ------
-        UsageError
-            If the reduction has no weight table.
-        TypeError
-            If `index` is no such number, as in VW.
         """
         self._check_open()
         if not isinstance(index, (int, np.integer)) or not 0 <= index <= LARGEST_INDEX:
@@ -297,8 +252,8 @@ class Workspace:
         reduction = self._session.model.reduction
         if not reduction.tables:
             raise UsageError(f"get_weight: {self._session.config.reduction.name} has no table of weights")
-        if offset not in range(NUMBERS):
-            raise UsageError(f"get_weight: the offset {short_repr(offset)} is not a number from 0 to {NUMBERS - 1}")
+        if offset not in range(3):
+            raise UsageError(f"get_weight: the offset {short_repr(offset)} is not a number from 0 to 2")
         index = int(index) % sum(int(table.mask) + 1 for table in reduction.tables)
         for table in reduction.tables:
             if index <= int(table.mask):
@@ -312,16 +267,15 @@ class Workspace:
 
     def hash_space(self, s: str) -> int:
         """Return the hash of the name of a namespace."""
-        return self._session.hasher.hash(s, self._session.config.parser.hash_seed)
+        return self._session.inputs.hasher.hash(s, self._session.config.parser.hash_seed)
 
     def hash_feature(self, s: str, u: int) -> int:
         """Return the index of a feature in a namespace with the hash `u`."""
-        return self._session.hasher.index(s, u)
+        return self._session.inputs.hasher.index(s, u)
 
     # checks
 
     def _check_open(self) -> None:
-        """Raise UsageError if `finish` was called."""
         if not self._finish.alive:
             raise UsageError("this Workspace is finished; make another one, with -i FILE to go on with a saved model")
 
@@ -332,24 +286,16 @@ class Workspace:
 
 
 class Example:
-    """Hold an example of a Workspace.
+    """Hold an example of a Workspace; `finished` says whether `Workspace.finish_example` was called.
 
     Parameters
     ----------
     vw : Workspace
-        The Workspace.
     content : str or dict, optional
         A line of VW text; or a dictionary from namespaces to features, which are a dictionary from names to values, or
         a list of names and of pairs of a name and a value. None for no features.
     labelType : int, optional
         Type of the label, which has to be that of the reduction.
-
-    Attributes
-    ----------
-    vw : Workspace
-        The Workspace.
-    finished : bool
-        Whether `Workspace.finish_example` was called.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def matrix_of(path: Path, lines: int | None) -> tuple[SimpleNamespace, np.ndarra
 def seconds_of_conversion(model: xclass.Learner, rows: SimpleNamespace, labels: np.ndarray) -> float:
     """Return the processor time of converting the rows into batches."""
     start = time.process_time()
-    for _ in model._inputs.batches(rows, labels, learn=True):
+    for _ in model.inputs.batches(rows, labels, learn=True):
         pass
     return time.process_time() - start
 

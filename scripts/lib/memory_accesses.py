@@ -150,9 +150,9 @@ def of_example(model, act: Callable[[list[str]], Any], line: str, recent: deque[
     """
     arrays = watch(model, everything=True)
     features: list[int] = []
-    model.reduction.stages.insert(0, lambda task: features.append(int(task.batch.start[-1])))
+    model.core.reduction.stages.insert(0, lambda task: features.append(int(task.batch.start[-1])))
     act([line])
-    del model.reduction.stages[0]
+    del model.core.reduction.stages[0]
     lines: dict[bool, set[int]] = {True: set(), False: set()}
     for array in arrays:
         begin = array.ctypes.data

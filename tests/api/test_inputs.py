@@ -34,7 +34,7 @@ def matrix(rows: int = 300, columns: int = 40, seed: int = 0) -> tuple[sparse.cs
 
 def model_bytes(model: xclass.Learner, folder: Path) -> bytes:
     """Return the bytes of the file that a learner saves, as if its examples had come from a file of VW text."""
-    model.schema.form = ""
+    model.core.schema.form = ""
     model.save(folder / "library.model")
     return (folder / "library.model").read_bytes()
 
@@ -128,7 +128,7 @@ def test_dictionaries_are_learned_like_text(tmp_path, options):
             for i, example in enumerate(EXAMPLES):
                 model.learn(example[use], i % 3 + 1)
             model.learn_many([example[use] for example in EXAMPLES], [i % 3 + 1 for i in range(len(EXAMPLES))])
-            model.schema.names = {}  # kinds, which text has not
+            model.core.schema.names = {}  # kinds, which text has not
             contents.append(model_bytes(model, tmp_path))
             predictions = model.predict_many([example[0] for example in EXAMPLES]).tolist()
             assert predictions == [model.predict(example[1]) for example in EXAMPLES]
@@ -176,7 +176,7 @@ def test_columns_of_a_dataframe_are_named_features(tmp_path):
     for arguments in ((frame, [1, 2, 1]), (lines,)):
         with xclass.Learner("oaa", 2, bits=14) as model:
             model.learn_many(*arguments)
-            model.schema.replace(Schema())  # which a model of VW text does not have
+            model.core.schema.replace(Schema())  # which a model of VW text does not have
             contents.append(model_bytes(model, tmp_path))
     assert contents[0] == contents[1]
     with xclass.Learner("oaa", 2) as model:
@@ -195,7 +195,7 @@ def test_cells_of_a_frame_that_are_neither_text_nor_numbers_are_refused():
     missing = pandas.DataFrame({"a": ["x y", None, pandas.NA, pandas.NaT, 1.5, float("nan")]})
     with xclass.Learner("oaa", 2, bits=10, noconstant=True) as model:
         model.learn_many(missing, [1] * 6)
-        assert model.progress.features == 3
+        assert model.core.progress.features == 3
         for cells, shown in (([[1], [2, 3]], r"row 0, column 'a': the value is list \[1\]"), (["x", {"b"}], "row 1")):
             with pytest.raises(xclass.DataError, match=shown):
                 model.learn_many(pandas.DataFrame({"a": cells}), [1, 2])
@@ -283,7 +283,7 @@ def test_a_single_example_is_learned_like_a_batch_of_one(tmp_path):
         predictions = [one.learn(example, int(label)) for example, label in zip(dicts, y, strict=True)]
         outcome = many.learn_many(x, y)
         assert predictions == [p or None for p in outcome.prediction.tolist()]
-        one.schema.names = {}  # kinds, which a matrix has not
+        one.core.schema.names = {}  # kinds, which a matrix has not
         assert model_bytes(one, tmp_path) == model_bytes(many, tmp_path)
         assert one.learn_one(dicts[0]) == one.predict_one(dicts[0]) == many.predict_many(x[:1])[0]
     with xclass.Learner("scalar") as model:
@@ -337,7 +337,7 @@ def test_tables_that_are_refused_leave_the_learner_as_it_was(x, y, weight, messa
     with xclass.Learner("oaa", 3) as model:
         with pytest.raises(xclass.XclassError, match=message):
             model.learn_many(x, y, weight)
-        assert model.examples == 0 and model.reduction.arrays() is not None
+        assert model.examples == 0 and model.core.reduction.arrays() is not None
 
 
 def test_a_matrix_with_wrong_columns_is_refused():

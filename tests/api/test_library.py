@@ -556,7 +556,7 @@ def test_names_of_the_package_are_found():
     assert set(dir(xclass)) >= {"Learner", "load", "read_vw"}
 
 
-MODULES = ["api.learner", "api.batch_learner", "api.inputs", "api.files", "data.batch", "merging.models"]
+MODULES = ["api.learner", "api.results", "api.inputs", "api.files", "data.batch", "merging.models"]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -701,7 +701,7 @@ def test_unexpected_exceptions_while_saving_are_raised_unchanged(tmp_path, monke
 
     with xclass.Learner("oaa", 2) as model:
         model.learn_many(["1 | a", "2 | b"])
-        monkeypatch.setattr(type(model.reduction), "arrays", broken)
+        monkeypatch.setattr(type(model.core.reduction), "arrays", broken)
         with pytest.raises(type(error)):
             model.save(str(tmp_path / "m"))
     assert not list(tmp_path.iterdir())
@@ -724,7 +724,7 @@ def test_closing_frees_what_was_learned_at_once(name):
     model = xclass.Learner(name, None if name == "scalar" else K, bits=12)
     model.learn_many(text_of(name))
     model.end_pass()
-    reduction = weakref.ref(model.reduction)
+    reduction = weakref.ref(model.core.reduction)
     gc.disable()
     try:
         model.close()

@@ -277,11 +277,11 @@ def test_resuming_with_and_without_regularisation(tmp_path, reduction):
 
 def test_a_model_keeps_the_schema_of_its_columns_and_checks_that_of_a_stranger(tmp_path, named):
     with load(named) as model:
-        model.schema.adopt([Column("a", "number"), Column("b", "text")], "y", "the table")
+        model.core.schema.adopt([Column("a", "number"), Column("b", "text")], "y", "the table")
         model.save(str(tmp_path / "m"))
-        expected = model.schema.copy()
+        expected = model.core.schema.copy()
     with load(str(tmp_path / "m")) as model:
-        assert model.schema == expected
+        assert model.core.schema == expected
     assert xclass("shrink", "m", "-f", "s", cwd=tmp_path).status == 0
     assert model_contents.load(str(tmp_path / "s")).schema == expected
     for content in (np.zeros(3, np.int64), np.zeros((1, 2), np.uint8), np.zeros(0, np.uint8), np.zeros(5, np.uint8)):
@@ -292,7 +292,7 @@ def test_a_model_keeps_the_schema_of_its_columns_and_checks_that_of_a_stranger(t
 def test_models_of_other_columns_are_not_merged(tmp_path, named):
     for name, kind in (("m1", "number"), ("m2", "number"), ("m3", "text")):
         with load(named) as model:
-            model.schema.adopt([Column("a", kind)], "y", "the table")
+            model.core.schema.adopt([Column("a", kind)], "y", "the table")
             model.learn_many(f"c1 | {name}")
             model.save(str(tmp_path / name))
     assert xclass("merge", "m1", "m2", "-f", "m", cwd=tmp_path).status == 0

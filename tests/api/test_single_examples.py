@@ -53,11 +53,13 @@ def as_label(model, array):
         return None
     if isinstance(array[0], float):
         return float(array[0])
-    return array[0] if isinstance(array[0], str) else int(array[0]) or (0 if model.label_range.lowest == 0 else None)
+    return (
+        array[0] if isinstance(array[0], str) else int(array[0]) or (0 if model.core.label_range.lowest == 0 else None)
+    )
 
 
 def counters(model) -> dict:
-    return {**model.progress.counters(), "examples": model.examples, "shown": model.progress.examples}
+    return {**model.core.progress.counters(), "examples": model.examples, "shown": model.core.progress.examples}
 
 
 @pytest.mark.sampled(4)

@@ -105,7 +105,7 @@ def test_a_value_that_is_decisive_stays_so(tmp_path):
     with trained("cpt", 3, "1 | a:2 b\n2 | b\n", bits=12, rerank=True) as model:
         model.save(path)
     with load(path) as model:
-        assert not model.reduction.frequencies.active
+        assert not model.core.reduction.frequencies.active
 
 
 def test_a_tree_without_scorers_sees_weighted_words():

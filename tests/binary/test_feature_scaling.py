@@ -80,7 +80,7 @@ def error(model: Learner, text: str) -> float:
 
 def scales_of(model: Learner) -> dict[str, list]:
     """What a model keeps of the scales of features."""
-    arrays = model.contents().arrays
+    arrays = model.core.contents().arrays
     return {name: np.asarray(array).tolist() for name, array in arrays.items() if name.startswith("scales")}
 
 

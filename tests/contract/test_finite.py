@@ -98,7 +98,7 @@ def learn_to_the_end(model: Learner, text: str) -> Results:
 
 def floats_of(model: Learner) -> dict[str, np.ndarray]:
     """The arrays of numbers with a fraction that a model of the learner would hold."""
-    arrays = {name: np.array(array) for name, array in model.contents().arrays.items()}
+    arrays = {name: np.array(array) for name, array in model.core.contents().arrays.items()}
     return {name: array for name, array in arrays.items() if array.dtype.kind == "f"}
 
 
@@ -115,7 +115,11 @@ def test_models_and_messages_hold_only_finite_numbers(name, options):
         results = learn_to_the_end(model, text)
         assert_finite(floats_of(model))
         text_output = " ".join(
-            [results.summary, *results.notes, *described(model.config.reduction, "banner", model.reduction, [])]
+            [
+                results.summary,
+                *results.notes,
+                *described(model.core.config.reduction, "banner", model.core.reduction, []),
+            ]
         )
     assert np.isfinite(results.predictions).all() and np.isfinite(results.loss)
     assert all(np.isfinite([*listing.values()]).all() for listing in results.lists)

@@ -24,7 +24,7 @@ KINDS = st.sampled_from(["i1", "i4", "i8", "u1", "u4", "u8", "f2", "f8", ">i4", 
 def batch() -> Batch:
     """Return a batch of three examples with tags and two namespaces."""
     with xclass.Learner("oaa", 3, bits=10) as model:
-        (read,) = model._inputs.batches("1 't| a b:2 |c d\n2 'u| a\n3 | e |c f g", learn=False)
+        (read,) = model.inputs.batches("1 't| a b:2 |c d\n2 'u| a\n3 | e |c f g", learn=False)
     return read
 
 

@@ -85,7 +85,7 @@ def text_of(X, labels) -> str:
 
 def save_as_of_text(classifier: XClassifier, path: Path) -> None:
     """Save a model as if its examples had come from a file of VW text instead of a matrix."""
-    classifier.learner_.schema.form = ""
+    classifier.learner_.core.schema.form = ""
     classifier.save(path)
 
 
@@ -208,16 +208,16 @@ def test_later_labels_of_another_kind_are_refused(first, later, message):
 def test_a_fixed_number_of_classes_has_room_and_a_limit(name):
     X, y = data(classes=6)
     model = XClassifier(name, bits=16).partial_fit(X[:200], y[:200])
-    assert model.learner_.label_range.highest == 1006
+    assert model.learner_.core.label_range.highest == 1006
     model.partial_fit(X[200:], y[200:] + 100)
     with pytest.raises(ValueError, match="max_classes=1007"):
         model.partial_fit(X[:1], [1007])
     exact = XClassifier(name, bits=14).fit(X, y)
-    assert exact.learner_.label_range.highest == 6
+    assert exact.learner_.core.label_range.highest == 6
     with pytest.raises(ValueError, match="max_classes=7 or more, or a reduction whose classes grow"):
         exact.partial_fit(X[:1], [7])
     given = XClassifier(name, bits=14).partial_fit(X, y, classes=range(1, 10))
-    assert given.learner_.label_range.highest == 9 and len(given.classes_) == 9
+    assert given.learner_.core.label_range.highest == 9 and len(given.classes_) == 9
     with pytest.raises(ValueError, match="max_classes=6"):
         XClassifier(name, max_classes=5).fit(X, y.astype(str))
 
@@ -238,7 +238,7 @@ def test_the_best_learned_class_replaces_one_without_examples():
     model = XClassifier("oaa", bits=14, max_classes=5).partial_fit(X, y)
     model.learner_.learn_many(X, np.full(len(y), 5))  # behind the back of the estimator: class 5 is always best
     assert set(model.learner_.predict_many(X)) == {5}
-    model.learner_.reduction.want(xclass.api.learner.Wanted())
+    model.learner_.core.reduction.want(xclass.api.learner.Wanted())
     _, p = model.learner_.probabilities(X)
     assert_array_equal(model.predict(X), p[:, :3].argmax(axis=1) + 1)
     assert_array_equal(model.predict_top_k(X, 3)[0][:, 0], model.predict(X))
@@ -445,7 +445,7 @@ def test_copies_predict_alike(tmp_path):
         pickle.loads(pickle.dumps(model)), copy.deepcopy(model), shallow, joblib.load(tmp_path / "m", mmap_mode="r"),
     ):  # fmt: skip
         assert_array_equal(same.predict_proba(X), model.predict_proba(X))
-        assert same.learner_.reduction.workers == 2
+        assert same.learner_.core.reduction.workers == 2
     empty = clone(model)
     assert empty.get_params() == model.get_params() and not hasattr(empty, "learner_")
     resumed = pickle.loads(pickle.dumps(model)).partial_fit(X, y)
@@ -513,7 +513,7 @@ def test_learning_goes_on_only_with_the_same_reduction():
         with pytest.raises(ValueError, match="reduction: 'oaa' is not 'multiclass', by which the model was made"):
             call(X_GOOD, Y_GOOD)
     assert pickle.dumps(model) == before
-    assert model.set_params(warm_start=False).fit(X_GOOD, Y_GOOD).learner_.config.reduction.name == "oaa"
+    assert model.set_params(warm_start=False).fit(X_GOOD, Y_GOOD).learner_.core.config.reduction.name == "oaa"
     assert model.partial_fit(X_GOOD, Y_GOOD).learner_.examples == 4
 
 
@@ -596,7 +596,7 @@ def test_dropped_estimators_free_their_memory():
     gc.disable()
     try:
         for _ in range(3):
-            reductions.append(weakref.ref(XClassifier(bits=16).fit(X, y).learner_.reduction))
+            reductions.append(weakref.ref(XClassifier(bits=16).fit(X, y).learner_.core.reduction))
         assert [reduction() for reduction in reductions] == [None] * 3
     finally:
         gc.enable()

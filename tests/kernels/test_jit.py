@@ -138,7 +138,7 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
     learned = []
     monkeypatch.setattr(warm_up, "parts", lambda learner, learn, reads: {"a": lambda: learned.append(learn), "b": None})
     with Learner("oaa", classes=2) as model:
-        warm_up.prepare(model.config, LearnerUse(), model.reduction, True)
+        warm_up.prepare(model.core.config, LearnerUse(), model.core.reduction, True)
     assert learned == [True]
 
 

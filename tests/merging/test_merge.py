@@ -99,7 +99,7 @@ def test_the_order_of_models_does_not_matter(name, tmp_path):
     for order in ([1, 2, 0], [2, 1, 0]):  # each model has every place once
         assert state_of(library.merge([models[i] for i in order], base=base)) == state_of(merged)
     assert merged.examples == 480
-    assert merged.clock == 480.0
+    assert merged.core.clock == 480.0
     assert state_of(models[0]) == state_of(continued(base, lines(2), tmp_path / "base.bin"))
 
 
@@ -158,13 +158,13 @@ def test_counters_are_added_since_the_base(tmp_path):
     models = [continued(base, lines(seed, 50 * seed), tmp_path / "base.bin") for seed in (2, 3)]
     merged = library.merge(models, base=base)
     for name in ("labelled_weight", "loss_sum"):
-        values = [getattr(model.progress, name) for model in (*models, base)]
-        assert getattr(merged.progress, name) == pytest.approx(values[0] + values[1] - values[2])
-    frequencies = [model.reduction.frequencies for model in (*models, base, merged)]
+        values = [getattr(model.core.progress, name) for model in (*models, base)]
+        assert getattr(merged.core.progress, name) == pytest.approx(values[0] + values[1] - values[2])
+    frequencies = [model.core.reduction.frequencies for model in (*models, base, merged)]
     assert np.array_equal(frequencies[3].count, frequencies[0].count + frequencies[1].count - frequencies[2].count)
     weights = []
     for model in (*models, base, merged):
-        index = model.reduction.index.index
+        index = model.core.reduction.index.index
         weights.append(dict(zip(index.label.tolist(), index.weight.tolist(), strict=True)))
     assert all(weights[3][y] == weights[0][y] + weights[1][y] - weights[2][y] for y in range(1, 7))
 
@@ -234,9 +234,9 @@ def test_classes_that_only_some_models_have_are_added_if_negatives_are_sampled(l
         assert sorted(merged.classes) == list("abcxyz")
         text = lines(9, 300, "abcxyz")
         assert errors(merged, text) <= min(errors(model, text) for model in models)
-        columns = weight_table.columns(merged.reduction.table)
+        columns = weight_table.columns(merged.core.reduction.table)
         assert all(np.isfinite(plane).all() for plane in columns.values())
-        begun = weight_table.columns(base.reduction.table)["g"]
+        begun = weight_table.columns(base.core.reduction.table)["g"]
         assert (columns["g"] >= begun * (1 - 1e-6)).all()
 
 
@@ -342,9 +342,9 @@ def test_reductions_that_cannot_be_merged_say_why(reduction):
     model = Learner(reduction, 6, bits=12)
     if reduction != "softmax_tree":
         model.learn_many(lines(1))
-    assert "merge" not in model.config.reduction.abilities
+    assert "merge" not in model.core.config.reduction.abilities
     with pytest.raises(
-        ModelError, match=f"models of --{reduction} cannot be merged: {model.config.reduction.not_merged}"
+        ModelError, match=f"models of --{reduction} cannot be merged: {model.core.config.reduction.not_merged}"
     ):
         library.merge([model])
 
@@ -418,7 +418,10 @@ def test_a_model_that_has_begun_elsewhere_is_refused(name):
 def test_a_smaller_sum_of_squared_gradients_than_in_the_base_is_refused(name, tmp_path):
     base = new(name, 1)
     model = continued(base, lines(2), tmp_path / "base.bin")
-    tables = [base.reduction.members[0].weights, *([base.reduction.scorers.weights] if "rerank" in name else [])]
+    tables = [
+        base.core.reduction.members[0].weights,
+        *([base.core.reduction.scorers.weights] if "rerank" in name else []),
+    ]
     for weights in tables:
         sums = weights.flat[1::2]
         before = sums.copy()
@@ -552,7 +555,7 @@ def test_damaged_models_are_refused(tmp_path):
     other = Learner("multiclass", bits=10, index_bits=6, learn_names=True)
     other.learn_many(lines(2, 60, "cba"))
     other.save(tmp_path / "other.bin")
-    contents = model.contents()
+    contents = model.core.contents()
     for name, changed in {
         "max_doublings": contents._replace(options={**contents.options, "max_doublings": "many"}),
         "--bit_precision": contents._replace(options={**contents.options, "bits": [1]}),
@@ -570,7 +573,7 @@ def test_damaged_models_are_refused(tmp_path):
 def test_models_of_equal_checksums_are_different(tmp_path):
     model = new("oaa", 1)
     paths = []
-    contents = model.contents()
+    contents = model.core.contents()
     arrays = {key: np.array(array) for key, array in contents.arrays.items()}
     changed = arrays["weights.w"].copy()
     changed.view(np.uint8).reshape(-1)[:5] ^= np.frombuffer((0x1DB710641).to_bytes(5, "little"), np.uint8)
@@ -590,7 +593,7 @@ def test_extreme_numbers_stay_finite(name, clocks, tmp_path):
     models = []
     for seed, clock in zip((1, 2), clocks, strict=True):
         model = new(name, seed)
-        contents = model.contents()
+        contents = model.core.contents()
         arrays = {key: np.array(array) for key, array in contents.arrays.items()}
         for key, array in arrays.items():
             kept = name == "scalar --sgd" and key == "weights.w"  # to compare the merged weights with
@@ -608,8 +611,8 @@ def test_extreme_numbers_stay_finite(name, clocks, tmp_path):
     with np.errstate(all="ignore"):
         library.merge(models).save(tmp_path / "merged.bin")
     merged = library.load(tmp_path / "merged.bin")
-    assert all(np.isfinite(array).all() for array in map(np.asarray, merged.contents().arrays.values()))
+    assert all(np.isfinite(array).all() for array in map(np.asarray, merged.core.contents().arrays.values()))
     assert np.isfinite(merged.predict_many(["| f1 f2", "| f50"])).all()
     if name == "scalar --sgd":
-        sources = [library.load(path).reduction.table.flat for path in models]
-        assert np.abs(merged.reduction.table.flat).max() <= max(np.abs(flat).max() for flat in sources)
+        sources = [library.load(path).core.reduction.table.flat for path in models]
+        assert np.abs(merged.core.reduction.table.flat).max() <= max(np.abs(flat).max() for flat in sources)

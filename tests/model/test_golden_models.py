@@ -36,6 +36,6 @@ def test_the_same_command_line_learns_the_same(tmp_path, name):
     words = (*LINES[name].split(), "-b", 8, "--quiet", "-f", "m")
     learn(*words, stdin=text(name, "train"), cwd=tmp_path)
     with xclass.load(tmp_path / "m") as learned, xclass.load(MODELS / f"{name}.model") as kept:
-        arrays, expected = learned.contents().arrays, kept.contents().arrays
+        arrays, expected = learned.core.contents().arrays, kept.core.contents().arrays
     assert arrays.keys() == expected.keys()
     assert all(np.array_equal(array, expected[key]) for key, array in arrays.items())

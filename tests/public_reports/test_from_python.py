@@ -165,7 +165,7 @@ def test_missing_cells_are_no_features():
     columns = {"a": [1.5, np.nan], "b": ["x", None], "c": pandas.array([1, None], "Int64"), "d": [True, pandas.NA]}
     with xclass.Learner("oaa", 2, bits=10, noconstant=True) as model:
         model.learn_many(pandas.DataFrame(columns), [1, 2])
-        assert model.progress.features == 4
+        assert model.core.progress.features == 4
         model.predict_many(pandas.DataFrame({name: [pandas.NaT] for name in columns}, dtype=object))
 
 
@@ -282,7 +282,7 @@ def test_a_model_file_keeps_the_form_of_the_examples(tmp_path):
     with xclass.Learner("oaa", 2, bits=12, learn_names=True) as model:
         for nothing in (np.zeros((0, 2)), xclass.Documents([]), ["", ""], [], table[:0], [{}]):
             model.learn_many(nothing, ["a", "b"][: len(nothing)])  # without features, so the learner has no form yet
-        assert (model.schema.form, model.schema.columns) == ("", {})
+        assert (model.core.schema.form, model.core.schema.columns) == ("", {})
         model.learn_many(np.eye(2), ["a", "b"])
         (tmp_path / "n.csv").write_text("a,1,\nb,0,1\n")
         assert model.evaluate(tmp_path / "n.csv", header=["label", "0", "1"])["average_loss"] == 0

@@ -81,7 +81,7 @@ def test_numbers_in_a_column_of_text_are_words_and_text_in_one_of_numbers_is_ref
 def test_learning_goes_on_with_the_columns_of_the_model_and_other_columns_are_refused(folder):
     (folder / "more.csv").write_text("store,label,size\nx 1,A,0.25\n")
     learn("more.csv", "-i", "m", "-f", "m2", "--quiet", cwd=folder)
-    assert [*load(str(folder / "m2")).schema.columns] == ["size", "store"]
+    assert [*load(str(folder / "m2")).core.schema.columns] == ["size", "store"]
     (folder / "other.csv").write_text("label,price\nA,0.25\n")
     refused = xclass("other.csv", "-i", "m", "-f", "m3", cwd=folder)
     assert (refused.status, "no columns 'size', 'store'" in refused.err) == (1, True)
@@ -93,7 +93,7 @@ def test_a_cache_keeps_the_columns(folder):
     assert (folder / "c1").read_bytes() == (folder / "c2").read_bytes() == (folder / "m").read_bytes()
     again = xclass("t.csv", *OPTIONS[:-1], "-c", "--ignore_column", "size", "-f", "c3", cwd=folder)
     assert "the cache is made again: it was made with ignore_column" in again.err
-    assert load(str(folder / "c3")).schema.columns == {"store": "text"}
+    assert load(str(folder / "c3")).core.schema.columns == {"store": "text"}
 
 
 # -- files without a header
@@ -153,7 +153,7 @@ def test_columns_are_chosen_left_out_and_typed(tmp_path):
         (("--column_kind", "store:text", "--ignore_column", "id"), {"store": "text", "note": "text"}),
     ):
         learn("t.csv", *OPTIONS, *options, "-f", "m", cwd=tmp_path)
-        assert load(str(tmp_path / "m")).schema.columns == wanted
+        assert load(str(tmp_path / "m")).core.schema.columns == wanted
     audit = learn("t.csv", *OPTIONS[:3], "--column_kind", "store:category,note:category", "--audit", cwd=tmp_path).out
     assert "\tstore^3:" in audit
     assert "\tstore^7:" in audit
@@ -186,7 +186,7 @@ def test_a_program_chooses_columns(folder):
     with Learner("oaa", 2, bits=12) as model:
         with pytest.raises(UsageError, match="columns nope"):
             model.learn_file(folder / "t.csv", columns=["nope"])
-        assert not model.schema
+        assert not model.core.schema
         model.learn_file(folder / "t.csv", passes=4, ignore_column=["size"], column_kind={"store": "category"})
         (folder / "b.csv").write_text("store\nx 1\n")
         with pytest.raises(DataError, match="no column 'store'"):
@@ -253,7 +253,7 @@ def test_one_row_decides_on_kinds_even_if_it_is_longer_than_the_first_block(tmp_
     for name in ("t.csv", "t.jsonl"):
         with Learner("oaa", 2, bits=18) as model:
             model.learn_file(tmp_path / name)
-            assert model.schema.columns == dict.fromkeys(columns, "number")
+            assert model.core.schema.columns == dict.fromkeys(columns, "number")
 
 
 # -- names
@@ -297,7 +297,7 @@ def test_a_name_keeps_the_kind_of_its_values(tmp_path, learned, tested, space):
         with Learner("oaa", classes=2, learn_names=True, bits=12) as model:
             for _ in range(5):
                 model.learn_file(tmp_path / "t.jsonl") if file else model.learn_many(first, ["A", "B"])
-            assert model.schema.names == {space: {"store": "text" if learned is str else "number"}}
+            assert model.core.schema.names == {space: {"store": "text" if learned is str else "number"}}
             model.save(tmp_path / "m")
         with load(tmp_path / "m") as model:
             assert model.predict_many(other).tolist() == model.predict_many(first).tolist()
@@ -333,7 +333,7 @@ def test_a_name_with_values_of_both_kinds_is_read_with_a_warning(tmp_path):
             model.learn({"s": 4}, 2)
         with pytest.raises(DataError):
             model.learn({"new": 1}, "A")
-        assert model.schema.names == {"": {"n": "number", "s": "text"}}
+        assert model.core.schema.names == {"": {"n": "number", "s": "text"}}
 
 
 def test_identifiers_are_no_numbers_when_kinds_are_detected(tmp_path):
@@ -352,7 +352,7 @@ def test_identifiers_are_no_numbers_when_kinds_are_detected(tmp_path):
     objects = [{"label": "A", "long": 2**53 + 1, "id": 2**24 + 1}, {"label": "B", "long": 0.5, "id": -1}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in objects))
     done = learn("t.jsonl", *OPTIONS[:-1], "-f", "j", cwd=tmp_path)
-    assert load(str(tmp_path / "j")).schema.columns == {"long": "category", "id": "number"}
+    assert load(str(tmp_path / "j")).core.schema.columns == {"long": "category", "id": "number"}
     assert done.err.count(f"t.jsonl:1: {note}") == done.err.count("rounded") == 1
 
 
@@ -370,5 +370,5 @@ def test_an_index_that_pandas_wrote_is_no_feature_of_a_data_frame():
     with Learner("oaa", classes=3, bits=10) as model:
         with pytest.warns(UserWarning, match="not learned from column 'Unnamed: 0', which is left out"):
             model.learn_many(frame, [1, 2, 3])
-        assert list(model.schema.columns) == ["store", "size"]
+        assert list(model.core.schema.columns) == ["store", "size"]
         assert model.predict_many(frame).tolist() == model.predict_many(frame.iloc[:, 1:]).tolist()

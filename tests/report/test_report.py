@@ -59,7 +59,7 @@ def collected(files, learner):
 
 @pytest.fixture(scope="module")
 def tested(files, learner):
-    return outcomes.measure(learner, reader.Options((str(files.test),)))
+    return outcomes.measure(learner.core, reader.Options((str(files.test),)))
 
 
 @pytest.fixture(scope="module")
@@ -101,12 +101,12 @@ def test_the_errors_are_those_of_the_run(files, collected, tmp_path):
 
 def test_the_counts_in_the_model_are_those_of_the_training_data(files, learner, tested):
     counted = Counter(line.split()[0] for line in files.train.read_text(encoding="utf-8").splitlines())
-    by_model = frequencies.of_training(learner, reader.Options()).classes
-    by_data = frequencies.of_training(learner, reader.Options((str(files.train),))).classes
+    by_model = frequencies.of_training(learner.core, reader.Options()).classes
+    by_data = frequencies.of_training(learner.core, reader.Options((str(files.train),))).classes
     assert (by_model.source, by_data.source) == ("model", "training data")
     assert frequencies.of_test(tested).examples.sum() == tested.weight.sum()
     for known in (by_model, by_data):
-        names = [outcomes.name_of(learner, label) for label in known.label.tolist()]
+        names = [outcomes.name_of(learner.core, label) for label in known.label.tolist()]
         assert dict(zip(names, known.examples.tolist(), strict=True)) == counted
     assert by_data.of(np.array([10**6])).tolist() == [0]
 
@@ -150,8 +150,8 @@ def test_features_that_did_not_occur_in_training_are_counted(files, learner, tmp
     path = tmp_path / "new.vw"
     path.write_text("class3 | w3_1 never\nclass4 | never ever\nclass5 |\n", encoding="utf-8")
     for training in ([], [str(files.train)]):
-        is_seen = frequencies.of_training(learner, reader.Options(tuple(training))).is_seen
-        seen = outcomes.measure(learner, reader.Options((str(path),)), None, is_seen).seen
+        is_seen = frequencies.of_training(learner.core, reader.Options(tuple(training))).is_seen
+        seen = outcomes.measure(learner.core, reader.Options((str(path),)), is_seen).seen
         assert seen.tolist() == [1, 0, 0]
     found = contents.collect(learner, request(files, source=reader.Options((str(path),)), least=1)).errors
     wrong = {collected.facts.label: collected.facts for collected in found.by_errors}
@@ -219,8 +219,8 @@ def test_the_tree_has_every_class_once_and_its_errors(collected, learner, tested
             assert sum(child.classes for child in children) == node.classes
             assert sum(child.errors for child in children) == node.errors
             assert all(child.level == node.level + 1 for child in children)
-    assert max(node.level for node in shown.nodes) == 4 and shown.trees == len(learner.reduction.members)
-    short = tree.measure(learner, 2, None, None)
+    assert max(node.level for node in shown.nodes) == 4 and shown.trees == len(learner.core.reduction.members)
+    short = tree.measure(learner.core, 2, None, None)
     assert [node.is_cut for node in short.nodes] == [False, True, True]
 
 
@@ -480,12 +480,10 @@ def test_unknown_names_do_not_become_classes(files, learner, tested):
 
 
 def test_steps_are_nodes_opened_and_classes_compared(files, learner):
-    learner.reduction.want(outcomes.wanted(learner))
-    opened = 0
-    for _, batch in api_files.batches(learner, reader.Options((str(files.test),))):
-        for task in api_files.predicted(learner, batch):
-            opened += int(task.opened.sum())
-    counts = learner.reduction.report.opened_counts
+    core = learner.core
+    batches = (batch for _, batch in api_files.batches(core, reader.Options((str(files.test),))))
+    opened = sum(int(task.opened.sum()) for task in core.predict(batches, outcomes.wanted(core)))
+    counts = core.reduction.report.opened_counts
     assert opened == int(counts @ np.arange(len(counts))) > 0
 
 

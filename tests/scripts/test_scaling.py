@@ -24,7 +24,7 @@ def test_searches_open_a_few_nodes_for_each_level_in_learning_and_predicting(tmp
         streams.write_power_law(tmp_path / "s", 0, k, learned + 500, 37)
         lines = (tmp_path / "s").read_text().splitlines()
         with xclass.Learner(reduction=reduction, classes=k, bits=18) as learner:
-            opened = learner.reduction.report.opened_counts
+            opened = learner.core.reduction.report.opened_counts
             for act, some in ((learner.learn_many, lines[:learned]), (learner.predict_many, lines[learned:])):
                 opened[:] = 0
                 act(some)

@@ -72,5 +72,5 @@ def _learn(name: str) -> None:
                 model.learn_many(multiclass(1, K, 60))
                 model.end_pass()
             else:
-                for part in warm_up.parts(model.reduction, True, False).values():
+                for part in warm_up.parts(model.core.reduction, True, False).values():
                     part()

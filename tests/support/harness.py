@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xclass.api import configuration
-from xclass.api.learner import Learner
+from xclass.api.learner_core import LearnerCore
 from xclass.cli import arguments, help_text
 from xclass.cli import command as cli
 from xclass.data import interactions
@@ -46,7 +46,7 @@ def spec_of(settled: config.Config) -> LearnerSpec:
 def learner_of(settled: config.Config, **changed) -> base.Learner:
     """Return the reduction of a command line, built as in a run; `changed` are fields of `LearnerUse` to replace."""
     jit.activate()
-    learner = Learner.from_config(settled, learner_use.of_run(settled)._replace(**changed))
+    learner = LearnerCore(settled, learner_use.of_run(settled)._replace(**changed))
     reduction, learner._reduction = learner.reduction, None  # a learner that is freed would close its reduction
     return reduction
 

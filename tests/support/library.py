@@ -20,7 +20,9 @@ from xclass.api import configuration
 from xclass.api.configuration import LearnerUse
 from xclass.api.inputs import Inputs
 from xclass.api.learner import Learner
+from xclass.api.learner_core import LearnerCore
 from xclass.api.model_contents import Contents
+from xclass.kernels import jit
 from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
 
@@ -39,7 +41,8 @@ class Results(NamedTuple):
 
 def with_scores(reduction: str, classes: int, **options) -> Learner:
     """Return a learner that returns the scores behind its predictions, as with `-r`."""
-    return Learner.from_config(configuration.configured(reduction, classes, options), LearnerUse(scores=True))
+    jit.activate(hide_scipy=False)
+    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options), LearnerUse(scores=True)))
 
 
 def go_through(model: Learner, text: str, learn: bool = True, **listing_options) -> Results:
@@ -56,18 +59,21 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
         summary restart at 0
     """
     if listing_options:
-        model.reduction.want(replace(model.spec.wanted, listing_options=probabilities.Options(**listing_options)))
-    (batch,) = Inputs(model.config, model.names, model.label_range, model.schema).batches(text, learn=learn)
+        model.core.reduction.want(
+            replace(model.core.spec.wanted, listing_options=probabilities.Options(**listing_options))
+        )
+    (batch,) = Inputs(model.core).batches(text, learn=learn)
+    core = model.core
     if learn and model.preview_size is not None:
         model.preview(batch)
         model.learn_many("")
     tasks: list[BatchTask] = []
-    for task in model.tasks(batch, learn, model.clock):
-        for stage in model.stages:
+    for task in core.tasks(batch, learn, core.clock):
+        for stage in core.stages:
             stage(task)
         if learn:
-            model.note(task)
-            model.progress.count(task)
+            core.note(task)
+            core.progress.count(task)
         tasks.append(task)
     predictions = [p for task in tasks if task.prediction is not None for p in task.prediction.tolist()]
     loss = sum(float(np.sum(task.loss)) for task in tasks if task.loss is not None)
@@ -107,12 +113,12 @@ def same_arrays(first: Learner, second: Learner) -> bool:
 
 def summary_of(model: Learner) -> str:
     """Return the lines that the learner adds to the summary of a run."""
-    return "".join(f"{line}\n" for line in find.summary(model.config.reduction, model.reduction))
+    return "".join(f"{line}\n" for line in find.summary(model.core.config.reduction, model.core.reduction))
 
 
 def state_of(model: Learner) -> Contents:
     """Return the contents of a model file in a form that can be compared by `==`."""
-    contents = model.contents()
+    contents = model.core.contents()
     arrays = {name: np.asarray(array) for name, array in contents.arrays.items()}
     return contents._replace(
         arrays={name: (array.dtype.str, array.shape, array.tobytes()) for name, array in arrays.items()}

@@ -27,12 +27,12 @@ def examples(text: str, bits: int = 32) -> list[tuple]:
 
 def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
     """Return tree number t of a learner, converted to the arrays of a model and restored from them with all checks."""
-    return label_tree.restored(f"tree.{t}", model.contents().arrays)
+    return label_tree.restored(f"tree.{t}", model.core.contents().arrays)
 
 
 def mean_opened(model: Learner) -> float:
     """Return the mean number of nodes that a search opened."""
-    opened = model.reduction.report.opened_counts
+    opened = model.core.reduction.report.opened_counts
     return float(opened @ np.arange(len(opened)) / opened.sum())
 
 

@@ -8,7 +8,8 @@ from xclass.abilities.find import ability
 from xclass.abilities.spread.parts import State, takes_part, without_features
 from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
-from xclass.api.learner import Learner
+from xclass.api.inputs import Inputs
+from xclass.api.learner_core import LearnerCore
 from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import Part, Wanted
@@ -29,8 +30,8 @@ class Spread:
         self.whole = self._part(None)
         self.parts = [self._part(i) for i in range(count)]
 
-    def _part(self, number: int | None) -> Learner:
-        model = Learner.from_config(self._config, self._use._replace(part=Part(number, self.count)))
+    def _part(self, number: int | None) -> LearnerCore:
+        model = LearnerCore(self._config, self._use._replace(part=Part(number, self.count)))
         if self._wanted is not None:
             model.reduction.want(self._wanted)
         return model
@@ -96,10 +97,10 @@ def _sent(generator, received):
         return None
 
 
-def tasks_of(model: Learner, text: str, holdout_period: int = 0) -> list[BatchTask]:
+def tasks_of(model: LearnerCore, text: str, holdout_period: int = 0) -> list[BatchTask]:
     """Return the tasks of a text, after the learner has seen the examples that it needs to see first."""
     tasks, clock = [], model.clock
-    for batch in model._batches(text, learn=True):
+    for batch in Inputs(model).batches(text, learn=True):
         held_out = batch.line % holdout_period == 0 if holdout_period else None
         for task in model.tasks(batch, True, clock, held_out):
             clock = float(task.clock[-1])

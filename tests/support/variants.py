@@ -104,7 +104,7 @@ def learner(name: str, k: int = K, **options) -> Learner:
     listing_options = {field: options.pop(field) for field in set(options) & set(LISTING_OPTIONS)}
     model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **options})
     if listing_options:
-        model.reduction.want(Wanted(listing_options=probabilities.Options(**listing_options)))
+        model.core.reduction.want(Wanted(listing_options=probabilities.Options(**listing_options)))
     return model
 
 

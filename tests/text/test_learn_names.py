@@ -201,7 +201,7 @@ def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(make, tmp_path):
         model.save(path)
     with load(path) as model:
         assert model.predict_many(UNHEARD).tolist() == ["cat", "dog", "dog", "owl"]
-        model.names.growing = False  # as in a test run
+        model.core.names.growing = False  # as in a test run
         results = go_through(model, UNHEARD, learn=False)
         assert results.predictions == [1, 2, 2, 3]
         assert results.loss == 2

@@ -8,6 +8,8 @@ import streams
 
 import xclass
 from xclass.api import configuration
+from xclass.api.configuration import LearnerUse
+from xclass.api.learner_core import LearnerCore
 from xclass.cache import source as cache
 from xclass.data import batch_ops
 from xclass.errors import DataError, UsageError
@@ -40,11 +42,13 @@ def space(stream, reduction="multiclass", classes=0, metric="error", **fixed):
 
 def expected(reduction, classes, span, passes=1, **options):
     """Return error, log loss and missed top 5 on the judged lines of a Learner that has learned the others."""
-    with xclass.Learner.for_passes(passes, reduction, classes, bits=14, **options) as model:
+    use = LearnerUse(passes=passes)
+    config = configuration.configured(reduction, classes, {"bits": 14, **options}, use)
+    with xclass.Learner.of(LearnerCore(config, use)) as model:
         lines = [line for low, high in span.learned for line in LINES[low:high]]
         for number in range(passes):
             model.learn_many(lines)
-            if number + 1 < passes or model.preview_size is not None or model.unlearned:
+            if number + 1 < passes or model.preview_size is not None or model.core.unlearned:
                 model.end_pass()
         judged = [line.split() for line in LINES[span.judged[0] : span.judged[1]] if line[0] not in " |"]
         texts = [" ".join(words) for words in judged]

@@ -36,9 +36,6 @@ def copied(batch: Batch) -> Batch:
     return batch._replace(**{name: array.copy() for name, array in batch._asdict().items()})
 
 
-# listed scores and probabilities to arrays
-
-
 def joined_scores(tasks: Sequence[BatchTask]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the scores of n examples: where those of each begin (int64[n + 1]), their labels and the scores."""
     starts, labels, scores = [np.zeros(1, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
@@ -53,41 +50,23 @@ def joined_scores(tasks: Sequence[BatchTask]) -> tuple[np.ndarray, np.ndarray, n
     return np.concatenate(starts), np.concatenate(labels), np.concatenate(scores)
 
 
-def top_k_arrays(batches_of_lists: Sequence[ClassLists], k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first k labels of each example and their probabilities.
+def top_k_arrays(lists: ClassLists, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first k labels of each of n examples and their probabilities: int64[n, k] and float64[n, k].
 
-    Parameters
-    ----------
-    batches_of_lists : listed labels and probabilities of n examples in total, the most probable label first
-    k : number of columns of the results
-
-    Returns
-    -------
-    labels : int64[n, k], -1 beyond the last listed label
-    p : float64[n, k], 0 beyond the last listed label
+    Beyond the last listed label, the label is -1 and the probability 0.
     """
-    n = sum(len(lists.start) - 1 for lists in batches_of_lists)
+    n = len(lists.start) - 1
     labels, p = np.full((n, k), -1), np.zeros((n, k))
-    first = 0
-    for lists in batches_of_lists:
-        row, single = _single_classes(lists)
-        rank = np.arange(len(row)) - np.searchsorted(row, row)
-        labels[first + row, rank], p[first + row, rank] = lists.labels[single], lists.scores[single]
-        first += len(lists.start) - 1
+    row, single = _single_classes(lists)
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    labels[row, rank], p[row, rank] = lists.labels[single], lists.scores[single]
     return labels, p
 
 
 def probability_matrix(batches_of_lists: Sequence[ClassLists]) -> tuple[np.ndarray, np.ndarray]:
-    """Return all labels that are listed for any example, and a matrix of their probabilities.
+    """Return the labels that are listed for any of n examples, int64[m] in rising order, and their probabilities.
 
-    Parameters
-    ----------
-    batches_of_lists : listed labels and probabilities of n examples in total
-
-    Returns
-    -------
-    labels : int64[m], in rising order
-    p : float64[n, m], 0 where a label is not listed for an example
+    The probabilities are float64[n, m], 0 where a label is not listed for an example.
     """
     n = sum(len(lists.start) - 1 for lists in batches_of_lists)
     labels_of_lists = [lists.labels[_single_classes(lists)[1]] for lists in batches_of_lists]
@@ -104,10 +83,7 @@ def probability_matrix(batches_of_lists: Sequence[ClassLists]) -> tuple[np.ndarr
 def _single_classes(lists: ClassLists) -> tuple[np.ndarray, np.ndarray]:
     """Select the probabilities of single classes, without those that stand for all other classes together.
 
-    Returns
-    -------
-    row : int64[m], example of each selected probability
-    single : bool[all], whether each probability is that of a single class
+    Return the example of each selected probability, int64[m], and whether each probability is selected, bool[all].
     """
     row = np.repeat(np.arange(len(lists.start) - 1), np.diff(lists.start))
     single = np.ones(len(row), bool)

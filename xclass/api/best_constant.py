@@ -23,19 +23,14 @@ def find(
     If there are only two different labels, the weight of each follows from the sums. If there is a third one, only the
     mean is known, which is the best constant for the squared loss.
 
+    The loss is None if there is a third label; None in place of the pair says that the best constant is not known.
+
     Parameters
     ----------
     first_labels : the first different labels, three at most
-    label_sum : sum of label times weight over all labelled examples
-    weight : sum of the weights of all labelled examples
-    loss : name of the loss function
-    tau : quantile of the quantile loss
+    label_sum, weight : sums of label times weight and of the weights of all labelled examples
+    loss, tau : name of the loss function, and quantile of the quantile loss
     label_range : smallest and largest label, between which the squared loss is quadratic; None if it is unbounded
-
-    Returns
-    -------
-    the best constant and its average loss, which is None if there is a third label; None in place of the pair if the
-    best constant is not known
     """
     if not first_labels:
         return None

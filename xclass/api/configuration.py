@@ -77,13 +77,7 @@ LEAST_BITS_IF_GROWING = 20
 def seed_option() -> Any:
     """Return the field that declares the option `random_seed`."""
     return option(
-        "seed of all random choices",
-        kind=int,
-        default=0,
-        minimum=0,
-        maximum=2**64 - 1,
-        metavar="SEED",
-        stored=True,
+        "seed of all random choices", kind=int, default=0, minimum=0, maximum=2**64 - 1, metavar="SEED", stored=True
     )
 
 
@@ -149,10 +143,9 @@ def option_groups() -> dict[str, type]:
 
 def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
     """Return the spec that the chosen reduction is built from."""
-    name = config.reduction.name
     return LearnerSpec(
-        name=name,
-        options=getattr(config, name),
+        name=config.reduction.name,
+        options=getattr(config, config.reduction.name),
         binary=config.learner,
         wanted=Wanted(config.listing_options, use.scores, use.weights_only, use.example_probabilities),
         given=config.given & _options_of_learners(config),
@@ -206,9 +199,7 @@ def configured(
 
     `reduction` may name a preset; `classes` is None if their number is not given.
     """
-    groups = option_groups()
-    declared = declared_options()
-    known = reductions()
+    declared, known = declared_options(), reductions()
     if reduction not in known:
         raise UsageError(
             f"{reduction!r} is not a reduction{hint(reduction, known)}; the reductions are {', '.join(known)}"
@@ -231,8 +222,7 @@ def configured(
         given[reduction] = checked_value("classes", declared[reduction], classes or 0)
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
-    resolve_defaults = partial(with_defaults, use=use)
-    return resolve(given, None, groups, registry.REDUCTIONS, presets=presets.PRESETS, resolve_defaults=resolve_defaults)
+    return _resolved(given, None, use)
 
 
 def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | None, dict[str, Any]]:
@@ -283,15 +273,18 @@ def declared_options() -> dict[str, Option]:
 
 def of_model(path: str, stored: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> Config:
     """Resolve the options `stored` in a model file, by field, and `given` ones that it does not store."""
-    resolve_defaults = partial(with_defaults, use=LearnerUse(loaded=True))
+    return _resolved(given, stored, LearnerUse(loaded=True), path)
+
+
+def _resolved(given: Mapping[str, Any], stored: Mapping[str, Any] | None, use: LearnerUse, model: str = "") -> Config:
     return resolve(
         given,
         stored,
         option_groups(),
         registry.REDUCTIONS,
-        model=path,
+        model=model,
         presets=presets.PRESETS,
-        resolve_defaults=resolve_defaults,
+        resolve_defaults=partial(with_defaults, use=use),
     )
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike, fsdecode
 from typing import Any
 
+import numpy as np
+
 from ..data import array_input, tables
 from ..data.batch import Batch
+from ..data.schema import OTHER
 from ..errors import DataError, UsageError
 from ..formats import columns, detect, vw_writer
 from ..kernels import jit
 from ..options import declare
-from ..reductions.core.contract import BatchTask
-from ..system import output_file, thread_limit
+from ..system import output_file
 from ..system.printable import short_repr
 from ..text import parser, reader
 from ..text.label_detection import LabelDetector
+from ..text.text_format import TextFormat
 from . import configuration
 from .labels import weights_of
 from .learner_core import LearnerCore
@@ -48,12 +51,8 @@ def read_vw(
         Leave out the constant feature, for learners with `noconstant=True`.
     format : {"vw", "auto", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "vw"
         Format of the files; "auto" chooses by the first lines and the name of the first file.
-    label_column : str or int, optional
-        Column of the label in a CSV file, by its name or its number from 1, or key of the label in JSON lines. The
-        default is `label`, else the first column.
-    **columns
-        The options of the command that say how columns are read: lists of names `columns`, `ignore_column` and
-        `header`, and the dictionary `column_kind` from names to "number", "text" or "category".
+    label_column, **columns
+        As in `Learner.learn_file`.
 
     Yields
     ------
@@ -64,8 +63,6 @@ def read_vw(
     ------
     DataError
         If a file cannot be read or a line is malformed. The examples before that line are yielded first.
-    UsageError
-        If `labels` or `format` is none of the words above, or an option names a column that a file does not have.
 
     Examples
     --------
@@ -115,13 +112,6 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     sample_weight : array-like of shape (n,), optional
         Weights.
 
-    Raises
-    ------
-    DataError
-        If a value, label or weight cannot be written, or the file.
-    UsageError
-        If `X` is not a matrix.
-
     Examples
     --------
     >>> import os, tempfile
@@ -145,58 +135,48 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
             file.write(line.encode("utf-8", "surrogateescape"))
 
 
-def batches(
-    learner: LearnerCore, source: reader.Options, notes: list[str] | None = None
-) -> Iterator[tuple[str, Batch]]:
-    """Yield the batches of files, each with the path of its file.
+def read(core: LearnerCore, source: reader.Options, learn: bool = False) -> Iterator[Batch]:
+    """Yield the examples of files, standard input without any; messages about the text become notes of the learner.
 
-    Parameters
-    ----------
-    learner : the model, whose options say how features are hashed
-    source : the files, and how they are read
-    notes : messages about the text are added to this list, if there is one
-
-    Raises
-    ------
-    DataError
-        if a file cannot be read or a line is malformed.
+    New names become classes only with `learn`, and it is an error then if no example has a label.
     """
-    config, names = learner.config, learner.names
-    growing, names.growing = names.growing, False  # unknown names do not become classes
+    config, names, schema = core.config, core.names, core.schema
+    growing, names.growing = names.growing, names.growing and learn
+    before = schema.copy(fixed=not learn)
+    opened = reader.Reader(
+        source, config.parser, configuration.feature_bits(config), config.reduction.labels == "multiclass",
+        *core.label_range, names=names, choose=detect.chooser(source, schema if learn else before),
+    )  # fmt: skip
+    opened.parser.notes, opened.parser.learning = core.notes, learn
+    labelled, begun = not learn, False
     try:
-        for path in source.data:
-            options = dataclasses.replace(source, data=(path,))
-            of_file = reader.Reader(
-                options, config.parser, configuration.feature_bits(config), config.reduction.labels == "multiclass",
-                *learner.label_range, names=names, choose=detect.chooser(options, learner.schema.copy(fixed=True)),
-            )  # fmt: skip
-            found: list[str] = []
-            of_file.parser.notes = found
-            for batch in of_file:
-                yield path, batch
-            if notes is not None:
-                notes += [*found, *of_file.report()]
+        for batch in opened:
+            if learn and not begun:
+                schema.add_form(OTHER)
+            begun = True
+            labelled = labelled or not np.isnan(batch.label).all()
+            yield batch
+        if not labelled:
+            advice = (opened.format or TextFormat()).labelled
+            raise DataError(f"{opened.name}: no example was learned from; {advice}")
+        core.notes += opened.report()
+    except BaseException:
+        if learn and not begun:
+            schema.replace(before)  # nothing is learned from a table that cannot be read
+        raise
     finally:
         names.growing = growing
 
 
-def predicted(learner: LearnerCore, batch: Batch) -> Iterator[BatchTask]:
-    """Yield the tasks of a batch after predicting them; `learner.reduction.want` says what they hold."""
-    for task in learner.tasks(batch, False, learner.clock):
-        with thread_limit.working():
-            for stage in learner.stages:
-                stage(task)
-        yield task
+def batches(core: LearnerCore, source: reader.Options) -> Iterator[tuple[str, Batch]]:
+    """Yield the batches of files, each of which may have a format of its own, with the path of the file."""
+    for path in source.data:
+        for batch in read(core, dataclasses.replace(source, data=(path,))):
+            yield path, batch
 
 
 def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) -> reader.Options:
-    """Return the options of the reader for files and the arguments of a program.
-
-    Raises
-    ------
-    UsageError
-        if there is no such format or argument, or something else is in the place of a path.
-    """
+    """Return the options of the reader for files and the arguments of a program, after checks of both."""
     declared = declare.options_of(reader.Options)
     given["format"] = format
     for name, value in given.items():
@@ -218,34 +198,19 @@ def path_of(given: str | PathLike[str]) -> str:
     return fsdecode(given)
 
 
-def are_names(files: reader.Options, numbered: bool) -> bool:
-    """Return whether the labels of files are names; False for standard input, which can be read only once.
+def are_names(files: reader.Options, numbered: bool, text: bytes | None = None) -> bool:
+    """Return whether the labels of the first file are names; False for standard input, which can be read only once.
 
-    Parameters
-    ----------
-    files : the files, of which the first is read
-    numbered : see `detect.FormatLabels`
+    `numbered` is that of `detect.FormatLabels`; `text` are the first lines of the file, which is read by default.
     """
-    return _find_names(files, numbered, lambda lines: reader.peek_labels(files.data, lines, bytearray()))
-
-
-def are_names_in(text: bytes, files: reader.Options, numbered: bool) -> bool:
-    """Return whether the labels of files are names, by the first lines of the first one; see `are_names`."""
-
-    def look(lines: detect.FormatLabels) -> None:
-        for line in text.split(b"\n"):
-            lines.add(line)
-
-    return _find_names(files, numbered, look)
-
-
-def _find_names(files: reader.Options, numbered: bool, look: Callable[[detect.FormatLabels], None]) -> bool:
-    """Return whether labels are names; `look` passes on the first lines."""
     detector = LabelDetector(read_on=True, only_names=True)
     if files.data:
-        with configuration.KEYWORDS:
-            lines = detect.FormatLabels(detector, files, numbered)
-            look(lines)
-            lines.end()
+        lines = detect.FormatLabels(detector, files, numbered)
+        if text is None:
+            reader.peek_labels(files.data, lines, bytearray())
+        else:
+            for line in text.split(b"\n"):
+                lines.add(line)
+        lines.end()
     detector.end()
     return bool(detector.name)

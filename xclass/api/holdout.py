@@ -18,7 +18,6 @@ class Holdout:
     Attributes
     ----------
     best : float32, average held-out loss of the best pass; LARGEST before the first pass ends
-    best_pass : number of the best pass, from 1; 0 before the first pass ends
     misses : number of passes since the best pass
     loss, weight : sums over all held-out examples of the run
     row_loss, row_weight : sums since the last row of the table that showed them
@@ -39,15 +38,7 @@ class Holdout:
         return bool(self.best < LARGEST / 2)
 
     def add(self, held_out: np.ndarray, loss: np.ndarray | None, weight: np.ndarray, begin: int, end: int) -> None:
-        """Add the losses and weights of the held-out examples among begin .. end - 1.
-
-        Parameters
-        ----------
-        held_out : bool[n], whether each example of the batch is held out
-        loss : float64[n], loss times weight; None if it is not known
-        weight : float64[n]
-        begin, end : range of examples
-        """
+        """Add the losses, times weight, and the weights of the held-out examples among begin .. end - 1."""
         rows = np.flatnonzero(held_out[begin:end]) + begin
         losses = np.zeros(len(rows)) if loss is None else loss[rows].astype(np.float32).astype(np.float64)
         self.loss, self.row_loss, self.pass_loss = (
@@ -76,21 +67,10 @@ class Holdout:
 
 
 def _average_text(total: float, weight: float) -> str:
-    """Return an average loss as VW prints it."""
     return format(total / weight, ".6f") if weight else UNKNOWN if not total else "inf"
 
 
 def running_sums(initial: float, values: np.ndarray) -> np.ndarray:
-    """Return the running sums of `values` on top of `initial`, added one after the other.
-
-    Parameters
-    ----------
-    initial : sum before the first value
-    values : float64[n]
-
-    Returns
-    -------
-    sums : float64[n], element i includes values 0..i; float64[1] with `initial` alone if there are no values
-    """
+    """Return the sums of `initial` and values 0..i, added one after the other; `[initial]` if there are no values."""
     sums = np.add.accumulate(np.concatenate(([initial], values)))
     return sums[1:] if len(values) else sums

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..data import array_input, batch_ops, dicts, feature_names, frames, schema, tables
 from ..data.batch import Batch
-from ..data.class_names import Names
 from ..data.feature_names import encoded
 from ..data.frames import Frame
-from ..data.schema import MATRICES, NUMBER, OTHER, PLAIN, Kinds, Schema
+from ..data.schema import MATRICES, NUMBER, OTHER, PLAIN, Kinds
 from ..errors import DataError, UsageError
-from ..formats import detect
 from ..system.printable import short_repr
-from ..text import parser, reader
+from ..text import parser
 from ..text.label_detection import MAX_LINES, LabelDetector
-from ..text.text_format import TextFormat
-from . import arrays, configuration
-from .configuration import Config, LabelRange, feature_bits
+from . import arrays
+from .configuration import feature_bits
 from .labels import LabelConverter, are_names, weights_of
+from .learner_core import LearnerCore
 
+T = TypeVar("T")
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
 Example: TypeAlias = str | Mapping[Any, Any]
 PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
@@ -52,44 +51,34 @@ class Inputs:
 
     Parameters
     ----------
-    config : options of the learner
-    names : names of its classes, to which new names are added
-    label_range : labels that the learner accepts
-    schema : columns of the tables that the learner has learned from, to which those of the first one are added
+    core : the learner. New names become its classes, the columns of the first table its schema, and messages its notes;
+        the caller takes them
     identity : whether the number of a matrix's column is the index of the feature, instead of the name to hash
     vw_text : whether names are hashed as in VW text, see `feature_names`
 
     Attributes
     ----------
     hasher : hashes the names of features
-    notes : messages about the text that are not yet shown to the user; the caller empties the list
     """
 
-    def __init__(
-        self, config: Config, names: Names, label_range: LabelRange, schema: Schema, identity: bool = False,
-        vw_text: bool = False,
-    ) -> None:  # fmt: skip
-        self._schema = schema
-        self._config, self._names, self._label_range = config, names, label_range
-        self._labels = LabelConverter(names, label_range)
-        self._constant = not config.parser.noconstant
+    def __init__(self, core: LearnerCore, identity: bool = False, vw_text: bool = False) -> None:
+        self._schema, self._config, self._names = core.schema, core.config, core.names
+        self._label_range, self.notes = core.label_range, core.notes
+        self._labels = LabelConverter(core.names, core.label_range)
+        self._constant = not core.config.parser.noconstant
         self._rule = feature_names.new_hashing(
-            config.parser.hash_seed, config.parser.hash == "all", feature_bits(config), identity, vw_text
+            core.config.parser.hash_seed, core.config.parser.hash == "all", feature_bits(core.config), identity, vw_text
         )
         self.hasher = feature_names.NameHasher(self._rule)
-        self.notes: list[str] = []
-        self._dicts = dicts.DictConverter(self.hasher, self._constant, schema, self.notes)
+        self._dicts = dicts.DictConverter(self.hasher, self._constant, core.schema, self.notes)
         self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
     @cached_property
     def _parser(self) -> parser.Parser:
-        """Return the parser, which is built for the first text."""
-        multiclass = self._config.reduction.labels == "multiclass"
-        parser_of_learner = parser.Parser(
-            self._config.parser, feature_bits(self._config), multiclass, *self._label_range, self._names
-        )
-        parser_of_learner.notes = self.notes
-        return parser_of_learner
+        multiclass, bits = self._config.reduction.labels == "multiclass", feature_bits(self._config)
+        of_texts = parser.Parser(self._config.parser, bits, multiclass, *self._label_range, self._names)
+        of_texts.notes = self.notes
+        return of_texts
 
     def batches(
         self, given: Examples, y: Any = None, sample_weight: Any = None, learn: bool = False
@@ -100,33 +89,24 @@ class Inputs:
         ----------
         given, y, sample_weight : as in `Learner.learn_many`
         learn : whether the examples are learned from: labels are needed then, and new names become classes
-
-        Raises
-        ------
-        DataError
-            if an example is malformed, or a label or weight is not allowed.
-        UsageError
-            if the examples have a type that is not supported, or a constant feature that the learner does not expect.
         """
-        before = self._state
+        return self._whole(self._batches, given, y, sample_weight, learn)
+
+    def example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
+        """Return a single example as a batch; the parameters are those of `batches` and `Learner.learn`."""
+        return self._whole(self._example, given, label, weight, learn)
+
+    def _whole(self, convert: Callable[..., T], *given: Any) -> T:
+        """Convert examples; if they are refused, forget what is known of them, and their notes."""
+        notes, before = len(self.notes), (self._schema.form, self._noted)
         try:
-            return self._checked_batches(given, y, sample_weight, learn)
+            return convert(*given)
         except BaseException:
-            self._restore(*before)
+            del self.notes[notes:]
+            self._schema.form, self._noted = before
             raise
 
-    @property
-    def _state(self) -> tuple[int, str, frozenset[str]]:
-        """Return what `_restore` needs to forget examples that are refused."""
-        return len(self.notes), self._schema.form, self._noted
-
-    def _restore(self, notes: int, form: str, noted: frozenset[str]) -> None:
-        """Forget what is known of examples that are refused, and their notes."""
-        del self.notes[notes:]
-        self._schema.form, self._noted = form, noted
-
-    def _checked_batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
-        """Return examples as batches, see `batches`."""
+    def _batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         if isinstance(given, Batch):
             given = array_input.batch(given)
             self._check_constant(given)
@@ -153,7 +133,7 @@ class Inputs:
         if isinstance(next((item for item in examples if not array_input.is_missing(item)), None), Mapping):
             frame = self._rows(_mappings(examples))
             if frame is not None:
-                return self._pieces(self._table_of(frame), y, sample_weight, learn)
+                return self._pieces(tables.FrameTable(frame, self._rule, self.hasher), y, sample_weight, learn)
             self._require_labels(y, learn)
             batch, kinds = self._named(_mappings(examples), learn)
             batch = self._labelled(batch, y, sample_weight, learn)
@@ -167,10 +147,7 @@ class Inputs:
     def opened(self, given: Examples) -> Examples:
         """Return examples, those that are read by their columns as a Frame, in which `python_features` finds names.
 
-        Raises
-        ------
-        DataError, UsageError
-            if their columns are not those of the learner, or there are columns only on one of both sides.
+        Their columns have to be those of the learner; it is an error if there are columns only on one of both sides.
         """
         if frames.is_frame(given):
             frame = Frame(given, self._schema)
@@ -209,21 +186,13 @@ class Inputs:
         raise _other_form(f"a matrix{width}", self._columns, "a DataFrame or dictionaries with these columns")
 
     def _rows(self, examples: Sequence[Mapping[Any, Any]]) -> Frame | None:
-        """Return dictionaries as rows of the table from which the learner has learned.
-
-        None is returned if it has learned from none, or if there are dictionaries in them, which are namespaces.
-        """
+        """Return dictionaries as rows of the table learned from; None if there is none, or if they hold namespaces."""
         if not self._schema or any(isinstance(value, Mapping) for example in examples for value in example.values()):
             return None
         return Frame(examples, self._schema)
 
-    def _table_of(self, frame: Frame) -> tables.FrameTable:
-        """Return what converts a DataFrame."""
-        return tables.FrameTable(frame, self._rule, self.hasher)
-
     @property
     def _columns(self) -> str:
-        """Return what the learner has learned from, which is a table."""
         return f"a table with the columns {schema.listed(list(self._schema.columns))}"
 
     def _named(self, examples: Sequence[Mapping[Any, Any]], learn: bool) -> tuple[Batch, Kinds]:
@@ -253,13 +222,6 @@ class Inputs:
         """Return texts as a batch: those with a bar are lines of VW text, and the others, if there are any, plain text.
 
         The lines of one text are VW text, those without a bar too, and an empty line is no example.
-
-        Raises
-        ------
-        DataError
-            if a line is malformed.
-        UsageError
-            if a line has a label although there are labels beside the texts.
         """
         bars = ["|" in text or of_one_text for text in texts]
         lines = [_line(i, text) if bar else "|" for i, (text, bar) in enumerate(zip(texts, bars, strict=True))]
@@ -312,23 +274,7 @@ class Inputs:
                 "xclass.Documents(texts) if all are plain text"
             )
 
-    def example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
-        """Return a single example as a batch.
-
-        Parameters
-        ----------
-        given, label, weight : as in `Learner.learn`
-        learn : whether the example is learned from
-        """
-        before = self._state
-        try:
-            return self._checked_example(given, label, weight, learn)
-        except BaseException:
-            self._restore(*before)
-            raise
-
-    def _checked_example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
-        """Return a single example as a batch, see `example`."""
+    def _example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         kinds: Kinds = {}
         if isinstance(given, str):
             batch = self._text_example(given, label, learn)
@@ -346,17 +292,15 @@ class Inputs:
         return batch
 
     def _dict_example(self, given: Mapping[Any, Any], learn: bool) -> tuple[Batch, Kinds]:
-        """Return a single example that is a dictionary as a batch, and the kinds of new names."""
         frame = self._rows((given,))
         if frame is None:
             return self._named((given,), learn)
-        table = self._table_of(frame)
+        table = tables.FrameTable(frame, self._rule, self.hasher)
         table.check()
         self._note_additional(frame)
         return table.batch(0, 1, self._constant), {}
 
     def _text_example(self, given: str, label: Any, learn: bool) -> Batch:
-        """Return a single example that is VW text or plain text as a batch."""
         line = given.rstrip("\n")
         if "\n" in line:
             raise UsageError("the text holds several lines; many examples go to learn_many() and predict_many()")
@@ -369,42 +313,6 @@ class Inputs:
         if label is not None and not np.isnan(batch.label).all():
             raise UsageError("the text has a label, and a label is given beside it; give one of them")
         return batch
-
-    def read(self, files: reader.Options, learn: bool) -> Iterator[Batch]:
-        """Yield the examples of files, standard input without any; new names become classes only with `learn`.
-
-        Raises
-        ------
-        DataError
-            if a file cannot be read or a line is malformed, or if `learn` is set and no example has a label.
-        """
-        multiclass = self._config.reduction.labels == "multiclass"
-        growing, self._names.growing = self._names.growing, self._names.growing and learn
-        before = self._schema.copy(fixed=not learn)
-        source = reader.Reader(
-            files, self._config.parser, feature_bits(self._config), multiclass, *self._label_range, names=self._names,
-            choose=detect.chooser(files, self._schema if learn else before),
-        )  # fmt: skip
-        source.parser.notes, source.parser.learning = self.notes, learn
-        labelled, begun = not learn, False
-        try:
-            with configuration.KEYWORDS:
-                for batch in source:
-                    if learn and not begun:
-                        self._schema.add_form(OTHER)
-                    begun = True
-                    labelled = labelled or not np.isnan(batch.label).all()
-                    yield batch
-                if not labelled:
-                    advice = (source.format or TextFormat()).labelled
-                    raise DataError(f"{source.name}: no example was learned from; {advice}")
-            self.notes += source.report()
-        except BaseException:
-            if not begun:
-                self._schema.replace(before)  # nothing is learned from a table that cannot be read
-            raise
-        finally:
-            self._names.growing = growing
 
     def _pieces(self, table: tables.Table, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         """Return the rows of a table as batches after checking all of them."""

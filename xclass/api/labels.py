@@ -32,13 +32,7 @@ def are_names(labels: Any) -> bool:
 
 
 class LabelConverter:
-    """Convert labels into numbers of classes, or into real-valued labels.
-
-    Parameters
-    ----------
-    names : names of the classes; new ones are added to it
-    label_range : classes that the learner accepts
-    """
+    """Convert labels into numbers of classes, or into real-valued labels; new names are added to `names`."""
 
     def __init__(self, names: Names, label_range: LabelRange) -> None:
         self._names, self._range = names, label_range
@@ -49,16 +43,7 @@ class LabelConverter:
     def labels(self, labels: Any, n: int, learn: bool) -> np.ndarray:
         """Return the labels of n examples as float64[n], NaN for those without a label.
 
-        Parameters
-        ----------
-        labels : n numbers, or n names where the classes have names; None and NaN for no label
-        n : number of examples
-        learn : whether new names become classes; without it they become `class_names.UNKNOWN`
-
-        Raises
-        ------
-        DataError
-            if there are not n labels, or if one of them is not allowed, as empty text; nothing has changed then.
+        With `learn`, new names become classes, else `class_names.UNKNOWN`. After an error nothing has changed.
         """
         named = self._names.class_list is not None
         if isinstance(labels, (str, bytes)):
@@ -99,7 +84,6 @@ class LabelConverter:
         return number
 
     def _numbered(self, values: Sequence[Any], learn: bool) -> np.ndarray:
-        """Return the classes of names as float64[n]; see `labels`."""
         names, numbers, classes = self._names, self._numbers, self._classes
         try:
             label = np.array([numbers.get(value, 0) for value in values], np.float64)
@@ -187,13 +171,7 @@ def _no_name(values: Sequence[Any], i: int) -> DataError:
 
 
 def weights_of(values: Any, n: int) -> np.ndarray:
-    """Return the weights of n examples as float32[n].
-
-    Raises
-    ------
-    DataError
-        if `values` are not n numbers from 0 to `array_input.LARGEST`.
-    """
+    """Return the weights of n examples, numbers from 0 to `array_input.LARGEST`, as float32[n]."""
     weights = array_input.column("sample_weight", values, n)
     wrong = ~((weights >= 0) & (weights <= array_input.LARGEST))
     if wrong.any():

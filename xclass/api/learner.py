@@ -1,41 +1,44 @@
-"""Provide `Learner` and `load`, the public interface of the library; a run of the command uses a `Learner`, too."""
+"""Provide `Learner` and `load`, the public interface of the library."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..data.batch import Batch
 from ..errors import UsageError, XclassWarning
 from ..kernels import jit
 from ..reductions import registry
 from ..reductions.core.contract import BatchTask
-from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from ..system import exclusive, thread_limit
+from ..system import exclusive, terminal, thread_limit
 from ..text import reader
-from . import arrays, configuration, files, inputs, model_contents
-from .batch_learner import BatchLearner, Outcome, Scores, T
-from .configuration import Config, LearnerUse
-from .inputs import Example, Examples
+from . import configuration, files, inputs, model_contents, results
+from .configuration import LearnerUse
+from .inputs import Example, Examples, Inputs
 from .learner_core import LearnerCore
 from .model_contents import Contents
 from .progress import Progress
+from .results import Outcome, Scores
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..explain.records import Explanation
 
+T = TypeVar("T")
+Arguments: TypeAlias = tuple[str, int | None, dict[str, Any]]  # of `configuration.configured`
 
-class Learner(BatchLearner):
+
+class Learner:
     """Learn to predict classes, or real numbers, from one example after the other.
 
     Parameters
@@ -53,17 +56,8 @@ class Learner(BatchLearner):
 
     Attributes
     ----------
-    classes : list of str, int or None
-        Names of the classes seen, or the number of classes; None for "scalar".
-    options : dict
-        Value of every option, defaults included.
-    average_loss : float or None
-        Mean loss of all predictions made before learning; None before the first labelled example.
-    examples : int
-        Number of examples learned from.
-    preview_size : int or None
-        Number of examples that the learner needs to see before it learns from any; 0 for all of the data, None if it
-        does not need to see examples first.
+    core : LearnerCore
+        What learns and predicts batches, for code of this package.
 
     Raises
     ------
@@ -84,10 +78,14 @@ class Learner(BatchLearner):
     >>> model.close()
     """
 
+    core: LearnerCore
+
     def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
-        self.identity = _is_identity(options.pop("feature_hash", "names"))
+        identity = is_identity(options.pop("feature_hash", "names"))
+        jit.activate(hide_scipy=False)
         with configuration.KEYWORDS:
-            self._configure(reduction, classes, options)
+            core = LearnerCore(configuration.configured(reduction, classes, options), LearnerUse())
+        self._begin(core, identity, (reduction, classes, options))
 
     @classmethod
     def from_command(cls, command: str | Sequence[str], reduction: str = "multiclass") -> Learner:
@@ -101,12 +99,6 @@ class Learner(BatchLearner):
         reduction : str, default "multiclass"
             Reduction or preset if the options name none.
 
-        Raises
-        ------
-        UsageError
-            If an option is unknown, belongs to a run of the command, has a value that is not allowed, or contradicts
-            another option.
-
         Examples
         --------
         >>> import xclass
@@ -114,42 +106,29 @@ class Learner(BatchLearner):
         ...     model, model.options["bits"], model.options["learning_rate"]
         (xclass.Learner('oaa', classes=3), 12, 0.3)
         """
-        learner: Learner = cls.__new__(cls)
-        learner._configure(*configuration.of_words(command, reduction))
-        return learner
-
-    @classmethod
-    def from_config(
-        cls, config: Config, use: LearnerUse, contents: Contents | None = None, identity: bool = False
-    ) -> Learner:
-        """Return a learner with options that are already resolved.
-
-        The caller has to call `jit.activate` first.
-
-        Parameters
-        ----------
-        config, use, contents : see `LearnerCore`
-        identity : whether the number of a matrix's column is the index of its feature
-        """
-        learner: Learner = cls.__new__(cls)
-        learner.identity = identity
-        learner._start(config, use, contents)
-        return learner
-
-    @classmethod
-    def for_passes(cls, passes: int, reduction: str, classes: int | None, **options: Any) -> Learner:
-        """Return a new learner whose defaults suit a number of passes, as those of a run with `--passes` do.
-
-        Parameters
-        ----------
-        passes : number of passes that the learner will make
-        reduction, classes, options : as for the constructor; labels become names only with `learn_names`
-        """
-        identity = _is_identity(options.pop("feature_hash", "names"))
+        arguments = configuration.of_words(command, reduction)
         jit.activate(hide_scipy=False)
-        use = LearnerUse(passes=passes)
-        with configuration.KEYWORDS:
-            return cls.from_config(configuration.configured(reduction, classes, options, use), use, None, identity)
+        return cls.of(LearnerCore(configuration.configured(*arguments), LearnerUse()), arguments=arguments)
+
+    @classmethod
+    def of(cls, core: LearnerCore, identity: bool = False, arguments: Arguments | None = None) -> Learner:
+        """Return a learner that has a core.
+
+        `identity` says whether the number of a matrix's column is the index of its feature. With the `arguments` for
+        another core, labels may turn out to be names.
+        """
+        learner: Learner = cls.__new__(cls)
+        learner._begin(core, identity, arguments)
+        return learner
+
+    def _begin(self, core: LearnerCore, identity: bool, arguments: Arguments | None) -> None:
+        self.turn = exclusive.Exclusive()  # gives the learner to one thread at a time
+        self.identity, self._arguments = identity, arguments
+        self._take(core)
+
+    def _take(self, core: LearnerCore) -> None:
+        self.core, self.inputs = core, Inputs(core, self.identity)
+        self._growing = core.names.growing  # `predict`, if it is interrupted, may leave another value
 
     # learning and predicting
 
@@ -175,9 +154,7 @@ class Learner(BatchLearner):
         Raises
         ------
         DataError
-            If the example is malformed or the label is not one of the classes.
-        UsageError
-            If `example` is not a single example, or the learner cannot learn from it, see `learn_many`.
+            If the example is malformed or the label is not one of the classes. Nothing is learned then.
 
         Examples
         --------
@@ -189,14 +166,12 @@ class Learner(BatchLearner):
         (None, 'tea')
         """
 
-        def learned() -> tuple[Any, tuple[str, ...]]:
+        def learned() -> Any:
             self.use_names_if(lambda: inputs.have_names(example, label))
-            tasks = list(self.learn_batches([self._example(example, label, weight, learn=True)]))
-            return self._first_prediction(tasks), self.take_notes()
+            batch = self._example(example, label, weight, learn=True)
+            return results.single(self.core, list(self.core.learn([batch])))
 
-        prediction, notes = self._learning(learned)
-        _warn(notes)
-        return prediction
+        return self._learning(learned)[0]
 
     def predict(self, example: Example, k: int | None = None) -> Any:
         """Predict the label of a single example.
@@ -216,11 +191,8 @@ class Learner(BatchLearner):
 
         Raises
         ------
-        DataError
-            If the example is malformed.
         UsageError
-            If `example` is not a single example, or if the reduction does not estimate the probabilities that `k` asks
-            for.
+            If the reduction does not estimate the probabilities that `k` asks for.
 
         Examples
         --------
@@ -234,18 +206,18 @@ class Learner(BatchLearner):
         ('wet', ['wet', 'dry'])
         """
         try:
-            with self.turn.lock:
+            with self.turn.lock, configuration.KEYWORDS:
                 batch = self._example(example, None, None, learn=False)
                 if k is None:
-                    prediction = self._first_prediction(list(self._predict_tasks(batch)))
+                    prediction = results.single(self.core, list(self.core.predict([batch])))
                 else:
-                    labels, p = self.top([batch], k)
+                    labels, p = results.top(self.core, [batch], k)
                     listed = zip(labels[0].tolist(), p[0].tolist(), strict=True)
                     prediction = [pair for pair in listed if pair[0] not in (-1, None)]
-                notes = self.take_notes()
+                notes = self._take_notes()
         except SystemError as error:  # numba's dispatcher makes it of Ctrl-C within a call of a kernel
             raise (error.__cause__ or error) from None
-        _warn(notes)
+        _warn(notes, 3)
         return prediction
 
     learn_one, predict_one = learn, predict  # the names of these methods in River
@@ -285,8 +257,7 @@ class Learner(BatchLearner):
         DataError
             If an example is malformed, or a value, label or weight is not allowed. Nothing is learned then.
         UsageError
-            If the learner needs to see all of the data first and `preview` was not called, if it is closed, or if the
-            examples are of a type that is not supported.
+            If the learner needs to see all of the data first and `preview` was not called.
 
         Examples
         --------
@@ -302,15 +273,14 @@ class Learner(BatchLearner):
         """
         X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
 
-        def learned() -> Outcome:
+        def learned() -> tuple[np.ndarray, np.ndarray]:
             self.use_names_if(lambda: inputs.have_names(X, y))
             batches = self._batches(X, y, sample_weight, learn=True)
             with self.shown(verbose, inputs.count(X), "learning"):
-                return self._outcome(self.learn_batches(batches))
+                return results.learned(self.core, self.core.learn(batches))
 
-        outcome = self._learning(learned)
-        _warn(outcome.warnings)
-        return outcome
+        (prediction, loss), notes = self._learning(learned)
+        return Outcome(prediction, loss, notes)
 
     def preview(self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None) -> bool:
         """Show examples to a learner that needs to see some before it learns from any.
@@ -328,11 +298,6 @@ class Learner(BatchLearner):
         wants_more : bool
             Whether the learner wants to see more examples.
 
-        Raises
-        ------
-        UsageError
-            If the learner does not need to see examples first, or if `learn` was already called.
-
         Examples
         --------
         >>> import xclass
@@ -345,23 +310,12 @@ class Learner(BatchLearner):
         """
         X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
 
-        def previewed() -> tuple[str, ...]:
-            if self.preview_size is None or self._pending:
-                raise UsageError(
-                    "learn_many() was already called; call preview() before it"
-                    if self._pending
-                    else "this learner does not need to see examples first, or has seen enough; call learn_many()"
-                )
+        def previewed() -> bool:
+            self.core.check_previews()
             self.use_names_if(lambda: inputs.have_names(X, y))
-            batches = self._batches(X, y, sample_weight, learn=True)
-            self._previewed = True
-            for batch in batches:
-                for task in self.tasks(batch, True, self.clock):
-                    self._wants_more = self._wants_more and self.reduction.preview(task)
-            return self.take_notes()
+            return self.core.preview(self._batches(X, y, sample_weight, learn=True))
 
-        _warn(self._learning(previewed))
-        return self._wants_more
+        return self._learning(previewed)[0]
 
     def predict_many(self, X: Examples, k: int | None = None) -> Any:
         """Predict the label of each example, or list its k most probable classes.
@@ -370,7 +324,7 @@ class Learner(BatchLearner):
 
         Parameters
         ----------
-        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+        X
             n examples, as in `learn_many`. Labels are checked but not used.
         k : int, optional
             Number of classes to list, at least 1.
@@ -391,8 +345,7 @@ class Learner(BatchLearner):
         DataError
             If an example is malformed.
         UsageError
-            If the learner is closed, if the examples are of a type that is not supported, if `k` is not a whole number
-            of at least 1, or if the reduction does not estimate the probabilities that `k` asks for.
+            If the reduction does not estimate the probabilities that `k` asks for.
 
         Examples
         --------
@@ -410,9 +363,9 @@ class Learner(BatchLearner):
 
         def predicted() -> Any:
             batches = self._batches(X)
-            return self.predictions(batches) if k is None else self.top(batches, k)
+            return results.predictions(self.core, batches) if k is None else results.top(self.core, batches, k)
 
-        return self._answer(predicted)
+        return self._reading(predicted)
 
     def predict_each(self, X: Examples, result: Callable[[BatchTask], T], wanted: Wanted | None = None) -> list[T]:
         """Predict examples, and return what a function makes of each task of the reduction; classes are numbers.
@@ -422,24 +375,16 @@ class Learner(BatchLearner):
         X : as in `predict_many`
         result : the function; arrays of the task are valid until it returns
         wanted : results in addition to predictions; None for none
-
-        Raises
-        ------
-        DataError, UsageError
-            As in `predict_many`.
         """
         X = inputs.collected(X)
-
-        return self._answer(
-            lambda: [result(task) for batch in self._batches(X) for task in self._predict_tasks(batch, wanted)]
-        )
+        return self._reading(lambda: list(map(result, self.core.predict(self._batches(X), wanted))))
 
     def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each example.
 
         Parameters
         ----------
-        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+        X
             n examples, as in `learn_many`. Labels are checked but not used.
 
         Returns
@@ -455,8 +400,6 @@ class Learner(BatchLearner):
         ------
         UsageError
             If the reduction does not estimate probabilities.
-        DataError
-            If a line is malformed.
 
         Examples
         --------
@@ -471,13 +414,7 @@ class Learner(BatchLearner):
         >>> model.close()
         """
         X = inputs.collected(X)
-
-        def predicted() -> tuple[np.ndarray, np.ndarray]:
-            tasks = list(self._predict_listings(self._batches(X), ListingOptions(probabilities=True)))
-            labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
-            return self._class_labels(labels, None), p
-
-        return self._answer(predicted)
+        return self._reading(lambda: results.probabilities(self.core, self._batches(X)))
 
     def explain(self, example: Example, k: int = 2, label: Any = None) -> Explanation:
         """Explain the prediction of a single example: what the scores of the classes are sums of.
@@ -497,13 +434,6 @@ class Learner(BatchLearner):
             The prediction; for each class its score, its probability, the shares of the features in the score, and
             the path through each tree.
 
-        Raises
-        ------
-        DataError
-            If the example is malformed or the label is not one of the classes.
-        UsageError
-            If `example` is not a single example, or `k` is not a whole number of at least 1.
-
         Examples
         --------
         >>> import xclass
@@ -516,15 +446,13 @@ class Learner(BatchLearner):
         >>> [share.name for share in explained.classes[0].shares]
         ['cold', 'Constant']
         """
-        from ..explain import records
 
-        def explained() -> Explanation:
+        def explained() -> list[Explanation]:
             batch = self._example(example, label, None, learn=False)
-            (explanation,) = self._explanations([batch], inputs.written_by_program(self._inputs.opened([example])), k)
-            self._inputs.notes += records.notes([explanation])
-            return explanation
+            return results.explanations(self.core, [batch], self.inputs.opened([example]), k)
 
-        return self._answer(explained)
+        (explanation,) = self._reading(explained)
+        return explanation
 
     def explain_many(
         self, X: Examples, k: int = 2, y: Any = None, feature_names: Sequence[Any] | None = None
@@ -533,7 +461,7 @@ class Learner(BatchLearner):
 
         Parameters
         ----------
-        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+        X
             n examples, as in `learn_many`. Features of a Batch that was not read from VW text have no names.
         k : int, default 2
             As in `explain`.
@@ -546,32 +474,16 @@ class Learner(BatchLearner):
         -------
         explanations : list of Explanation
             `print` writes one as text, and a notebook shows it.
-
-        Raises
-        ------
-        DataError, UsageError
-            As in `predict_many`.
-
-        Examples
-        --------
-        >>> import xclass
-        >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-        ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
-        ...     explanations = model.explain_many([{"warm": 1}, {"cold": 1, "rainy": 1}])
-        >>> [explained.prediction for explained in explanations]
-        [1, 2]
         """
         from ..explain import records
 
         X, y = inputs.collected(X), inputs.collected(y)
 
         def explained() -> list[Explanation]:
-            given = self._inputs.opened(X)
-            explanations = list(self._explanations(self._batches(given, y), inputs.written_by_program(given), k))
-            self._inputs.notes += records.notes(explanations)
-            return explanations
+            given = self.inputs.opened(X)
+            return results.explanations(self.core, self._batches(given, y), given, k)
 
-        explanations = self._answer(explained)
+        explanations = self._reading(explained)
         if feature_names is not None:
             explanations = [records.with_feature_names(explanation, feature_names) for explanation in explanations]
         return explanations
@@ -584,45 +496,25 @@ class Learner(BatchLearner):
 
         Parameters
         ----------
-        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+        X
             n examples, as in `learn_many`. Labels are checked but not used.
 
         Returns
         -------
         scores : Scores
-            Classes and scores of all examples.
+            Classes and scores of all examples; `Scores` has an example.
 
         Raises
         ------
         UsageError
             If the reduction does not compare scores of classes.
-        DataError
-            If an example is malformed.
-
-        Examples
-        --------
-        >>> import xclass
-        >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-        ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
-        ...     scores = model.scores(["| warm", "| cold rainy"])
-        >>> scores.classes.tolist()
-        [1, 2, 1, 2]
-        >>> (scores.scores.reshape(2, 2) > 0).tolist()
-        [[True, False], [False, True]]
         """
-        record = self.config.reduction
+        record = self.core.config.reduction
         if not record.class_scores:
             names = ", ".join(other.name for other in registry.REDUCTIONS if other.class_scores)
             raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
         X = inputs.collected(X)
-
-        def predicted() -> Scores:
-            wanted = Wanted(scores=True)
-            tasks = [task for batch in self._batches(X) for task in self._predict_tasks(batch, wanted)]
-            start, labels, scores = arrays.joined_scores(tasks)
-            return Scores(start, self._class_labels(labels, None), scores)
-
-        return self._answer(predicted)
+        return self._reading(lambda: results.scores(self.core, self._batches(X)))
 
     def learn_file(
         self,
@@ -663,8 +555,6 @@ class Learner(BatchLearner):
         DataError
             If a file cannot be read or a line is malformed; the examples before that line are learned then. Also if
             none of the examples has a label to learn from.
-        UsageError
-            If `format` is none of the words above, or an option names a column that a file does not have.
 
         Examples
         --------
@@ -682,47 +572,31 @@ class Learner(BatchLearner):
         """
         if not isinstance(passes, (int, np.integer)) or passes < 1:
             raise UsageError(f"passes: {passes!r} is not a whole number of at least 1")
-        _ = self.reduction
+        _ = self.core.reduction  # a closed learner has none
         given = files.options_of(paths, format, label_column=label_column, **columns)
         examples = None
         for number in range(passes):
-            shown = functools.partial(self.shown, verbose, examples, f"pass {number + 1}")
-            counted, notes = Progress(self.config.reduction.labels, None), list[str]()
-            try:
-                self._learning(functools.partial(self._learn_pass, given, counted, notes, shown))
-            finally:  # an error does not concern the examples before it
-                _warn(notes)
+            learn = functools.partial(self._learn_files, given, verbose, examples, f"pass {number + 1}")
+            counted, _ = self._learning(learn)
             examples = counted.examples
         return _figures(counted)
 
-    def _learn_pass(
-        self,
-        given: reader.Options,
-        counted: Progress,
-        notes: list[str],
-        shown: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        """Learn from files in one pass, count the examples in `counted`, and add the messages about them to `notes`."""
-        self.use_names_if(lambda: files.are_names(given, "indexing" in self.config.given))
-        try:
-            with shown():
-                self._learn_files(given, counted)
-        finally:
-            notes += self.take_notes()
-
-    def _learn_files(self, given: reader.Options, counted: Progress) -> None:
-        """Learn from files in one pass and count the examples in `counted`."""
-        if self.preview_size is not None:
-            for batch in self._inputs.read(given, learn=True):
-                if not self.preview(batch):
-                    break
-        for batch in exclusive.until_interrupted(self._inputs.read(given, learn=True)):
-            for task in self.learn_batches([batch]):
+    def _learn_files(self, given: reader.Options, verbose: int, examples: int | None, name: str) -> Progress:
+        """Learn from files in one pass, and return the counts of their examples; the others are those of `shown`."""
+        self.use_names_if(lambda: files.are_names(given, "indexing" in self.core.config.given))
+        core, counted = self.core, Progress(self.core.config.reduction.labels, None)
+        with self.shown(verbose, examples, name):
+            if core.preview_size is not None:
+                core.check_previews()
+                for batch in files.read(core, given, learn=True):
+                    if not core.preview([batch]):
+                        break
+            for batch in exclusive.until_interrupted(files.read(core, given, learn=True)):
+                for task in core.learn([batch]):
+                    counted.count(task)
+            for task in core.end_pass():
                 counted.count(task)
-        for task in self._end_preview() if self.preview_size is not None else []:
-            counted.count(task)
-        self._inputs.notes += self.preparation.idle_arguments(ended=True)
-        self.reduction.end_pass()
+        return counted
 
     def evaluate(
         self, *paths: str | PathLike[str], format: str = "auto", label_column: str | int | None = None, **columns: Any
@@ -739,31 +613,17 @@ class Learner(BatchLearner):
         figures : dict
             As in `learn_file`. For classes, "average_loss" is the error: the share of the labelled examples, by weight,
             whose prediction is not their label.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read or a line is malformed.
         """
-        return self.evaluate_files(files.options_of(paths, format, label_column=label_column, **columns))
-
-    def evaluate_files(self, given: reader.Options) -> dict[str, float]:
-        """Predict the examples of files that options of the reader describe, as `evaluate` does."""
-        _ = self.reduction
-        counted, notes = Progress(self.config.reduction.labels, None), list[str]()
+        given = files.options_of(paths, format, label_column=label_column, **columns)
+        _ = self.core.reduction  # a closed learner has none
+        counted = Progress(self.core.config.reduction.labels, None)
 
         def evaluated() -> None:
-            try:
-                for batch in exclusive.until_interrupted(self._inputs.read(given, learn=False)):
-                    for task in thread_limit.each(self._predict_tasks(batch)):
-                        counted.count(task)
-            finally:
-                notes.extend(self.take_notes())
+            batches = exclusive.until_interrupted(files.read(self.core, given))
+            for task in thread_limit.each(self.core.predict(batches)):
+                counted.count(task)
 
-        try:
-            self._reading(evaluated)
-        finally:
-            _warn(notes)
+        self._reading(evaluated)
         return _figures(counted)
 
     def end_pass(self) -> Outcome:
@@ -787,52 +647,158 @@ class Learner(BatchLearner):
         >>> len(first.prediction), len(second.prediction)
         (0, 2)
         """
+        (prediction, loss), notes = self._learning(lambda: results.learned(self.core, self.core.end_pass()))
+        return Outcome(prediction, loss, notes)
 
-        def ended() -> Outcome:
-            learned = self._end_preview() if self.preview_size is not None else []
-            self.reduction.end_pass()
-            self._inputs.notes += self.preparation.idle_arguments(ended=True)
-            return self._outcome(learned)
+    # what the methods above share
 
-        outcome = self._learning(ended)
-        _warn(outcome.warnings)
-        return outcome
+    def use_names_if(self, are_names: Callable[[], bool]) -> None:
+        """Take labels as names from now on if `are_names` returns True and nothing was learned or chosen before."""
+        if self._arguments is None:
+            return
+        reduction, classes, options = self._arguments
+        if (
+            not self.core.is_new
+            or self.core.config.reduction.labels != "multiclass"
+            or {"learn_names", "named_labels"} & options.keys()
+        ):
+            self._arguments = None
+        elif are_names():
+            self._arguments = None
+            self.core.close()
+            config = configuration.configured(reduction, classes, {**options, "learn_names": True})
+            self._take(LearnerCore(config, LearnerUse()))
 
-    def _answer(self, job: Callable[[], T]) -> T:
-        """Call a function that does not change what was learned, and issue the messages about its examples."""
-        answer, notes = self._reading(lambda: (job(), self.take_notes()))
-        _warn(notes, 4)
-        return answer
+    @contextlib.contextmanager
+    def shown(self, verbose: int, examples: int | None, name: str) -> Iterator[None]:
+        """Show on standard error what the `with` block learns, with the loss of predictions made before learning.
+
+        Parameters
+        ----------
+        verbose : 0 shows nothing, 1 a bar, 2 a line at the end
+        examples : number of examples, None if it is not known
+        name : what is learned, such as "pass 1"
+        """
+        if not verbose:
+            yield
+            return
+        from tqdm import tqdm
+
+        progress = self.core.progress
+        count, loss_before, weight_before = 0, progress.loss_sum, progress.labelled_weight
+
+        def loss() -> str:
+            weight = progress.labelled_weight - weight_before
+            return f"{(progress.loss_sum - loss_before) / weight if weight else 0.0:.4f}"
+
+        with tqdm(total=examples, desc=name, unit=" examples", disable=verbose > 1) as bar:
+
+            def learned(task: BatchTask) -> None:
+                nonlocal count
+                count += task.batch.n
+                bar.set_postfix_str(f"loss={loss()}", refresh=False)
+                bar.update(task.batch.n)
+
+            self.core.learned = learned
+            try:
+                yield
+            finally:
+                self.core.learned = None
+        if verbose > 1:
+            terminal.error_line(f"{name}: {count} examples, loss {loss()}")
+
+    def _batches(
+        self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None, learn: bool = False
+    ) -> Iterator[Batch]:
+        """Convert examples into batches, until the caller is interrupted; raise UsageError if the learner is closed."""
+        _ = self.core.reduction  # a closed learner has none
+        return exclusive.until_interrupted(self.inputs.batches(X, y, sample_weight, learn))
+
+    def _example(self, example: Example, label: Any, weight: float | None, learn: bool) -> Batch:
+        """Convert a single example into a batch; raise UsageError if the learner is closed."""
+        _ = self.core.reduction
+        return self.inputs.example(example, label, weight, learn)
+
+    def _learning(self, job: Callable[[], T]) -> tuple[T, tuple[str, ...]]:
+        """Call a function that learns; Ctrl-C ends it after the batch that is learned. Return its messages, too."""
+
+        def whole() -> T:
+            self.core.names.growing = self._growing
+            self.core.want()
+            return job()
+
+        return self._whole(whole, lambda: self.core.stop())
+
+    def _reading(self, job: Callable[[], T]) -> T:
+        """Call a function that does not change what was learned."""
+        return self._whole(job, changes=False)[0]
+
+    def _whole(
+        self, job: Callable[[], T], stop: Callable[[], None] | None = None, changes: bool = True
+    ) -> tuple[T, tuple[str, ...]]:
+        """Call a function alone, and to its end; issue the messages about its examples, and return them, too."""
+        notes: list[str] = []
+
+        def noted() -> T:
+            try:
+                with configuration.KEYWORDS:
+                    return job()
+            finally:  # an error does not concern the examples before it
+                notes.extend(self._take_notes())
+
+        try:
+            return self.turn.complete(noted, stop, changes), tuple(notes)
+        finally:
+            _warn(notes, 5)
+
+    def _take_notes(self) -> tuple[str, ...]:
+        return tuple(map(configuration.KEYWORDS, self.core.take_notes()))
 
     # properties
 
     @property
     def classes(self) -> list[str] | int | None:
         """Return the names of the classes seen, the number of classes if labels are numbers, or None for "scalar"."""
-        if self.config.reduction.labels != "multiclass":
+        names = self.core.names
+        if self.core.config.reduction.labels != "multiclass":
             return None
-        if self.names.class_list is not None:
-            return self.names.names[: self.names.highest_seen]
-        return self.spec.classes or self.reduction.classes_seen
+        if names.class_list is not None:
+            return names.names[: names.highest_seen]
+        return self.core.spec.classes or self.core.reduction.classes_seen
 
     @property
     def options(self) -> dict[str, Any]:
         """Return the value of every option by the name of its keyword, defaults included."""
-        return self.config.values()
+        return self.core.config.values()
 
     @property
     def average_loss(self) -> float | None:
         """Return the mean loss of the predictions made before learning from each example, or None without any."""
-        return self.progress.average_loss
+        return self.core.progress.average_loss
+
+    @property
+    def examples(self) -> int:
+        """Return the number of examples learned from."""
+        return self.core.examples
+
+    @property
+    def preview_size(self) -> int | None:
+        """Return how many examples it needs to see before it learns: 0 for all of the data, None for none."""
+        return self.core.preview_size
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the learner, as the bytes of its model file; raise UsageError where `save` does."""
-        return _unpickled, (self._reading(self.saved_bytes), self.identity, bool(self.options.get("exact")))
+
+        def saved() -> bytes:
+            self.core.check_learned()
+            return model_contents.to_bytes(self.core.contents())
+
+        return _unpickled, (self._reading(saved), self.identity, bool(self.options.get("exact")))
 
     def __repr__(self) -> str:
-        classes = self.spec.classes or None
-        return f"xclass.Learner({configuration.chosen_name(self.config)!r}" + (
-            f", classes={classes})" if classes is not None else ")"
+        classes = self.core.spec.classes
+        return f"xclass.Learner({configuration.chosen_name(self.core.config)!r}" + (
+            f", classes={classes})" if classes else ")"
         )
 
     # models
@@ -842,33 +808,17 @@ class Learner(BatchLearner):
 
         An existing file, whatever it holds, is replaced, but only after all of the new file is written.
 
-        Parameters
-        ----------
-        path : str or path-like
-            Path of the model file.
-
         Raises
         ------
         ModelError
             If the file cannot be written.
         UsageError
             If the learner holds examples that it learns from at the end of the data and `end_pass` was not called.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import xclass
-        >>> path = os.path.join(tempfile.mkdtemp(), "model.bin")
-        >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-        ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
-        ...     model.save(path)
-        >>> os.path.exists(path)
-        True
         """
 
         def save() -> None:
-            self.check_learned()
-            model_contents.save(files.path_of(path), self.contents)
+            self.core.check_learned()
+            model_contents.save(files.path_of(path), self.core.contents)
 
         self._reading(save)
 
@@ -877,12 +827,7 @@ class Learner(BatchLearner):
 
         A call of another thread that has begun ends first. Leaving a `with` block closes the learner, too.
         """
-
-        def close() -> None:
-            self._pending.clear()
-            LearnerCore.close(self)
-
-        self.turn.complete(close)
+        self.turn.complete(lambda: self.core.close())
 
     def __enter__(self) -> Learner:
         return self
@@ -893,7 +838,7 @@ class Learner(BatchLearner):
         self.close()
 
 
-def _is_identity(feature_hash: object) -> bool:
+def is_identity(feature_hash: object) -> bool:
     """Return whether the value of `feature_hash` is "identity"; raise UsageError if it is unknown."""
     if feature_hash not in ("names", "identity"):
         raise UsageError(f"feature_hash: {feature_hash!r} is none of 'names', 'identity'")
@@ -923,11 +868,11 @@ def _restored(name: str, identity: bool, exact: bool, read: Callable[[str], Cont
         contents = read(name)
         config = configuration.of_model(name, contents.options, {"exact": True} if exact else {})
     with model_contents.naming(name), configuration.KEYWORDS:
-        return Learner.from_config(config, LearnerUse(loaded=True), contents, identity)
+        return Learner.of(LearnerCore(config, LearnerUse(loaded=True), contents), identity)
 
 
-def _warn(notes: Sequence[str], level: int = 3) -> None:
-    """Issue messages as Python warnings, which point at the caller of the public method, `level` calls above."""
+def _warn(notes: Sequence[str], level: int) -> None:
+    """Issue messages as Python warnings, which point `level` calls above, at the caller of a public method."""
     for note in notes:
         warnings.warn(note, XclassWarning, stacklevel=level)
 
@@ -969,4 +914,4 @@ def load(path: str | PathLike[str], feature_hash: str = "names", exact: bool = F
     ...     model.predict_many(["| warm", "| cold rainy"]).tolist()
     [1, 2]
     """
-    return _restored(files.path_of(path), _is_identity(feature_hash), exact, model_contents.load)
+    return _restored(files.path_of(path), is_identity(feature_hash), exact, model_contents.load)

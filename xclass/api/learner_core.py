@@ -1,13 +1,15 @@
 """Combine a reduction with the names of its classes and with counts of the examples that it has learned from.
 
 Programs and runs of the command share this code. `tasks` splits a batch into tasks, each task passes the `stages` one
-after the other, and `note` counts it. A program does this in the thread of the caller; a run executes each stage on a
-thread of its own.
+after the other, and `note` counts it. `learn` and `predict` do this in the thread of the caller, for a program; a run
+executes each stage on a thread of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -21,15 +23,18 @@ from ..reductions.core import base
 from ..reductions.core.base import PATH_GROUP
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.spec import Wanted
-from . import configuration
+from ..system import exclusive
+from ..system.pipeline import Pipeline
+from . import arrays, configuration
 from .configuration import Config, LearnerUse
 from .model_contents import Contents
 from .preparation import Preparation
 from .progress import Progress
+from .skipped_steps import SkippedSteps
 
 
 class LearnerCore:
-    """Learn and predict batches by a reduction whose options are resolved.
+    """Learn and predict batches by a reduction whose options are resolved; `jit.activate` has to be called before.
 
     Parameters
     ----------
@@ -39,20 +44,19 @@ class LearnerCore:
 
     Attributes
     ----------
-    config : the value of every option
-    reduction : the learner of the reduction
     preparation : converts batches into tasks: n-grams, interactions, checks of values
-    names : names of the classes
     schema : columns of the tables learned from
-    label_range : labels that the learner accepts
     examples : number of examples learned from, earlier runs included
     clock : sum of the weights of the labelled examples, earlier runs included
     progress : counts examples and losses; a caller may replace it
     only_predicts : whether the model was saved with --predict_only_model, so that it cannot learn; with --vw_exact it
         learns on, as in VW
+    notes : messages about the examples that `learn` and `predict` have passed through the stages, see `take_notes`
+    learned : `learn` calls it with each task that was learned and counted; None for nothing
     """
 
     _reduction: base.Learner | None = None
+    learned: Callable[[BatchTask], None] | None = None
 
     def __init__(self, config: Config, use: LearnerUse, contents: Contents | None = None) -> None:
         self.only_predicts = contents is not None and contents.counters is None and not config.run.vw_exact
@@ -66,6 +70,11 @@ class LearnerCore:
         self.schema = Schema()
         self.examples, self.clock = 0, 0.0
         self.progress = Progress(config.reduction.labels, None)
+        self.notes: list[str] = []
+        self._skipped_steps = SkippedSteps("batch")
+        self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
+        self._previewed = False  # whether `preview` was called
+        self._wants_more = True  # whether the reduction wants to see more examples in `preview`
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
             config.reduction.check_arrays(spec, contents.arrays)
         self.preparation = Preparation(config, spec.vw_exact)
@@ -92,8 +101,8 @@ class LearnerCore:
                 self.schema.replace(contents.schema)
                 self.schema.form = self.schema.form or OTHER
                 weights_only = self.spec.wanted.weights_only
-                arrays = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
-                self.reduction.restore(arrays, contents.learner)
+                stored = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
+                self.reduction.restore(stored, contents.learner)
             self._cross_path()
         except BaseException:
             self.reduction.close()
@@ -114,8 +123,9 @@ class LearnerCore:
                 "namespace \\x88; leave out --ignore_linear or this interaction"
             )
 
-    def _want(self, wanted: Wanted) -> None:
-        """Tell the reduction what is wanted besides predictions, unless it knows."""
+    def want(self, wanted: Wanted | None = None) -> None:
+        """Tell the reduction what is wanted besides predictions, unless it knows; by default what its spec says."""
+        wanted = wanted or self.spec.wanted
         if self._wanted is not wanted:
             self._wanted = None  # if this is interrupted
             self.reduction.want(wanted)
@@ -136,20 +146,20 @@ class LearnerCore:
         """Return whether the reduction holds examples that it learns from only at the end of the data."""
         return self.reduction.unlearned
 
+    @property
+    def is_new(self) -> bool:
+        """Return whether it has neither learned nor seen an example, nor was loaded."""
+        return not (self.examples or self.spec.loaded or self._pending or self._previewed)
+
     def tasks(self, batch: Batch, learn: bool, clock: float, held_out: np.ndarray | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of a batch, which the caller passes through the stages.
 
         Parameters
         ----------
         batch : n examples
-        learn : whether the labelled examples are learned from
+        learn : whether the labelled examples are learned from; raise UsageError if the model can only predict
         clock : sum of the weights of the labelled examples before this batch
         held_out : bool[n], examples that are only predicted; None for none
-
-        Raises
-        ------
-        UsageError
-            if examples are to be learned from and the model can only predict.
         """
         if learn:
             self.check_learns()
@@ -180,6 +190,138 @@ class LearnerCore:
             self.clock = float(task.clock[-1])
         return highest_seen
 
+    # for a program
+
+    def preview(self, batches: Iterable[Batch]) -> bool:
+        """Show batches to a reduction that needs to see some before it learns; return whether it wants to see more."""
+        self._previewed = True
+        for batch in batches:
+            for task in self.tasks(batch, True, self.clock):
+                self._wants_more = self._wants_more and self.reduction.preview(task)
+        return self._wants_more
+
+    def check_previews(self) -> None:
+        """Raise UsageError if the reduction needs no preview, or has got it."""
+        if self._pending:
+            raise UsageError("learn_many() was already called; call preview() before it")
+        if self.preview_size is None:
+            raise UsageError("this learner does not need to see examples first, or has seen enough; call learn_many()")
+
+    def learn(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
+        """Learn from batches in their order; yield the tasks that were learned."""
+        batches = exclusive.until_interrupted(batches)
+        if self._previewed:
+            self.end_preview()
+        if self.preview_size == 0:
+            raise UsageError(
+                "this learner needs to see all of the data before it learns; pass every batch to preview() first, and "
+                "then to learn_many()"
+            )
+        while self.preview_size is not None:
+            batch = next(batches, None)
+            if batch is None:
+                return
+            yield from self._hold(arrays.copied(batch))
+        first = list(itertools.islice(batches, 2))
+        if len(first) < 2 or self.reduction.workers == 1:
+            for batch in itertools.chain(first, batches):
+                for task in self.tasks(batch, True, self.clock):
+                    yield self.learn_task(task)
+        else:
+            yield from self._learn_in_stages(itertools.chain(first, batches))
+
+    def _learn_in_stages(self, batches: Iterator[Batch]) -> Iterator[BatchTask]:
+        """Learn from batches with each stage on a thread of its own, as a run does; yield the tasks in order."""
+
+        def tasks(clock: float) -> Iterator[BatchTask]:
+            for batch in batches:
+                for task in self.tasks(batch, True, clock):
+                    clock = float(task.clock[-1]) if task.batch.n else clock
+                    yield task
+
+        pipeline = Pipeline(tasks(self.clock), self.stages)
+        try:
+            for task in pipeline:
+                yield self._count_task(task)
+        finally:  # after an error of the caller, wait for the stages and count what they have learned
+            pipeline.stop()
+            for task in pipeline:
+                self._count_task(task)
+
+    def _hold(self, batch: Batch) -> Iterator[BatchTask]:
+        """Keep a batch until the reduction has seen enough examples; then yield the tasks of all batches held."""
+        clock = next((float(task.clock[-1]) for task in reversed(self._pending) if task.batch.n), self.clock)
+        for task in self.tasks(batch, True, clock):
+            if self.preview_size is None:
+                yield self.learn_task(task)
+                continue
+            self._pending.append(task)
+            if not self.reduction.preview(task):
+                yield from self.end_preview()
+
+    def end_preview(self) -> list[BatchTask]:
+        """End a preview, learn from the examples that were held, and return their tasks."""
+        if self.preview_size is not None:
+            self.reduction.end_preview()
+        if self._previewed:
+            self.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on
+        self._previewed = False
+        pending, self._pending = self._pending, []
+        return [self.learn_task(task) for task in pending]
+
+    def end_pass(self) -> list[BatchTask]:
+        """End a pass, and return the tasks of the examples that were held until now."""
+        tasks = self.end_preview()
+        self.reduction.end_pass()
+        self.notes += self.preparation.idle_arguments(ended=True)
+        return tasks
+
+    def learn_task(self, task: BatchTask) -> BatchTask:
+        """Pass a task through the stages, count it and return it."""
+        for stage in self.stages:
+            stage(task)
+        return self._count_task(task)
+
+    def _count_task(self, task: BatchTask) -> BatchTask:
+        """Count a task that has passed the stages and return it."""
+        self.note(task)
+        self.progress.count(task)
+        task.notes.extend(self._skipped_steps.count(task))
+        self.notes += task.notes
+        if self.learned is not None:
+            self.learned(task)
+        return task
+
+    def predict(self, batches: Iterable[Batch], wanted: Wanted | None = None) -> Iterator[BatchTask]:
+        """Yield the tasks of batches after predicting them, with the results that are wanted, see `want`."""
+        self.want(wanted)
+        for batch in batches:
+            for task in self.tasks(batch, False, self.clock):
+                for stage in self.stages:
+                    stage(task)
+                self.notes += task.notes
+                yield task
+
+    def stop(self) -> None:
+        """Let the reduction end soon what takes long, because the caller is interrupted."""
+        if self._reduction is not None:
+            self._reduction.stop()
+
+    def take_notes(self) -> list[str]:
+        """Return the messages about the examples, and forget them."""
+        notes = [*self.notes, *self.preparation.idle_arguments()]
+        self.notes.clear()
+        return notes
+
+    # models
+
+    def check_learned(self) -> None:
+        """Raise UsageError if it holds examples that it has not learned."""
+        if self.preview_size is not None or self.unlearned:
+            raise UsageError(
+                "some examples are not learned yet; call end_pass() at the end of the data, and then save()"
+            )
+
     def stored_options(self) -> dict[str, Any]:
         """Return the options to store in a model file, including the names of the classes seen so far."""
         names = class_names.joined(self.names.names[: self.names.highest_seen])
@@ -205,11 +347,20 @@ class LearnerCore:
 
     def close(self) -> None:
         """Stop the threads of the learner and free its memory; it cannot be used afterwards."""
-        if self._reduction is None:
-            return
-        self._reduction.close()
-        self._reduction = None
+        self._pending.clear()
+        if self._reduction is not None:
+            self._reduction.close()
+            self._reduction = None
+
+    def __enter__(self) -> LearnerCore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __del__(self) -> None:
         """Close the learner, because a reduction that is not closed is freed only by the garbage collector."""
-        LearnerCore.close(self)
+        if self._reduction is not None:
+            LearnerCore.close(self)

@@ -28,6 +28,7 @@ from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
 CLASS_NAMES, SCHEMA = "class_names", "schema"  # names of the arrays
 FACTS = ("learner", "examples", "clock", "counters")
+OPTIONAL_SUM = "log_loss_sum"  # None unless a run computed probabilities
 LARGEST_COUNT = 2**62
 TAB, NEWLINE = 9, 10
 
@@ -50,18 +51,9 @@ class Contents(NamedTuple):
 def save(
     path: str, get_contents: Callable[[], Contents], links: str = "follow", into: leftovers.Unfinished | None = None
 ) -> None:
-    """Save a model.
+    """Save a model; after any exception, such as ModelError, an existing file at `path` is unchanged.
 
-    Parameters
-    ----------
-    path : path of the model file
-    get_contents : returns the contents
-    links, into : as in `model_file.save`
-
-    Raises
-    ------
-    ModelError
-        if the file cannot be written. After any exception, an existing file at `path` is unchanged.
+    `links` and `into` are those of `model_file.save`.
     """
     try:
         options, facts, arrays = _stored(get_contents())
@@ -96,18 +88,12 @@ def _stored(model: Contents) -> tuple[dict[str, Any], dict[str, Any], dict[str, 
 
 
 def from_bytes(data: bytes) -> Contents:
-    """Return the contents of a model from the bytes of its file; errors are as in `load`."""
+    """Return the contents of a model from the bytes of its file, see `load`."""
     return _checked("the model in memory", model_file.from_bytes(data))
 
 
 def load(path: str) -> Contents:
-    """Load the contents of a model file and check everything that does not depend on its options.
-
-    Raises
-    ------
-    ModelError
-        if the file cannot be read, is not a model or is damaged; the message names the damaged part.
-    """
+    """Load the contents of a model file and check everything that does not depend on its options."""
     return _checked(path, model_file.load(path))
 
 
@@ -122,8 +108,7 @@ def _checked(path: str, model: model_file.Model) -> Contents:
             raise ModelError(f"{path}: it does not hold the fact {name!r}; {REMEDY}")
     if not isinstance(facts["learner"], dict):
         raise _damaged(path, "learner", facts["learner"], "an object")
-    examples = _count(path, "examples", facts["examples"])
-    clock = _sum(path, "clock", facts["clock"])
+    examples, clock = _count(path, "examples", facts["examples"]), _sum(path, "clock", facts["clock"])
     counters = facts["counters"]
     if counters is not None:
         counters = _counters(path, counters)
@@ -155,12 +140,7 @@ def naming(path: str | None) -> Iterator[None]:
 def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
     """Call `save_to(path)`, and `save_to("<path>.interrupted", links="replace")` if that raises an exception.
 
-    Raises
-    ------
-    ModelError
-        if `path` cannot be written; the message says why, and where the model is or why it is lost.
-    Exception
-        any other exception that `save_to(path)` raises, with the same added to its message.
+    The message of the exception says where the model is then, or why it is lost.
     """
     try:
         save_to(path)
@@ -197,47 +177,37 @@ def _bytes_of(array: Stored, name: str) -> bytes:
     return np.asarray(array).tobytes()
 
 
-def _counters(path: str, counters: object) -> dict[str, Any]:
-    """Check and return the counters of earlier runs; sums are text, because JSON has no infinity."""
-    expected = {"features", *SUMS}
-    if not isinstance(counters, dict) or set(counters) - {VW} != expected:
-        raise _damaged(path, "counters", counters, f"an object of {', '.join(sorted(expected))}")
-    for name in SUMS:
-        if counters[name] is not None and not isinstance(counters[name], str):
-            raise _damaged(path, f"counters.{name}", counters[name], "a number as text")
-        if counters[name] is not None or name != OPTIONAL_SUM:
-            _sum(path, f"counters.{name}", counters[name])
-    _count(path, "counters.features", counters["features"])
-    if VW in counters:
-        _vw_counters(path, counters[VW])
+def _counters(path: str, counters: dict[str, Any]) -> dict[str, Any]:
+    """Check and return the counters of earlier runs."""
+    own = {name: value for name, value in counters.items() if name != VW} if isinstance(counters, dict) else counters
+    _check_counters(path, "counters", own, SUMS, ("features",))
+    if VW in counters:  # of --vw_exact
+        _check_counters(path, f"counters.{VW}", counters[VW], ("t", *VW_SUMS), tuple(VW_COUNTS))
     return counters
 
 
-def _vw_counters(path: str, counters: object) -> None:
-    """Check the counters that VW stores, which models of --vw_exact hold as well."""
-    expected = {"t", *VW_SUMS, *VW_COUNTS}
+def _check_counters(path: str, where: str, counters: object, sums: tuple[str, ...], counts: tuple[str, ...]) -> None:
+    """Check an object of sums, which are text, because JSON has no infinity, and of counts."""
+    expected = {*sums, *counts}
     if not isinstance(counters, dict) or set(counters) != expected:
-        raise _damaged(path, f"counters.{VW}", counters, f"an object of {', '.join(sorted(expected))}")
-    for name in ("t", *VW_SUMS):
+        raise _damaged(path, where, counters, f"an object of {', '.join(sorted(expected))}")
+    for name in sums:
+        if counters[name] is None and name == OPTIONAL_SUM:
+            continue
         if not isinstance(counters[name], str):
-            raise _damaged(path, f"counters.{VW}.{name}", counters[name], "a number as text")
-        _sum(path, f"counters.{VW}.{name}", counters[name])
-    for name in VW_COUNTS:
-        _count(path, f"counters.{VW}.{name}", counters[name])
-
-
-OPTIONAL_SUM = "log_loss_sum"  # None unless a run computed probabilities
+            raise _damaged(path, f"{where}.{name}", counters[name], "a number as text")
+        _sum(path, f"{where}.{name}", counters[name])
+    for name in counts:
+        _count(path, f"{where}.{name}", counters[name])
 
 
 def _count(path: str, name: str, value: object) -> int:
-    """Check and return a count; `name` is the fact in error messages."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_COUNT:
         raise _damaged(path, name, value, "a whole number from 0 to 2**62")
     return value
 
 
 def _sum(path: str, name: str, value: object) -> float:
-    """Check and return a sum, which the file may hold as text; `name` is the fact in error messages."""
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
@@ -249,5 +219,4 @@ def _sum(path: str, name: str, value: object) -> float:
 
 
 def _damaged(path: str, name: str, value: object, expected: str) -> ModelError:
-    """Return an error that names a fact, its value and the expected value."""
     return ModelError(f"{path}: the fact {name!r} is {short_repr(value)}, and has to be {expected}; {REMEDY}")

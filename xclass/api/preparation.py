@@ -51,16 +51,7 @@ class Preparation:
     def tasks(
         self, learner: Learner, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float
     ) -> Iterator[BatchTask]:
-        """Yield the tasks of a batch.
-
-        Parameters
-        ----------
-        learner : the learner of the tasks
-        raw_batch : n examples from the parser
-        held_out : bool[n], examples that are held out of learning; None for none
-        learn : whether the other labelled examples are learned from
-        clock : sum of the weights of the labelled examples before this batch
-        """
+        """Yield the tasks of a batch, see `LearnerCore.tasks`."""
         low = 0
         for batch, count, unnamed_batch in self.batches(learner, raw_batch):
             held_out_here = None if held_out is None else held_out[low : low + batch.n]
@@ -85,11 +76,8 @@ class Preparation:
     def batches(self, learner: Learner, raw_batch: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
         """Yield the prepared batches of a batch, split to the size that the learner accepts.
 
-        Yields
-        ------
-        batch : the features that the learner uses
-        count : int64[n], number of features of each example as shown to the user, ignored linear terms included
-        unnamed_batch : with `keep_names` the same examples with ignored linear terms included; else None
+        With each come the numbers of features that are shown to the user, ignored linear terms included, and with
+        `keep_names` the same examples with these terms, else None.
         """
         for filtered in self.features.apply(raw_batch) if self.features.active else (raw_batch,):
             for crossed in self.crosser.cross(filtered) if self.crosser.active else (filtered,):

@@ -54,7 +54,7 @@ class Progress:
     schedule : when rows are due; None for no rows
     holdout : whether examples may be held out. Their losses are then in `holdout`, and rows show these losses from the
         second pass on
-    names : names of the classes 1, 2, ..., or None if labels are numbers; the list may grow
+    names : names of the classes, or None if labels are numbers; the list may grow
     as_vw : whether to follow VW: the summary shows numbers that are not finite, and examples whose loss is not known
         are not held out
     lists_scores : whether to treat unlabelled examples as VW does when it lists scores: rows show a number in place of
@@ -62,7 +62,6 @@ class Progress:
 
     Attributes
     ----------
-    passes : number of passes that have ended
     examples : number of examples, held-out examples excluded
     features : number of the features of these examples
     learned_features : number of the features of those that have a label and a positive weight
@@ -71,9 +70,7 @@ class Progress:
     label_sum : sum of label times weight, for real-valued labels
     loss_sum : sum of the losses times weight
     log_loss_sum : sum of the log losses times weight; None if there were no probabilities
-    held_out_log_loss_sum : the same of held-out examples
-    first_labels : the first different labels, three at most, float32
-    holdout : losses of the held-out examples, or None
+    first_labels : the first different labels, three at most
     row_positions : positions in the batch counted last of the examples for which a row was due
     """
 
@@ -92,14 +89,9 @@ class Progress:
         self.lists_scores = lists_scores
         self.schedule = schedule
         self.holdout = Holdout() if holdout else None
-        self.passes = 0
-        self.examples = 0
-        self.features = 0
-        self.learned_features = 0
-        self.labelled_weight = 0.0
-        self.other_weight = 0.0
-        self.label_sum = 0.0
-        self.loss_sum = 0.0
+        self.passes = self.examples = self.features = self.learned_features = 0
+        self.labelled_weight = self.other_weight = 0.0
+        self.label_sum = self.loss_sum = 0.0
         self.log_loss_sum: float | None = None
         self.held_out_log_loss_sum = 0.0
         self.first_labels: list[np.float32] = []
@@ -120,13 +112,7 @@ class Progress:
         return counters
 
     def resume(self, counters: Mapping[str, Any], examples: int) -> None:
-        """Continue from the `counters` of earlier runs; the next row is the first that is due after their examples.
-
-        Parameters
-        ----------
-        counters : as returned by `counters`
-        examples : number of examples that the earlier runs learned from
-        """
+        """Continue from the counters of earlier runs, which learned from `examples`; later rows are due."""
         self.examples = examples
         self.features = self.learned_features = int(counters["features"])
         for name in SUMS:
@@ -141,12 +127,7 @@ class Progress:
             self._due = float(np.float32(self._due) * self.schedule.step)
 
     def vw_counters(self, clock: float) -> dict[str, object]:
-        """Return the counters that VW writes into a readable model.
-
-        Parameters
-        ----------
-        clock : --initial_t plus the sum of the weights learned from
-        """
+        """Return the counters that VW writes; `clock` is --initial_t plus the sum of the weights learned from."""
         held_out = self.holdout.weight if self.holdout is not None else 0.0
         return {
             "t": float(clock + self.other_weight + held_out),
@@ -174,7 +155,6 @@ class Progress:
 
     @property
     def weight(self) -> float:
-        """Return the sum of the weights of all examples that are not held out."""
         return self.labelled_weight + self.other_weight
 
     @property
@@ -185,10 +165,7 @@ class Progress:
     def count(self, task: BatchTask, highest_seen: np.ndarray | None = None) -> list[str]:
         """Count a task that has passed the stages, and return the rows of the table that are due.
 
-        Parameters
-        ----------
-        task : the task of n examples
-        highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
+        `highest_seen` (float64[n]) is the highest class that has a name at each example; None if all classes do.
         """
         self.row_positions = []
         batch, prediction = task.batch, task.prediction
@@ -248,15 +225,10 @@ class Progress:
 
         Parameters
         ----------
-        label : float64[n], NaN for no label
-        weight : float32[n]
-        features : int64[n], number of features of each example, the constant included
-        prediction : float64[n]
-        loss : float64[n], loss times weight; None if the loss is not known
-        log_loss : float64[n], log loss times weight; None without probabilities
-        shown_probability : float64[n], probability printed beside the prediction; None to print none
-        held_out : bool[n], whether each example is held out; None for none. Those that have a label are counted in
-            `holdout`
+        features : number of features of each example, the constant included
+        loss, log_loss : times weight; None if they are not known
+        shown_probability : printed beside the prediction; None to print none
+        held_out : bool[n], None for none. Held-out examples that have a label are counted in `holdout`
         """
         n = len(label)
         if n == 0:
@@ -276,19 +248,17 @@ class Progress:
                 weighted_label = label.astype(np.float32).astype(np.float64) * weight
             self.label_sum = running_sums(self.label_sum, np.where(labelled, weighted_label, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
-        has_counted_loss = labelled | (np.isnan(label) & self.lists_scores)
         losses = np.zeros(n)
         if loss is not None:
-            losses = np.where(has_counted_loss, loss.astype(np.float32).astype(np.float64), 0.0)
+            losses = _where(labelled | (np.isnan(label) & self.lists_scores), loss)
         if log_loss is not None:
             log_held_out = scored_held_out
             if self.as_vw and self.holdout is not None:  # VW counts the log loss of unlabelled examples as held out
                 log_held_out = np.isnan(label) if scored_held_out is None else scored_held_out | np.isnan(label)
             if log_held_out is not None:
-                addends = np.where(log_held_out, log_loss.astype(np.float32).astype(np.float64), 0.0)
-                self.held_out_log_loss_sum = running_sums(self.held_out_log_loss_sum, addends)[-1]
-            addends = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
-            self.log_loss_sum = running_sums(self.log_loss_sum or 0.0, addends)[-1]
+                sums = running_sums(self.held_out_log_loss_sum, _where(log_held_out, log_loss))
+                self.held_out_log_loss_sum = sums[-1]
+            self.log_loss_sum = running_sums(self.log_loss_sum or 0.0, _where(labelled, log_loss))[-1]
         labelled_weights = running_sums(self.labelled_weight, np.where(counted, weight, 0.0))
         excluded = counted if scored_held_out is None else counted | scored_held_out
         other_weights = running_sums(self.other_weight, np.where(excluded, 0.0, weight))
@@ -299,7 +269,8 @@ class Progress:
 
         rows = []
         begin = 0  # first example after the last row
-        while self.schedule is not None and (i := self._next_row(total, begin, weight)) < n:
+        is_sorted = weight.min() >= 0 and not math.isnan(total[-1])
+        while self.schedule is not None and (i := self._next_row(total, begin, is_sorted)) < n:
             self._since_loss = running_sums(self._since_loss, losses[begin : i + 1])[-1]
             if scored_held_out is not None and self.holdout is not None:
                 self.holdout.add(scored_held_out, loss, weight, begin, i + 1)
@@ -339,17 +310,15 @@ class Progress:
         self.loss_sum = float(loss_sum[-1])
         return rows
 
-    def _next_row(self, total: np.ndarray, begin: int, weight: np.ndarray) -> int:
+    def _next_row(self, total: np.ndarray, begin: int, is_sorted: bool) -> int:
         """Return the first example from `begin` on at which the next row is due, or n.
 
-        Parameters
-        ----------
-        total : float64[n], sum of the weights up to and including each example
-        begin : example to start from
-        weight : float64[n]
+        `total` are the sums of the weights up to and including each example, sorted if no weight is negative or NaN.
         """
-        unsorted = not weight.min() >= 0 or math.isnan(total[-1])
-        return _first_at_least(total, self._due, begin, unsorted)
+        if is_sorted:
+            return begin + int(np.searchsorted(total[begin:], self._due))
+        reached = np.flatnonzero(total[begin:] >= self._due)
+        return begin + int(reached[0]) if len(reached) else len(total)
 
     def end_pass(self) -> bool:
         """Count a pass; return whether its held-out loss is the lowest so far."""
@@ -364,27 +333,18 @@ class Progress:
         label_range: tuple[float, float] | None = None,
         constant: bool = True,
     ) -> list[str]:
-        """Return the lines of VW's summary.
-
-        Parameters
-        ----------
-        loss : name of the loss function
-        tau : quantile of the quantile loss
-        label_range : smallest and largest label; None if it is unbounded
-        constant : whether to include the best constant prediction for real-valued labels
-        """
+        """Return the lines of VW's summary; `constant` asks for the best one; see `best_constant`."""
         average = self.average_loss
         average_text = NO_VALUE if average is None else format(average, ".6f")
         if self.holdout is not None:
             average_text = f"{self.holdout.best:.6f} h" if self.holdout.has_loss else "undefined (no holdout)"
+        counts = [f"number of examples = {self.examples}"]
+        if self.passes > 1:
+            counts = [f"number of examples per pass = {self.examples // self.passes}", f"passes used = {self.passes}"]
         lines = [
             "",
             "finished run",
-            *(
-                [f"number of examples per pass = {self.examples // self.passes}", f"passes used = {self.passes}"]
-                if self.passes > 1
-                else [f"number of examples = {self.examples}"]
-            ),
+            *counts,
             f"weighted example sum = {self.weight:.6f}",
             f"weighted label sum = {self.label_sum:.6f}",
             f"average loss = {average_text}",
@@ -410,7 +370,6 @@ class Progress:
         return lines
 
     def _label_text(self, label: float) -> str:
-        """Return the cell of a label."""
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST else UNKNOWN
         if math.isnan(label):
@@ -419,14 +378,10 @@ class Progress:
         return class_names.text_of(label, self.names, UNKNOWN) if shown else UNKNOWN
 
     def _prediction_text(self, prediction: float, probability: float | None) -> str:
-        """Return the cell of a prediction."""
         if self.simple:
             return f"{np.float32(prediction):.4f}"
-        if probability is None:
-            return class_names.text_of(prediction, self.names, UNKNOWN)
-        return (
-            f"{class_names.text_of(prediction, self.names, UNKNOWN)}({np.float32(100) * np.float32(probability):.0f}%)"
-        )
+        text = class_names.text_of(prediction, self.names, UNKNOWN)
+        return text if probability is None else f"{text}({np.float32(100) * np.float32(probability):.0f}%)"
 
     def _note_labels(self, labels: np.ndarray) -> None:
         """Add new labels, from float32[n], to the first three different ones."""
@@ -440,20 +395,9 @@ class Progress:
             self.first_labels.append(labels[0])
 
 
-def _first_at_least(values: np.ndarray, bound: float, begin: int, unsorted: bool) -> int:
-    """Return the first position from `begin` on whose value is at least `bound`, or the length.
-
-    Parameters
-    ----------
-    values : float64[n], sorted in rising order unless `unsorted`
-    bound : value to search for
-    begin : position to start from
-    unsorted : whether the values may be unsorted
-    """
-    if unsorted:  # a negative or NaN weight: the sums are not sorted
-        reached = np.flatnonzero(values[begin:] >= bound)
-        return begin + int(reached[0]) if len(reached) else len(values)
-    return begin + int(np.searchsorted(values[begin:], bound))
+def _where(chosen: np.ndarray, loss: np.ndarray) -> np.ndarray:
+    """Return losses with the digits of float32, as VW sums them, and 0 where examples are not chosen."""
+    return np.where(chosen, loss.astype(np.float32).astype(np.float64), 0.0)
 
 
 def _ratio(total: float, weight: float) -> str:

@@ -33,13 +33,7 @@ class RowSchedule(NamedTuple):
 
 
 def parse_schedule(text: str) -> RowSchedule:
-    """Parse the value of -P: a whole number is added to the weight, a number with a decimal point multiplies it.
-
-    Raises
-    ------
-    UsageError
-        if the text is not a number that -P accepts.
-    """
+    """Parse the value of -P: a whole number is added to the weight, a number with a decimal point multiplies it."""
     try:
         step = np.float32(text)
     except ValueError:

@@ -7,20 +7,11 @@ import numpy as np
 from ..binary import finite
 from ..reductions.core.contract import BatchTask
 
-ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
-
 
 class SkippedSteps:
     """Count the examples with skipped updates, and report the first one.
 
-    Parameters
-    ----------
-    name : name of the file of the examples, for messages; None if there are several files
-
-    Attributes
-    ----------
-    place : start of a message, before the line number
-    examples : number of such examples; an example counts once in every pass
+    `name` is that of the file, for messages; None if there are several. An example counts once in every pass.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -46,11 +37,10 @@ class SkippedSteps:
         return [
             f"{self.place}{batch.line[i]}: the update of this example is skipped, as it would make a weight or a "
             f"sum infinite (values from {smallest:g} to {largest:g}, {weight}, label {batch.label[i]:g}); "
-            f"{ADVICE}"
+            "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
         ]
 
     def lines(self) -> list[str]:
         """Return the line for the summary, if there was more than one such example."""
-        if self.examples < 2:
-            return []
-        return [f"examples with skipped updates, which would have made a number infinite = {self.examples}"]
+        line = f"examples with skipped updates, which would have made a number infinite = {self.examples}"
+        return [line] if self.examples > 1 else []

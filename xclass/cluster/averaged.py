@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..data import class_names
 from ..errors import ModelError
@@ -23,7 +23,7 @@ from .exact import run_state
 from .part_learner import Learned, PartLearner, Work
 
 
-class AveragedLearner(Learner):
+class AveragedLearner(LearnerCore):
     """The learner of the run, which gets what was learned from the parts when it is needed.
 
     Attributes
@@ -74,15 +74,14 @@ class Averaged(PartsEngine):
     _model: AveragedLearner
     _saved = 0  # examples at the last checkpoint
 
-    def learner(self, contents: Contents | None) -> Learner:
+    def learner(self, contents: Contents | None) -> LearnerCore:
         config, state = self.run.config, None
         count = config.cluster.workers
         if config.cluster.resume_run:
             state = round_state.load(run_state.path_of(config.run.final_regressor), config)
             count = state.parts
         parts = shards.deal(self._files, count)
-        learner = AveragedLearner.from_config(config, learner_use.of_run(config), contents)
-        assert isinstance(learner, AveragedLearner)
+        learner = AveragedLearner(config, learner_use.of_run(config), contents)
         self._model = learner
         self._averaging = learner.averaging = Averaging(config, parts, self._learn, contents)
         if state is not None:

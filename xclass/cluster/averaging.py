@@ -23,7 +23,7 @@ import numpy as np
 from ..abilities.find import ability
 from ..api import configuration, model_contents
 from ..api.configuration import Config, LearnerUse
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..array_types import UInt8s
 from ..errors import DataError, XclassError
@@ -70,7 +70,7 @@ class Averaging:
     def __init__(self, config: Config, parts: Sequence[Part], execute: Execute, contents: Contents | None) -> None:
         self._config, self._parts, self._execute = config, parts, execute
         self.model = None if contents is None else _with_arrays(contents)
-        self._learner: Learner | None = None  # of `model`, if a round has merged it
+        self._learner: LearnerCore | None = None  # of `model`, if a round has merged it
         self.cursors = [Cursor() for _ in parts]
         self.passes_ended = self.rounds = 0
         self.damaged = False
@@ -127,7 +127,7 @@ class Averaging:
             self._learner.close()
         self._learner = None
 
-    def _keep(self, learner: Learner) -> None:
+    def _keep(self, learner: LearnerCore) -> None:
         """Make what a learner contains the model."""
         self.model = _with_arrays(learner.contents())
         self.damaged = False
@@ -154,7 +154,7 @@ class Averaging:
             self._learner.reduction.end_pass()
         return notes
 
-    def _add_classes(self, learner: Learner, fresh: Sequence[tuple[Part, Fresh]]) -> list[BatchTask]:
+    def _add_classes(self, learner: LearnerCore, fresh: Sequence[tuple[Part, Fresh]]) -> list[BatchTask]:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
         tasks: list[BatchTask] = []
         for part, one in fresh:
@@ -164,7 +164,7 @@ class Averaging:
                     self._check_number(part, one, len(learner.names.names))
                     learner.names.append([one.name])
                 label = np.array([learner.names.names.index(one.name) + 1.0])
-            tasks += learner.learn_batches([one.batch._replace(label=label)])
+            tasks += learner.learn([one.batch._replace(label=label)])
             cursor = self.cursors[part.number - 1]
             waiting = tuple(position for position in cursor.waiting if position != one.position)
             self.cursors[part.number - 1] = cursor._replace(waiting=waiting)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..api import configuration
 from ..api.configuration import Config, LearnerUse
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..array_types import Int64s
 from ..data import batch_ops, class_names
@@ -118,19 +118,19 @@ class PartLearner(PartWorker):
         """Return how a learner is used."""
         return LearnerUse(passes=self._config.passes.passes, loaded=loaded, averaged=True)
 
-    def _learner(self, base: Contents | None, work: Work) -> Learner:
+    def _learner(self, base: Contents | None, work: Work) -> LearnerCore:
         """Return the learner of a round, which uses one processor."""
         config = self._config
         if base is not None:
             config = config.with_values({"named_labels": base.options.get("named_labels")})
         contents = None if base is None else base._replace(arrays=dict(base.arrays))
-        learner = Learner.from_config(config, self._use(base is not None), contents)
+        learner = LearnerCore(config, self._use(base is not None), contents)
         learner.reduction.workers = 1
         for _ in range(work.passes_ended):
             learner.reduction.end_pass()
         return learner
 
-    def _progress(self, learner: Learner) -> PartProgress:
+    def _progress(self, learner: LearnerCore) -> PartProgress:
         """Return the counts of a round."""
         holdout = passes.HeldOutLines(self._config.passes).enabled
         labels = self._config.reduction.labels
@@ -150,7 +150,7 @@ class _Round:
     """
 
     def __init__(
-        self, config: Config, learner: Learner, stream: PartStream, counted: PartProgress, alone: bool
+        self, config: Config, learner: LearnerCore, stream: PartStream, counted: PartProgress, alone: bool
     ) -> None:
         self._learner, self._stream, self._alone = learner, stream, alone
         self._held_out = passes.HeldOutLines(config.passes)

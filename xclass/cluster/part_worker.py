@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..api.configuration import Config
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.skipped_steps import SkippedSteps
 from ..array_types import Float64s
 from ..errors import XclassError
@@ -112,7 +112,7 @@ class Counter:
     counted : counts the examples
     """
 
-    def __init__(self, learner: Learner, reader: PartReader, counted: PartProgress) -> None:
+    def __init__(self, learner: LearnerCore, reader: PartReader, counted: PartProgress) -> None:
         self.examples = 0
         self._learner, self._reader, self._counted = learner, reader, counted
         self._labels = LabelNotes(learner.config.reduction.labels == "multiclass", learner.names.class_list is not None)
@@ -120,7 +120,7 @@ class Counter:
         self._notes: list[str] = []
 
     def count(self, task: BatchTask) -> Float64s | None:
-        """Learn or predict a task, and count it; return what `Learner.note` returns."""
+        """Learn or predict a task, and count it; return what `LearnerCore.note` returns."""
         for stage in self._learner.stages:
             stage(task)
         highest_seen = self._learner.note(task)

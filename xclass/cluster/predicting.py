@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..array_types import UInt8s
 from ..reductions.core.contract import BatchTask
@@ -38,17 +38,17 @@ class Predicted(NamedTuple):
 class Predictor(PartWorker):
     """Hold the whole model in a worker that predicts parts; the base class of the actors."""
 
-    _learner: Learner | None = None
+    _learner: LearnerCore | None = None
 
-    def _opened(self, model: UInt8s | None) -> Learner:
+    def _opened(self, model: UInt8s | None) -> LearnerCore:
         """Return the learner of a model, which is the same in all calls."""
         if self._learner is None:
             contents = None if model is None else from_bytes(model)
-            self._learner = Learner.from_config(self._config, learner_use.of_run(self._config), contents)
+            self._learner = LearnerCore(self._config, learner_use.of_run(self._config), contents)
             self._learner.reduction.workers = 1
         return self._learner
 
-    def _reader(self, learner: Learner, part: Part) -> PartReader:
+    def _reader(self, learner: LearnerCore, part: Part) -> PartReader:
         """Return the reader of a part."""
         return PartReader(part, self._config, learner.names, learner.label_range, learner.schema)
 
@@ -73,7 +73,7 @@ class PartPredictor(Predictor):
         cost = self._cost(predicted.result.counts.examples, sent, received)
         return predicted._replace(result=predicted.result._replace(cost=cost))
 
-    def _predicted(self, learner: Learner, part: Part, folder: Path) -> Predicted:
+    def _predicted(self, learner: LearnerCore, part: Part, folder: Path) -> Predicted:
         """Predict a part, with temporary files in a folder."""
         config = self._config
         learner.reduction.clear_tallies(learner.spec.wanted)
@@ -97,12 +97,12 @@ class PartPredictor(Predictor):
 class Predicting(PartsEngine):
     """Predict for the command; the parameters are those of `PartsEngine`."""
 
-    def learner(self, contents: Contents | None) -> Learner:
+    def learner(self, contents: Contents | None) -> LearnerCore:
         config = self.run.config
         self._to_predict = shards.pieces(self._files, config.cluster.workers)
         self._model = None if contents is None else self._session.put(as_bytes(contents))
         self._start_workers(PartPredictor, min(config.cluster.workers, len(self._to_predict)))
-        return Learner.from_config(config, learner_use.of_run(config), contents)  # for the banner and the summary
+        return LearnerCore(config, learner_use.of_run(config), contents)  # for the banner and the summary
 
     def notes(self) -> list[str]:
         count, parts = len(self._workers), len(self._to_predict)

@@ -1,7 +1,6 @@
-"""Offer a method of an estimator only where the reduction can do what it needs.
+"""Offer a method of an estimator only where the reduction can do what it needs, as scikit-learn expects (`hasattr`).
 
-The method of another reduction is missing, as scikit-learn expects it (`hasattr`), and the error says why. That of
-`sklearn.utils.metaestimators.available_if` does not: it names only the method.
+The error says why; that of `sklearn.utils.metaestimators.available_if` names only the method.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ def piece_by_piece(method: Method) -> Any:
 
 
 def _reason_against_probabilities(estimator: Any) -> str:
-    """Return why the reduction of an estimator does not estimate probabilities, or ""."""
     record = configuration.record_of(estimator.reduction)
     if record is None:
         return f"{estimator.reduction!r} is no reduction"
@@ -54,7 +52,6 @@ def _reason_against_probabilities(estimator: Any) -> str:
 
 
 def _reason_against_pieces(estimator: Any) -> str:
-    """Return why the reduction of an estimator cannot learn from further examples, or ""."""
     record = configuration.record_of(estimator.reduction)
     if record is not None and record.learns_at_end:
         return f"{estimator.reduction} learns from all examples at once, not piece by piece; call fit"

@@ -58,7 +58,7 @@ def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
         raise UsageError(f"X is {kinds[texts]}, and the estimator was fitted on {kinds[not texts]}; give the same")
     if texts:
         return Documents("" if is_missing(text) else text for text in X)
-    columns = None if reset else estimator.learner_.schema  # of the DataFrame that it was fitted on, if it had text
+    columns = None if reset else estimator.learner_.core.schema  # of the DataFrame that it was fitted on
     if is_frame(X):
         return _checked_frame(estimator, X, reset, columns)
     if columns:

@@ -7,7 +7,9 @@ are equal are one class, whatever their type.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,11 @@ import numpy as np
 from ..array_types import AnyArray, Bools, Float64s, Int64s
 from ..data import array_input, class_names
 from ..errors import DataError, UsageError
+from ..explain.records import ExplainedClass, Explanation
 from ..system.printable import short_repr
 
-HIGHEST_NUMBER = (
-    10**7
-)  # integers above it are identifiers; as classes they would make the arrays of a learner too large
+# integers above it are identifiers; as classes they would make the arrays of a learner too large
+HIGHEST_NUMBER = 10**7
 KINDS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "U": "strings", "O": "strings"}
 
 
@@ -54,18 +56,15 @@ class ClassLabels:
         values = np.union1d(self.values, distinct(labels) if self.numbered else self._unknown(labels))
         if len(values) == len(self.values):
             return self
-        result = object.__new__(ClassLabels)
-        result.values, result.numbered = values, self.numbered
-        result.weight = np.zeros(len(values))
+        result = copy.copy(self)
+        result.values, result.weight, result._names = values, np.zeros(len(values)), dict(self._names)
         result.weight[np.searchsorted(values, self.values)] = self.weight
-        result._names = dict(self._names)
         result._name_values()
         return result
 
     def with_weight(self, labels: AnyArray, weight: Float64s | None) -> ClassLabels:
         """Return the same labels with the weights (float64[n], None for 1) of learned examples (array[n]) added."""
-        result = object.__new__(ClassLabels)
-        result.__dict__.update(self.__dict__)
+        result = copy.copy(self)
         result.weight = self.weight + np.bincount(self.positions(labels), weight, len(self.values))
         return result
 
@@ -92,7 +91,21 @@ class ClassLabels:
         unknown = [value for value in dict.fromkeys(labels.tolist()) if value not in names]
         return np.array(unknown, labels.dtype) if unknown else labels[:0]
 
-    def value_of(self, shown: Any) -> Any:
+    def explained(self, explanation: Explanation) -> Explanation:
+        """Return an explanation with the labels of the program in the place of those of a learner."""
+
+        def of_class(explained: ExplainedClass) -> ExplainedClass:
+            return replace(explained, label=self._value_of(explained.label))
+
+        return replace(
+            explanation,
+            prediction=self._value_of(explanation.prediction),
+            label=self._value_of(explanation.label),
+            classes=tuple(map(of_class, explanation.classes)),
+            others=tuple(map(of_class, explanation.others)),
+        )
+
+    def _value_of(self, shown: Any) -> Any:
         """Return the label of a class that a learner shows by its number or name; other values are returned as is."""
         position = self._positions.get(shown)
         return shown if position is None else self.values.tolist()[position]
@@ -104,7 +117,6 @@ class ClassLabels:
 
     @property
     def highest(self) -> int:
-        """Return the highest class that the labels need."""
         return int(self.values[-1]) if self.numbered else len(self.values)
 
     def converted(self, labels: AnyArray) -> AnyArray:
@@ -151,17 +163,13 @@ class ClassLabels:
     def class_positions(self, names: list[str]) -> Callable[[Int64s], Int64s]:
         """Return a function from classes of the learner (int64[...]) to positions in `values`, -1 without a label.
 
-        Parameters
-        ----------
-        names : names of the learner's classes, some of which may be no labels, because a call was interrupted before
-            it had learned from them; not used if labels are numbers
+        Some of the `names` of classes may be no labels, because a call was interrupted before it had learned from them.
         """
         if self.numbered:
-            values, last = self.values, len(self.values) - 1
 
             def position_of_number(classes: Int64s) -> Int64s:
-                at = np.minimum(np.searchsorted(values, classes), last)
-                return np.where(values[at] == classes, at, -1)
+                at = np.minimum(np.searchsorted(self.values, classes), len(self.values) - 1)
+                return np.where(self.values[at] == classes, at, -1)
 
             return position_of_number
         by_class = np.array([-1, *(self._positions.get(name, -1) for name in names)], np.int64)

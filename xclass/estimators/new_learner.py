@@ -9,9 +9,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..api import configuration
-from ..api.learner import Learner
+from ..api.configuration import LearnerUse
+from ..api.learner import Learner, is_identity
+from ..api.learner_core import LearnerCore
 from ..array_types import AnyArray
 from ..errors import UsageError
+from ..kernels import jit
 from ..options.spelling import Spelling
 from ..reductions import registry
 from ..reductions.core.base import Reduction
@@ -62,9 +65,13 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
     options = _options(estimator)
     if not labels.numbered:
         options["learn_names"] = True
+    use = LearnerUse(passes=passes)
     try:
         with PARAMETERS:
-            return Learner.for_passes(passes, estimator.reduction, classes, **options)
+            identity = is_identity(options.pop("feature_hash", "names"))
+            jit.activate(hide_scipy=False)
+            config = configuration.configured(estimator.reduction, classes, options, use)
+            return Learner.of(LearnerCore(config, use), identity)
     except UsageError as error:
         name = str(error).partition(" ")[0].rstrip(":")
         if name in options and not OWN_OPTIONS.get(name):

@@ -29,22 +29,15 @@ LISTED = Wanted(probabilities.Options(top_k=LISTED_LABELS))
 
 
 class Predictor:
-    """Predict by a learner whose classes are labels.
+    """Predict by a learner whose classes are labels, K of them.
 
-    Parameters
-    ----------
-    learner : the learner
-    labels : its labels, K of them
-
-    Attributes
-    ----------
-    scores_all : whether the reduction scores every class, so that its lists contain all of them
+    `scores_all` says whether the reduction scores every class, so that its lists contain all of them.
     """
 
     def __init__(self, learner: Learner, labels: ClassLabels) -> None:
         self._learner, self._labels, self._learned = learner, labels, labels.learned
-        self._to_positions = labels.class_positions(learner.names.names)
-        name = learner.config.reduction.name
+        self._to_positions = labels.class_positions(learner.core.names.names)
+        name = learner.core.config.reduction.name
         self.scores_all = name == "oaa"
         lists_all = name in LIST_ALL or len(self._learned) <= LISTED_LABELS
         self._wanted = PROBABILITIES if lists_all else LISTED
@@ -59,7 +52,7 @@ class Predictor:
         rows = np.flatnonzero(position < 0)
         if not len(rows):
             return position
-        if self._learner.config.reduction.probabilities:
+        if self._learner.core.config.reduction.probabilities:
             position[rows] = self.probabilities(rows_of(X, rows)).argmax(axis=1)
         else:
             position[rows] = self._labels.weight.argmax()
@@ -83,7 +76,6 @@ class Predictor:
         return p
 
     def _write(self, task: BatchTask, p: Float64s) -> None:
-        """Write the probabilities of all labels, float64[n, K], for the n examples of a task."""
         lists = task.class_lists
         assert lists is not None
         if task.batch.n:
@@ -99,25 +91,19 @@ class Predictor:
             )  # fmt: skip
 
     def top(self, X: Any, k: int) -> tuple[Int64s, Float64s]:
-        """Return the k most probable labels.
+        """Return the positions of the k most probable labels, int64[n, k], and their probabilities, float64[n, k].
 
         Classes that the learner lists but has not learned have to be left out, which takes the probabilities of all.
-
-        Returns
-        -------
-        positions : int64[n, k], positions of the labels
-        p : float64[n, k], their probabilities
         """
         learned = self._learned
-        spare = self.scores_all and learned.sum() < (self._learner.label_range.highest or 0)
+        spare = self.scores_all and learned.sum() < (self._learner.core.label_range.highest or 0)
         if k > MOST_LISTED or spare or not learned.all():
-            wanted, result = (
-                self._wanted if k <= LISTED_LABELS else PROBABILITIES,
-                functools.partial(self._first_of_all, k),
-            )
+            wanted = self._wanted if k <= LISTED_LABELS else PROBABILITIES
+            result = functools.partial(self._first_of_all, k)
         else:
             frequent = np.argsort(-self._labels.weight, kind="stable")[:k]
-            wanted, result = Wanted(probabilities.Options(top_k=k)), functools.partial(self._listed, k, frequent)
+            wanted = Wanted(probabilities.Options(top_k=k))
+            result = functools.partial(self._listed, k, frequent)
         blocks = self._learner.predict_each(X, result, wanted)
         return np.concatenate([positions for positions, _ in blocks]), np.concatenate([p for _, p in blocks])
 
@@ -131,7 +117,7 @@ class Predictor:
     def _listed(self, k: int, frequent: Int64s, task: BatchTask) -> tuple[Int64s, Float64s]:
         """Return the k most probable labels of the examples of a task that lists k classes."""
         assert task.class_lists is not None
-        listed, p = arrays.top_k_arrays([task.class_lists], k)
+        listed, p = arrays.top_k_arrays(task.class_lists, k)
         positions = self._to_positions(listed)
         short = np.flatnonzero(positions[:, -1] < 0)
         if len(short):
@@ -143,7 +129,6 @@ class Predictor:
         return np.concatenate(self._learner.predict_each(X, self._scores, Wanted(scores=True)))
 
     def _scores(self, task: BatchTask) -> Float64s:
-        """Return the scores of all labels for the examples of a task."""
         result = np.empty((task.batch.n, len(self._learned)))
         if task.batch.n:
             assert task.scores is not None and task.score_labels is not None
@@ -166,16 +151,9 @@ class Predictor:
 
 
 def filled(positions: Int64s, p: Float64s, frequent: Int64s, labels: int) -> tuple[Int64s, Float64s]:
-    """Fill lists of the k most probable labels that are too short with other labels.
+    """Fill lists of k labels, int64[n, k] that end with -1, with the first of the k most frequent that are not listed.
 
-    These share the rest of the probability equally with all others that are not listed.
-
-    Parameters
-    ----------
-    positions : int64[n, k], positions of the listed labels, then -1
-    p : float64[n, k], their probabilities, then 0
-    frequent : int64[k], positions of the k most frequent labels
-    labels : number of labels
+    These share the rest of the probability equally with all others of the `labels` that are not listed.
     """
     size = np.count_nonzero(positions >= 0, axis=1)[:, None]
     taken = (positions[:, :, None] == frequent).any(axis=1)

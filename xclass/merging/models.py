@@ -26,6 +26,7 @@ from ..abilities.merge.sources import Sources, not_continued
 from ..api import configuration, files, model_contents
 from ..api.configuration import LearnerUse
 from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import LARGEST_COUNT, Contents
 from ..api.progress import SUMS
 from ..data import class_names, schema
@@ -119,7 +120,9 @@ def merged(
     _check_schemas(models_and_base)
     if start is not None:
         _check_continued(every, start)
-    return _merged(_changed(every, start), start, chosen, _is_identity(models if base is None else [*models, base]))
+    identity = _is_identity(models if base is None else [*models, base])
+    learner, notes = _merged(_changed(every, start), start, chosen)
+    return Learner.of(learner, identity), notes
 
 
 class Part(NamedTuple):
@@ -129,7 +132,7 @@ class Part(NamedTuple):
     changes: Mapping[str, Changes]  # table -> its changes since the base
 
 
-def merged_parts(parts: Sequence[Part], base: Contents, start: Learner) -> tuple[Learner, list[str]]:
+def merged_parts(parts: Sequence[Part], base: Contents, start: LearnerCore) -> tuple[LearnerCore, list[str]]:
     """Return a learner merged from models that one process has continued from a base, and notes for the user.
 
     Parameters
@@ -146,20 +149,20 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: Learner) -> tuple
         return _Model(f"part {number}", contents, names, number.to_bytes(8, "big"))
 
     every = [model(number, part.contents) for number, part in enumerate(parts, 1)]
-    return _merged(every, model(0, base), base.options, False, [part.changes for part in parts], start)
+    return _merged(every, model(0, base), base.options, [part.changes for part in parts], start)
 
 
-def restored(contents: Contents) -> Learner:
+def restored(contents: Contents) -> LearnerCore:
     """Return the learner of a model in memory."""
     config = configuration.of_model("the model in memory", contents.options)
-    return Learner.from_config(config, LearnerUse(loaded=True), _copied(contents))
+    return LearnerCore(config, LearnerUse(loaded=True), _copied(contents))
 
 
 def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
     """Return a model, which has no name if it is a learner, after the checks of its file."""
     if isinstance(model, Learner):
-        model.check_learned()
-        contents, path = model.contents(), name
+        model.core.check_learned()
+        contents, path = model.core.contents(), name
     else:
         path = files.path_of(model)
         contents = model_contents.load(path)
@@ -259,10 +262,9 @@ def _merged(
     models: Sequence[_Model],
     base: _Model | None,
     chosen: Mapping[str, Any],
-    identity: bool,
     changes: Sequence[Mapping[str, Changes]] | None = None,
-    start: Learner | None = None,
-) -> tuple[Learner, list[str]]:
+    start: LearnerCore | None = None,
+) -> tuple[LearnerCore, list[str]]:
     """Merge models that have the same options, without those that are equal to the base.
 
     Parameters
@@ -273,7 +275,7 @@ def _merged(
     with contextlib.ExitStack() as stack:
         if start is not None:
             stack.enter_context(start)
-        learners = [stack.enter_context(_restored(model, chosen, identity)) for model in models]
+        learners = [stack.enter_context(_restored(model, chosen)) for model in models]
         order = sorted(
             range(len(models)),
             key=lambda i: (-len(models[i].names), -learners[i].reduction.classes_seen, models[i].digest),
@@ -292,10 +294,10 @@ def _merged(
                 f"the models have {len(names)} classes with different names, but --{record.name} {limit} allows "
                 f"{limit}; train them with --{record.name} {len(names)} or more"
             )
-        target = _new(chosen, names, identity)
+        target = _new(chosen, names)
         try:
             if start is None:
-                start = _new(chosen, names, identity) if base is None else _restored(base, chosen, identity)
+                start = _new(chosen, names) if base is None else _restored(base, chosen)
                 stack.enter_context(start)
             sources = Sources(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
@@ -322,17 +324,17 @@ def _merged(
     return target, notes
 
 
-def _constant(learner: Learner) -> int:
+def _constant(learner: LearnerCore) -> int:
     """Return the index of the constant feature, -1 if examples have none."""
     return -1 if learner.config.parser.noconstant else CONSTANT
 
 
-def _restored(model: _Model, chosen: Mapping[str, Any], identity: bool) -> Learner:
+def _restored(model: _Model, chosen: Mapping[str, Any]) -> LearnerCore:
     """Return the learner of a model, with the options of the merged model and its own names."""
     stored = {**chosen, options.NAMES: model.contents.options.get(options.NAMES)}
     config = configuration.of_model(model.path, stored)
     with model_contents.naming(model.path):
-        return Learner.from_config(config, LearnerUse(loaded=True), _copied(model.contents), identity)
+        return LearnerCore(config, LearnerUse(loaded=True), _copied(model.contents))
 
 
 def _copied(contents: Contents) -> Contents:
@@ -341,13 +343,13 @@ def _copied(contents: Contents) -> Contents:
     return contents._replace(arrays=arrays)
 
 
-def _new(chosen: Mapping[str, Any], names: Sequence[str], identity: bool) -> Learner:
+def _new(chosen: Mapping[str, Any], names: Sequence[str]) -> LearnerCore:
     """Return a learner that has learned nothing."""
     config = configuration.of_model("the merged model", {**chosen, options.NAMES: class_names.joined(names) or None})
-    return Learner.from_config(config, LearnerUse(loaded=True), None, identity)
+    return LearnerCore(config, LearnerUse(loaded=True))
 
 
-def _merge_totals(target: Learner, models: Sequence[_Model], base: _Model | None) -> None:
+def _merge_totals(target: LearnerCore, models: Sequence[_Model], base: _Model | None) -> None:
     """Set the counters of a learner to those of the base and what the models have added to them."""
     start = base.contents if base is not None else None
     before = start.counters if start is not None and start.counters is not None else {}

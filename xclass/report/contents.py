@@ -115,25 +115,28 @@ class Contents(NamedTuple):
 
 def collect(learner: Learner, request: Request) -> Contents:
     """Return the contents of a report."""
-    if learner.config.reduction.labels != "multiclass":
+    core = learner.core
+    if core.config.reduction.labels != "multiclass":
         raise ModelError(
             f"{request.model}: the model predicts numbers, and a report is about classes; give a model of another "
             "reduction"
         )
     texts = {} if request.texts is None else class_texts.read(request.texts)
-    if texts and learner.names.class_list is not None:
+    if texts and core.names.class_list is not None:
         raise UsageError("--class_names has no effect: the classes of the model have names; leave it out")
     read_curve = None if request.curve is None else curve.read(request.curve)
     tested, notes = None, list[str]()
-    training = frequencies.of_training(learner, replace(request.source, data=request.training))
+    training = frequencies.of_training(core, replace(request.source, data=request.training))
     known = training.classes
     if request.data:
-        tested = outcomes.measure(learner, request.source, notes, training.is_seen)
+        core.notes.clear()  # about the training data
+        tested = outcomes.measure(core, request.source, training.is_seen)
+        notes = [*core.notes]
         if known is None:
             known = frequencies.of_test(tested)
 
     def name(label: int) -> str:
-        text = outcomes.name_of(learner, label)
+        text = outcomes.name_of(core, label)
         return f"{text} {texts[label]}" if label in texts else text
 
     found_errors = None
@@ -142,23 +145,23 @@ def collect(learner: Learner, request: Request) -> Contents:
     if read_curve is None and tested is not None:
         read_curve = curve.along(tested)
     classes = learner.classes
-    tables = occupancy.measure(learner)
-    options = {name: value for name, value in sorted(learner.config.stored().items()) if name != "named_labels"}
+    tables = occupancy.measure(core)
+    options = {name: value for name, value in sorted(core.config.stored().items()) if name != "named_labels"}
     return Contents(
         request=request,
         name=name,
-        reduction=configuration.chosen_name(learner.config),
+        reduction=configuration.chosen_name(core.config),
         learned=learner.examples,
         classes=classes if isinstance(classes, int) else len(classes or ()),
         model_bytes=os.path.getsize(request.model),
         training_error=learner.average_loss,
         errors=found_errors,
         curve=read_curve,
-        tree=tree.measure(learner, request.levels, known, tested),
+        tree=tree.measure(core, request.levels, known, tested),
         tables=tables,
         remedies=remedies.overall(found_errors.causes, tables, options) if found_errors is not None else [],
         options=options,
-        given=learner.config.given,
+        given=core.config.given,
         versions={
             **summary.versions(), "machine": f"{summary.machine()}, {processors.count()} processors",
         },
@@ -174,7 +177,7 @@ def _errors(
     setting = advice.Setting(
         bins=bins if known.is_training else [],
         features=float(tested.features.mean()),
-        is_online=not learner.config.reduction.learns_at_end,
+        is_online=not learner.core.config.reduction.learns_at_end,
         name=name,
     )
     worst = failing.worst(tested, known, request.top, request.least)

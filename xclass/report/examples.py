@@ -15,6 +15,7 @@ from ..api.learner import Learner
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..errors import DataError, XclassWarning
+from ..reductions.core.spec import Wanted
 from ..text import reader
 from . import outcomes
 from .outcomes import Outcomes
@@ -87,17 +88,17 @@ def read(
     chosen : numbers of the examples to return
     timed, explained : those among them whose prediction is timed, or explained
     """
-    learner.reduction.want(outcomes.wanted(learner))
+    wanted = outcomes.wanted(learner.core)
     numbers = np.array(sorted(chosen), np.int64)
     shown: dict[int, Shown] = {}
     seen = 0
-    for path, batch in files.batches(learner, source):
+    for path, batch in files.batches(learner.core, source):
         here = numbers[(numbers >= seen) & (numbers < seen + batch.n)]
         for number in here.tolist():
             row = np.array([number - seen])
             line = f"{path if len(source.data) > 1 else os.path.basename(path)}:{int(batch.line[row[0]])}"
             own = batch_ops.pick([(batch, row)], lines=True)
-            shown[number] = _shown(learner, own, line, tested, number, number in timed, number in explained)
+            shown[number] = _shown(learner, wanted, own, line, tested, number, number in timed, number in explained)
         seen += batch.n
         if len(shown) == len(numbers):
             break
@@ -107,14 +108,21 @@ def read(
 
 
 def _shown(
-    learner: Learner, batch: Batch, place: str, tested: Outcomes, number: int, is_timed: bool, is_explained: bool
+    learner: Learner,
+    wanted: Wanted,
+    batch: Batch,
+    place: str,
+    tested: Outcomes,
+    number: int,
+    is_timed: bool,
+    is_explained: bool,
 ) -> Shown:
     """Return the only example of a batch as the report shows it."""
     at = int(np.searchsorted(tested.number, number))
     times = []
     for _ in range(REPEATS if is_timed else 1):
         begin = time.perf_counter()
-        (task,) = files.predicted(learner, batch)
+        (task,) = learner.core.predict([batch], wanted)
         times.append(time.perf_counter() - begin)
     lists = task.class_lists
     listed = []
@@ -139,14 +147,14 @@ def _shown(
 
 def _number(learner: Learner, label: Any) -> int:
     """Return the number of a class of an explanation."""
-    return learner.names.names.index(label) + 1 if isinstance(label, str) else int(label)  # without a name
+    return learner.core.names.names.index(label) + 1 if isinstance(label, str) else int(label)  # without a name
 
 
 def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
     """Return what the scores of the answer and of the label of the only example of a batch are sums of."""
-    if "explain" not in learner.config.reduction.abilities:
+    if "explain" not in learner.core.config.reduction.abilities:
         return []
-    label, names = int(batch.label[0]), learner.names.class_list
+    label, names = int(batch.label[0]), learner.core.names.class_list
     y = [label if names is None else class_names.name_of(label, names)]
     with warnings.catch_warnings():  # the report counts lines without a known feature
         warnings.simplefilter("ignore", XclassWarning)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..abilities.find import described
 from ..api import files
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..array_types import Float64s, Int64s, UInt32s
 from ..data import class_names
 from ..text import reader
@@ -50,7 +50,7 @@ class Training(NamedTuple):
     is_seen: Seen | None  # returns whether features occurred; None if not known
 
 
-def of_training(learner: Learner, training: reader.Options) -> Training:
+def of_training(learner: LearnerCore, training: reader.Options) -> Training:
     """Return what the training data tell, or the model without them.
 
     `training` names no files if they are not given.
@@ -76,7 +76,7 @@ def of_test(tested: Outcomes) -> Frequencies:
     return Frequencies(labels, np.bincount(place, tested.weight, len(labels)).astype(np.float64), TEST)
 
 
-def _counted(learner: Learner, training: reader.Options) -> Training:
+def _counted(learner: LearnerCore, training: reader.Options) -> Training:
     """Count the classes in training data, and collect their features."""
     counts: Counter[int] = Counter()
     features, new, waiting = np.empty(0, np.uint32), list[UInt32s](), 0

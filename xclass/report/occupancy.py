@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..abilities.find import ability
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..binary import tagged_words
 from ..run.report import table_occupancy
 
@@ -34,7 +34,7 @@ def larger_bits(bits: int, tables: Sequence[Table]) -> int:
     return bits + max(table.doublings for table in tables) + 1
 
 
-def measure(learner: Learner) -> list[Table]:
+def measure(learner: LearnerCore) -> list[Table]:
     """Return the occupancy of the tables of a learner, or of its large arrays if it has no tables."""
     inspect, reduction = ability(learner.config.reduction, "inspect"), learner.reduction
     if hasattr(inspect, "word_tables") and inspect.word_tables(reduction):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..api import files
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
 from ..data import class_names
 from ..data.batch import CONSTANT, Batch
@@ -22,6 +22,7 @@ from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
 from ..run.results.measured import select
+from ..system import thread_limit
 from ..text import reader
 
 LISTED = 5  # classes that are listed for each example
@@ -58,34 +59,29 @@ class Outcomes(NamedTuple):
         return work
 
 
-def wanted(learner: Learner) -> Wanted:
+def wanted(learner: LearnerCore) -> Wanted:
     """Return what the learner has to produce in addition to predictions."""
     if not learner.config.reduction.probabilities:
         return Wanted()
     return Wanted(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
 
 
-def measure(
-    learner: Learner, source: reader.Options, notes: list[str] | None = None, is_seen: Seen | None = None
-) -> Outcomes:
+def measure(learner: LearnerCore, source: reader.Options, is_seen: Seen | None = None) -> Outcomes:
     """Predict files of examples and return the outcomes of those with labels.
 
     Parameters
     ----------
-    source, notes : see `files.batches`
+    source : see `files.batches`
     is_seen : returns whether features occurred in training; None if that is not known
     """
     for path in source.data:
         if os.path.exists(path) and not os.path.isfile(path):
             raise DataError(f"{path}: this is no file, and the data are read twice; write them to a file first")
-    learner.reduction.want(wanted(learner))
     parts, seen = [], 0
-    for _, batch in files.batches(learner, source, notes):
-        for task in files.predicted(learner, batch):
-            if notes is not None:
-                notes += task.notes
-            parts.append(_outcomes(task, seen, is_seen))
-            seen += task.batch.n
+    batches = (batch for _, batch in files.batches(learner, source))
+    for task in thread_limit.each(learner.predict(batches, wanted(learner))):
+        parts.append(_outcomes(task, seen, is_seen))
+        seen += task.batch.n
     joined = Outcomes(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
     if joined is None or not len(joined.label) or not joined.weight.sum() > 0:
         raise DataError(
@@ -147,7 +143,7 @@ def _places(task: BatchTask, row: Int64s, label: Int64s) -> Int32s:
     return place
 
 
-def name_of(learner: Learner, label: int) -> str:
+def name_of(learner: LearnerCore, label: int) -> str:
     """Return the text of a class: its name, or its number if classes have no names."""
     names = learner.names.class_list
     return class_names.text_of(label, names, "(a name that the model does not know)") if label else "(none)"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..abilities.describe.tree_view import TreeNode
 from ..abilities.find import ability
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..array_types import Int64s
 from .frequencies import Frequencies
 from .outcomes import Outcomes
@@ -38,7 +38,7 @@ class Tree(NamedTuple):
     trees: int
 
 
-def measure(learner: Learner, levels: int, known: Frequencies | None, tested: Outcomes | None) -> Tree | None:
+def measure(learner: LearnerCore, levels: int, known: Frequencies | None, tested: Outcomes | None) -> Tree | None:
     """Return the first levels of the first tree of a learner, None if it has no tree.
 
     `known` is the number of examples of each class, by which the classes of a node are sorted.

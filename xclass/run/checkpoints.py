@@ -11,7 +11,7 @@ from typing import Any
 
 from ..api import model_contents
 from ..api.configuration import Config
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..api.progress import VW, VW_COUNTS, VW_SUMS, Progress
 from ..binary import gd
@@ -29,7 +29,7 @@ class Saver:
     terminated_early : whether --early_terminate has ended the passes
     """
 
-    def __init__(self, config: Config, model: Learner, progress: Progress) -> None:
+    def __init__(self, config: Config, model: LearnerCore, progress: Progress) -> None:
         self._learner = model
         self._examples_before = model.examples  # number of examples learned from in earlier runs
         self.progress = progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from ..api.configuration import Config, feature_bits
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..cache import cache_key
 from ..cache.source import Source
 from ..formats import detect
@@ -14,7 +14,7 @@ from . import passes
 from .shuffle import Shuffler
 
 
-def opened(config: Config, learner: Learner, needs_lines: bool, peeked: bytes = b"") -> passes.Stream:
+def opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: bytes = b"") -> passes.Stream:
     """Open the data, text or a cache, and return the stream of the examples of every pass.
 
     Parameters

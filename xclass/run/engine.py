@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..api.progress import Progress
 from ..data.batch import Batch
@@ -37,7 +37,7 @@ class Engine:
     new_progress: type[Progress] = Progress
     pipeline: Pipeline[BatchTask] | None = None
 
-    def learner(self, contents: Contents | None) -> Learner:
+    def learner(self, contents: Contents | None) -> LearnerCore:
         """Return the learner of the run; `contents` are those of the model of -i."""
         raise NotImplementedError
 
@@ -109,8 +109,8 @@ class Local(Engine):
     def __init__(self, peeked: bytes = b"") -> None:
         self._peeked = peeked
 
-    def learner(self, contents: Contents | None) -> Learner:
-        return Learner.from_config(self.run.config, learner_use.of_run(self.run.config), contents)
+    def learner(self, contents: Contents | None) -> LearnerCore:
+        return LearnerCore(self.run.config, learner_use.of_run(self.run.config), contents)
 
     def compile(self) -> None:
         config = self.run.config

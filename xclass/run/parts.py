@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..api.configuration import Config
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..api.progress import Progress
 from ..api.skipped_steps import SkippedSteps
 from ..cache.source import Source
@@ -39,7 +39,7 @@ class RunParts:
     save_state : saves what a run on a cluster needs to be continued, before the model is saved
     """
 
-    model: Learner
+    model: LearnerCore
     progress: Progress
     saver: Saver
     inspector: RunInspector | None
@@ -75,7 +75,7 @@ class RunParts:
         Parameters
         ----------
         task : the task of n examples
-        highest_seen : float64[n], as `Learner.note` has returned it
+        highest_seen : float64[n], as `LearnerCore.note` has returned it
         """
         for line in self.reader.about():
             self.console.info(line)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..cache.source import Source
 from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
@@ -153,7 +153,7 @@ class PassSegment:
 
 
 def tasks(
-    learner: Learner,
+    learner: LearnerCore,
     items: Iterable[tuple[Batch, np.ndarray | None] | SavePoint],
     learn: bool,
     clock: float,

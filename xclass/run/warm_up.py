@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..api.configuration import Config, LearnerUse
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..kernels import jit
 from ..model.stored_arrays import pack_table, unpack_table
 from ..reductions.core import base
@@ -116,7 +116,7 @@ def serve() -> None:
     jit.activate()
     of_learner = [name for name in names if name != READING]
     if of_learner:
-        with Learner.from_config(config, use) as learner:
+        with LearnerCore(config, use) as learner:
             functions = learner.reduction.warm_ups(not use.testing)
             for name in of_learner:
                 functions[name]()

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..api import configuration, files, model_contents
 from ..api.configuration import LearnerUse
-from ..api.learner import Learner, load
+from ..api.learner import load
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..api.progress import Progress
 from ..array_types import Bools
@@ -19,6 +20,7 @@ from ..kernels import jit
 from ..model import compact_columns
 from ..model.stored_arrays import Stored
 from ..reductions.core.spec import Wanted
+from ..system import thread_limit
 from ..text import reader
 from . import pruning
 from .pruning import Table
@@ -71,7 +73,7 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
     config = configuration.of_model(path, contents.options).with_values({"predict_only_model": True})
     whole = dict(contents.arrays)
     with model_contents.naming(path):
-        learner = Learner.from_config(config, LearnerUse(loaded=True), contents._replace(arrays=dict(whole)))
+        learner = LearnerCore(config, LearnerUse(loaded=True), contents._replace(arrays=dict(whole)))
     with learner:
         reduced = learner.contents()
         tables = pruning.tables_of(reduced.arrays, whole)
@@ -114,18 +116,19 @@ def loss(path: str, source: reader.Options) -> Loss:
         if the examples have no labels.
     """
     wrong, p = [np.empty(0, np.bool_)], [np.empty(0)]
-    with load(path) as model:
+    with load(path) as learner:
+        model = learner.core
         classes = model.config.reduction.labels == "multiclass"
         counted = Progress(model.config.reduction.labels, None)
-        model.reduction.want(Wanted(example_probabilities=model.config.reduction.probabilities))
-        for _, batch in files.batches(model, source):
-            for task in files.predicted(model, batch):
-                counted.count(task)
-                labelled = ~np.isnan(task.batch.label)
-                assert task.prediction is not None  # the stages have set it
-                wrong.append((task.prediction != task.batch.label)[labelled])
-                if task.label_probability is not None:
-                    p.append(task.label_probability[labelled])
+        wanted = Wanted(example_probabilities=model.config.reduction.probabilities)
+        batches = (batch for _, batch in files.batches(model, source))
+        for task in thread_limit.each(model.predict(batches, wanted)):
+            counted.count(task)
+            labelled = ~np.isnan(task.batch.label)
+            assert task.prediction is not None  # the stages have set it
+            wrong.append((task.prediction != task.batch.label)[labelled])
+            if task.label_probability is not None:
+                p.append(task.label_probability[labelled])
     if counted.average_loss is None:
         raise UsageError(
             f"-d {' '.join(source.data)}: it has no labelled examples, so there is no error; give data with labels"

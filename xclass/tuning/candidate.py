@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..array_types import Float64s
 from ..data.batch import Batch
 from ..errors import XclassError
@@ -81,7 +82,7 @@ class Candidate:
         """Return whether the learner can learn from more examples as if it had not been interrupted."""
         assert self._learner is not None
         several = self._space.passes(self._setting) > 1
-        return not (several or self._ended or self._learner.config.reduction.learns_at_end)
+        return not (several or self._ended or self._learner.core.config.reduction.learns_at_end)
 
     def _learn(self, span: Span, check: Check) -> None:
         known, wanted = self._learned, span.learned
@@ -101,7 +102,7 @@ class Candidate:
         for number in range(passes):
             for batch in self._read(rest, check):
                 self._learner.learn_many(batch)
-            if number + 1 < passes or self._learner.preview_size is not None or self._learner.unlearned:
+            if number + 1 < passes or self._learner.preview_size is not None or self._learner.core.unlearned:
                 self._learner.end_pass()
                 self._ended = True
                 check()
@@ -110,11 +111,11 @@ class Candidate:
     def _new(self) -> Learner:
         """Return a new learner, which uses one thread."""
         config = self._space.config(self._setting)
-        learner = Learner.from_config(config, self._space.use(self._setting))
-        self._reduction = learner.reduction
-        learner.reduction.workers = 1
-        learner.names.add(list(self._stream.names))
-        return learner
+        core = LearnerCore(config, self._space.use(self._setting))
+        self._reduction = core.reduction
+        core.reduction.workers = 1
+        core.names.add(list(self._stream.names))
+        return Learner.of(core)
 
     def _read(self, ranges: tuple[tuple[int, int], ...], check: Check) -> Iterator[Batch]:
         """Yield batches, and call `check` between them."""

@@ -54,7 +54,7 @@ def _log_loss(task: BatchTask, label: Float64s) -> Float64s:
 def _missed(task: BatchTask, label: Float64s) -> Float64s:
     """Return 1 for each example whose label is not among the most probable classes, else 0."""
     assert task.class_lists is not None
-    listed, _ = arrays.top_k_arrays([task.class_lists], TOP)
+    listed, _ = arrays.top_k_arrays(task.class_lists, TOP)
     missed: Float64s = (listed != label[:, None]).all(axis=1).astype(np.float64)
     return missed
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api import configuration
-from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
 from ..cache import source as cache
 from ..errors import DataError, UsageError, XclassWarning
 from ..kernels import jit
@@ -180,7 +180,7 @@ class Search:
             name = config.reduction.name
             if jit.is_first_run(name):
                 self._console.info(f"compiling the kernels of --{name} for this machine (in the first run only)")
-                with Learner.from_config(config, use) as learner:
+                with LearnerCore(config, use) as learner:
                     warm_up.prepare(config, use, learner.reduction, False)
             evaluator.warm_up([setting], stream.n)
             if not evaluator.stopped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from ..run.report.console import Console
 from ..run.run import Run
 from ..system import exclusive
 from ..system.printable import short_repr
-from .features import namespaces
 from .types import PredictionType
 
 
@@ -45,8 +44,7 @@ class Session(Run):
             self.model.reduction.report_to(self.console, self.reader.fraction_read)
             self._closing = closing.pop_all()
         self.prediction_type = self._prediction_type()
-        self._inputs = Inputs(config, self.model.names, self.model.label_range, self.model.schema, vw_text=True)
-        self.hasher = self._inputs.hasher
+        self.inputs = Inputs(self.model, vw_text=True)
         if config.reader.data:
             self._learn_data()
         if self.inspector is not None:
@@ -63,7 +61,6 @@ class Session(Run):
             raise KeyboardInterrupt
 
     def _prediction_type(self) -> PredictionType:
-        """Return the type of the predictions."""
         if self.config.reduction.labels == "simple":
             return PredictionType.SCALAR
         lists = self.model.reduction.lists_scores or self.config.listing_options.lists_classes
@@ -73,14 +70,14 @@ class Session(Run):
         """Return an example as a batch; if it is learned, a new name of a class becomes a class."""
         if isinstance(content, Mapping):
             if self.inspector is not None:
-                raise UsageError(
-                    f"--{_inspecting(self.config)} needs lines of text, because it shows names of features"
-                )
-            return self._inputs.example(namespaces(content), None, None, learn)
+                inspecting = ("invert_hash", "audit", "readable_model", "explain")
+                option = next(name for name in inspecting if name in self.config.given)
+                raise UsageError(f"--{option} needs lines of text, because it shows names of features")
+            return self.inputs.example(_namespaces(content), None, None, learn)
         line = (content or "").replace("\r", "").strip()
         if "\n" in line:
             raise TypeError(f"an example is one line, and this text holds {line.count(chr(10)) + 1}")
-        batch = self._inputs.example(line if "|" in line else f"{line} |", None, None, learn)
+        batch = self.inputs.example(line if "|" in line else f"{line} |", None, None, learn)
         if batch.n == 0:
             raise DataError(f"example: {short_repr(line)} is malformed and left out, see --on_bad_line")
         return batch
@@ -95,8 +92,8 @@ class Session(Run):
         (task,) = self.model.tasks(batch, learn and self.learning, self.model.clock)
         for stage in self._stages:
             stage(task)
-        task.notes[:0] = self._inputs.notes
-        self._inputs.notes.clear()
+        task.notes[:0] = self.model.notes
+        self.model.notes.clear()
         clock = self.model.clock
         highest_seen = self.model.note(task)
         if self.options.vw_exact:  # VW's clock advances in `finish_example`, by examples that are only predicted, too
@@ -130,7 +127,6 @@ class Session(Run):
         return class_names.name_of(number, names) or number
 
     def save(self, path: str) -> None:
-        """Save the model."""
         if self.model.unlearned:
             raise UsageError("some examples are not learned yet; the reduction learns at the end of the data")
         self.saver.save(path)
@@ -153,13 +149,43 @@ class _Log(Console):
         self._lines = lines
 
     def line(self, text: str) -> None:
-        """Add one line."""
         self._lines.append(text)
 
     def start_bar(self, size: int | None) -> None:
-        """Show no bar."""
+        pass
 
 
-def _inspecting(config: Config) -> str:
-    """Return the option that shows names of features."""
-    return next(name for name in ("invert_hash", "audit", "readable_model", "explain") if name in config.given)
+class _Features(Mapping[str, Any]):
+    """Hold the features of a namespace, in which a name may occur several times."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        self._pairs = pairs
+
+    def items(self) -> Any:
+        return self._pairs
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self._pairs)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(name for name, _ in self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+
+def _namespaces(content: Mapping[str, Any]) -> dict[str, _Features]:
+    """Return the namespaces of an example that is a dictionary, see `Example`."""
+    converted = {}
+    for namespace, features in content.items():
+        if not isinstance(features, (Mapping, list, tuple)):
+            raise UsageError(f"namespace {namespace!r}: {short_repr(features)} is neither a dictionary nor a list")
+        items = features.items() if isinstance(features, Mapping) else features
+        pairs = []
+        for item in items:
+            name, value = item if isinstance(item, tuple) and len(item) == 2 else (item, 1.0)
+            if not isinstance(name, str):
+                raise UsageError(f"namespace {namespace!r}: the feature {short_repr(name)} is not text; give its name")
+            pairs.append((name, value))
+        converted[namespace or " "] = _Features(pairs)
+    return converted

@@ -11,7 +11,7 @@ from variants import AT_THE_END, VARIANTS, K, learner, name_of
 from xclass.abilities.find import ability
 from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
-from xclass.api.learner import Learner
+from xclass.api.learner_core import LearnerCore
 
 BITS = 12
 SPREAD = ["oaa", "cpt", "softmax_tree"]
@@ -41,7 +41,7 @@ def test_the_model_has_the_bytes_of_one_process(name, options, count):
             assert spread.learn(text(seed)) == model.learn_many(text(seed)).prediction.tolist()
             model.end_pass()
             spread.end_pass()
-        assert spread.model() == model_contents.to_bytes(model.contents())
+        assert spread.model() == model_contents.to_bytes(model.core.contents())
         assert summary_of(spread.whole) == summary_of(model)
 
 
@@ -61,18 +61,18 @@ def test_other_parts_go_on_with_the_same_bytes(name, options):
         spread.learn(text(4))
         model.end_pass()
         spread.end_pass()
-        assert spread.model() == model_contents.to_bytes(model.contents())
+        assert spread.model() == model_contents.to_bytes(model.core.contents())
 
 
 def units(name: str, options: dict) -> int:
     with learner(name, bits=BITS, **options) as model:
-        return ability(model.config.reduction, "spread").units(model.reduction)[0]
+        return ability(model.core.config.reduction, "spread").units(model.core.reduction)[0]
 
 
 @pytest.mark.parametrize(("name", "options"), ONE_UNIT)
 def test_options_may_allow_a_single_part_and_say_why(name, options):
     with learner(name, bits=BITS, **options) as model:
-        count, reason = ability(model.config.reduction, "spread").units(model.reduction)
+        count, reason = ability(model.core.config.reduction, "spread").units(model.core.reduction)
         assert count == 1 and reason
 
 
@@ -83,14 +83,14 @@ LARGE = {  # each with few slots at first, so that tables are doubled
 }
 
 
-def learned(name: str, options: dict, passes: int, texts: list[str], holdout_period: int) -> Learner:
+def learned(name: str, options: dict, passes: int, texts: list[str], holdout_period: int) -> LearnerCore:
     """Return what one process learns in several passes over the texts."""
     use = LearnerUse(passes=passes)
-    model = Learner.from_config(configuration.configured(name, MANY, options, use), use)
+    model = LearnerCore(configuration.configured(name, MANY, options, use), use)
     for _ in range(passes):
         for text in texts:
             for task in tasks_of(model, text, holdout_period):
-                model._learn_task(task)
+                model.learn_task(task)
         model.reduction.end_pass()
     return model
 

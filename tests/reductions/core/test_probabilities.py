@@ -235,7 +235,7 @@ def test_all_probabilities_of_the_tree_are_its_top_k_of_all(more):
 def test_summary_and_calibration_are_those_of_the_lists(name, listing):
     with learner(name) as model:
         results = go_through(model, TEXT, perplexity=True, calibration="c", **listing)
-        (table,) = model.reduction.results()
+        (table,) = model.core.reduction.results()
     weights = squared = log = known = missed = wrong = 0.0
     bins = np.zeros((3, calibration.BINS))
     exact = "probabilities" in listing
@@ -285,7 +285,7 @@ def test_probabilities_that_are_listed_come_with_their_calibration_error(name, l
 def test_summary_without_listing_has_no_probabilities(name):
     with learner(name) as model:
         summary = go_through(model, TEXT).summary
-        assert not model.reduction.results()
+        assert not model.core.reduction.results()
     for words in ("top-", "perplexity", "calibration"):
         assert words not in summary
     if name != "cpt":

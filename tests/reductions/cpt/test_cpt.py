@@ -92,7 +92,7 @@ def test_probabilities_with_tagged_words_are_the_oracles(loss, options, oracle):
     tree = tagged_learners.Tree(bits - 3, loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
     with Learner("cpt", k, bits=bits, layout="tagged", loss_function=loss, **options) as model:
         check_against(tree, model, text, bits, {"rel": 1e-6, "abs": 1e-7})
-        check_words(model.contents(), "weights.0", tree.table)
+        check_words(model.core.contents(), "weights.0", tree.table)
     assert tree.table.evicted > 100 and tree.table.refused > 50
 
 
@@ -104,7 +104,7 @@ def test_table_that_is_doubled_is_the_oracles(most, doublings):
     tree = tagged_learners.Tree(bits - 3, most)
     with Learner("cpt", k, bits=bits, layout="tagged", max_doublings=most) as model:
         check_against(tree, model, text, bits, {"rel": 1e-6, "abs": 1e-7})
-        check_words(model.contents(), "weights.0", tree.table)
+        check_words(model.core.contents(), "weights.0", tree.table)
     assert tree.table.doublings == doublings
 
 
@@ -229,7 +229,7 @@ def test_reliability_table_is_that_of_the_predictions():
     text = multiclass(9, 15, 700, weights=(1, 2), unlabelled=0.1)
     with Learner("cpt", 15, bits=20) as model:
         results = go_through(model, text, calibration="c", top_k=1)
-        (table,) = model.reduction.results()
+        (table,) = model.core.reduction.results()
     bins = np.zeros((3, calibration.BINS))
     for (_, y, weight), (label, p) in zip(
         examples(text), (next(iter(listing.items())) for listing in results.lists), strict=True
@@ -362,7 +362,7 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
     with trained("cpt", k, text, bits=20, trees=trees, **options) as model:
         assert len({tuple(tree_of(model, t).left) for t in range(trees)}) == trees
         got = model.predict_many(test, 1)
-        contents = model.contents()
+        contents = model.core.contents()
         # one tree at a time, every label of it: a model of its own with its part of the table
         lists = []
         for t in range(trees):

@@ -115,7 +115,7 @@ def test_deep_trees_that_have_grown_apart_are_refused(tmp_path):
     models = []
     for label in (2001, 2002):
         model = xclass.load(tmp_path / "base")
-        member = model.reduction.members[0]
+        member = model.core.reduction.members[0]
         assert leaves(member.tree) == [1, 2]
         member.tree = chain([*range(1, 1500), label])
         model.examples += 1
@@ -125,8 +125,8 @@ def test_deep_trees_that_have_grown_apart_are_refused(tmp_path):
     ):
         xclass.merge(models, base=base)
     for model, label in zip(models, (2001, 2002), strict=True):
-        model.reduction.members[0].tree = chain([*range(1, 900), label])
-    assert leaves(xclass.merge(models, base=base).reduction.members[0].tree) == [*range(1, 900), 2001, 2002]
+        model.core.reduction.members[0].tree = chain([*range(1, 900), label])
+    assert leaves(xclass.merge(models, base=base).core.reduction.members[0].tree) == [*range(1, 900), 2001, 2002]
 
 
 @given(growths.filter(lambda choices: len(choices) > 1))
@@ -235,9 +235,9 @@ def test_features_are_found_by_the_words_of_the_root(arity):
     model = xclass.Learner("cpt", 6, bits=16, cpt_arity=arity, max_doublings=0)
     model.learn_many([f"{1 + i % 6} | w{i} u{i % 40}" for i in range(400)])
     names = np.array([f"w{i}" for i in range(400)] + [f"u{i}" for i in range(40)])
-    inputs = Inputs(model.config, model.names, model.label_range, model.schema)
+    inputs = Inputs(model.core)
     (batch,) = inputs.batches("| " + " ".join(names), learn=False)
-    words = model.reduction.members[0].weights.words
+    words = model.core.reduction.members[0].weights.words
     found = moved_words.features_of(words, moved_words.root_of(arity), 16, CONSTANT)
     expected = {int(i) for i in batch.index}
     assert CONSTANT in expected

@@ -48,7 +48,7 @@ def made(name: str, *more) -> None:
 
 
 def tables(model: Learner) -> list:
-    return [table.words for table in word_tables(model.reduction)]
+    return [table.words for table in word_tables(model.core.reduction)]
 
 
 def of_test_run() -> Learner:

@@ -96,7 +96,7 @@ def test_probabilities_with_tagged_words_are_the_oracles(m, loss_function, optio
     options = {"cpt_arity": m, "loss_function": loss_function, **options}
     with Learner("cpt", k, bits=bits, layout="tagged", max_doublings=1, **options) as model:
         check_against(tree, model, text, bits, {"rel": 1e-6, "abs": 1e-7})
-        check_words(model.contents(), "weights.0", tree.table)
+        check_words(model.core.contents(), "weights.0", tree.table)
     assert tree.table.evicted > 50 and tree.table.refused > 25 and tree.table.doublings == 1
 
 
@@ -267,7 +267,7 @@ def test_search_opens_a_limited_number_of_blocks():
     for beam in (1, 2, 0):
         options = {"beam": beam} if beam else {"exact": True}
         with trained("cpt", 90, text, bits=20, cpt_arity=4, **options) as model:
-            opened = np.flatnonzero(model.reduction.report.opened_counts).max()
+            opened = np.flatnonzero(model.core.reduction.report.opened_counts).max()
             found[beam] = (opened, -model.average_loss, state_of(model).arrays)
             most = beam * (fact(summary_of(model), "depth") // 2 + 1)
             assert opened <= most if beam else opened > 8
@@ -343,7 +343,7 @@ def test_examples_held_out_are_never_learned_from(tmp_path):
     learn(*run, "--holdout_after", 500, "-f", "m", "-p", "p", stdin=text + multiclass(16, 60, 100), cwd=tmp_path)
     saved = model_file.load(str(tmp_path / "m")).arrays
     with trained("cpt", 40, text, bits=20, cpt_arity=8) as part:
-        arrays = part.contents().arrays
+        arrays = part.core.contents().arrays
         assert arrays.keys() == saved.keys()
         assert all(np.array_equal(arrays[name], saved[name]) for name in arrays)
     assert len(set((tmp_path / "p").read_text().splitlines()[500:])) > 20

@@ -35,13 +35,13 @@ LEARNERS = {
 
 def doublings(model: Learner) -> list[int]:
     """Return how often each table was doubled."""
-    return [tagged_words.doublings(weights.words) for weights in weight_tables(model.reduction)]
+    return [tagged_words.doublings(weights.words) for weights in weight_tables(model.core.reduction)]
 
 
 def lost(model: Learner) -> int:
     """Return how many words were evicted or refused."""
     numbers = [tagged_words.EVICTED, tagged_words.REFUSED]
-    return sum(int(weights.words.state[numbers].sum()) for weights in weight_tables(model.reduction))
+    return sum(int(weights.words.state[numbers].sum()) for weights in weight_tables(model.core.reduction))
 
 
 # -- when they are the default
@@ -65,7 +65,7 @@ def lost(model: Learner) -> int:
 def test_layout_of_a_new_model(reduction, options, layout, tmp_path):
     with trained(reduction, 3, "1 | a\n2 | b\n3 | c\n", bits=8, **options) as model:
         assert model.options["layout"] == layout
-        names = {name.rpartition(".")[2] for name in model.contents().arrays if name.startswith("weights.")}
+        names = {name.rpartition(".")[2] for name in model.core.contents().arrays if name.startswith("weights.")}
         assert {"w", "g"} <= names if layout == "odd" else {"word", "counts", "doublings"} <= names
         assert ("weights in use" in summary_of(model)) is (layout == "tagged")
         model.save(tmp_path / "m")
@@ -142,10 +142,10 @@ def test_tables_do_not_grow_beyond_a_quarter_of_the_free_memory(times, monkeypat
 def test_given_size_never_grows(name):
     with Learner("cpt", CLASSES, **LEARNERS[name]) as model:
         assert model.options["max_doublings"] == 0
-        before = [len(table.words.word) for table in word_tables(model.reduction)]
+        before = [len(table.words.word) for table in word_tables(model.core.reduction)]
         model.learn_many(TEXT)
         assert doublings(model) == [0] * len(doublings(model))
-        assert [len(table.words.word) for table in word_tables(model.reduction)] == before
+        assert [len(table.words.word) for table in word_tables(model.core.reduction)] == before
         assert lost(model) > 1000
 
 
@@ -220,19 +220,21 @@ def test_doubling_moves_words_and_changes_no_prediction():
     options = {"bits": 6, "trees": 2, "rerank": True, "layout": "tagged"}
     with trained("cpt", CLASSES, TEXT, **options) as model:
         before = go_through(model, TEST, learn=False, top_k=5)
-        sizes = [len(weights.words.word) for weights in weight_tables(model.reduction)]
-        used = [int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.reduction)]
+        sizes = [len(weights.words.word) for weights in weight_tables(model.core.reduction)]
+        used = [int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.core.reduction)]
         for times in range(1, tagged_words.MOST_DOUBLINGS + 1):
-            for member in model.reduction.members:
+            for member in model.core.reduction.members:
                 member.weights = member.weights._replace(words=tagged_words.doubled(member.weights.words))
-            model.reduction.scorers = reranking.with_double_capacity(model.reduction.scorers)
+            model.core.reduction.scorers = reranking.with_double_capacity(model.core.reduction.scorers)
             assert doublings(model) == [times] * 3
             after = go_through(model, TEST, learn=False, top_k=5)
             assert (after.predictions, after.lists) == (before.predictions, before.lists)
-            assert [len(weights.words.word) for weights in weight_tables(model.reduction)] == [
+            assert [len(weights.words.word) for weights in weight_tables(model.core.reduction)] == [
                 size << times for size in sizes
             ]
-            assert [int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.reduction)] == used
+            assert [
+                int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.core.reduction)
+            ] == used
 
 
 def test_larger_tables_lose_less():
@@ -248,7 +250,7 @@ def test_larger_tables_lose_less():
 def test_use_of_the_table_is_in_the_summary():
     with trained("cpt", CLASSES, TEXT, bits=5, trees=2, layout="tagged", max_doublings=2) as model:
         summary = summary_of(model)
-        tables = weight_tables(model.reduction)
+        tables = weight_tables(model.core.reduction)
     numbers = (tagged_words.USED, tagged_words.EVICTED, tagged_words.REFUSED)
     used, evicted, refused = (sum(int(w.words.state[number]) for w in tables) for number in numbers)
     assert fact(summary, "weights in use") == used == sum(int(np.count_nonzero(w.words.word)) for w in tables)
@@ -289,7 +291,7 @@ def test_stored_tables_have_to_fit_into_free_memory(tmp_path, monkeypatch):
         tmp_path / "large", options=options, facts=facts, arrays={**arrays, "weights.0.doublings": np.array([6])}
     )
     with load(tmp_path / "large") as model:
-        needed = sum(weights.words.word.nbytes for weights in weight_tables(model.reduction))
+        needed = sum(weights.words.word.nbytes for weights in weight_tables(model.core.reduction))
     monkeypatch.setattr("xclass.system.memory.available", lambda: needed // 2)
     load(tmp_path / "m").close()
     with pytest.raises((UsageError, ModelError), match="memory"):

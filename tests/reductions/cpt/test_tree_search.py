@@ -24,7 +24,7 @@ def flat(request):
     """Return a tree whose probabilities are spread, examples, and what the oracles know of both."""
     batch = harness.batch_of(harness.configure("--cpt", CLASSES, "-b", 18), TEST)
     with trained("cpt", CLASSES, TEXT, bits=18, layout=request.param) as model:
-        member, trees = model.reduction.members[0], []
+        member, trees = model.core.reduction.members[0], []
         scratch, nodes = member.scratch(batch), int(member.tree.size[binary_nodes.NODES])
         arrays = [array[:nodes].tolist() for array in (member.tree.left, member.tree.label, member.tree.place)]
         mass = np.empty(len(member.tree.left))
@@ -93,7 +93,7 @@ def test_example_that_is_learned_is_predicted_first_by_the_same_search(reduction
             answers = []
             for learns in (False, True):
                 results = go_through(model, f"{line}\n", learns, top_k=5)
-                opened = np.flatnonzero(model.reduction.report.opened_counts).tolist()
+                opened = np.flatnonzero(model.core.reduction.report.opened_counts).tolist()
                 answers.append((results.predictions, results.lists, opened))
             assert answers[0] == answers[1]
 

@@ -242,7 +242,7 @@ def learned(**options) -> dict[str, np.ndarray]:
     """The arrays of a model."""
     with xclass.Learner("log_multi", K, bits=14, **options) as model:
         model.learn_many(drifting(2, K, 400))
-        return {name: np.array(array) for name, array in model.contents().arrays.items()}
+        return {name: np.array(array) for name, array in model.core.contents().arrays.items()}
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
     with xclass.Learner(reduction, k) as model:
         model.learn_many(text)
         model.save(tmp_path / "m")
-        contents = model.contents()
+        contents = model.core.contents()
     assert reduction != "log_multi" or len(contents.arrays["tree.link"]) > split_tree.FIRST_NODES
     predictions = []
     for processors in (1, 2, 5):
@@ -303,7 +303,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
         with xclass.load(tmp_path / "m") as model:
             predictions.append(model.predict_many(test).tolist())
     with with_scores(reduction, k) as model:  # one thread, which lists the routers evaluated
-        model.replace_contents(contents)
+        model.core.replace_contents(contents)
         assert predictions == [go_through(model, test, learn=False).predictions] * 3
 
 
@@ -313,7 +313,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
 def test_summary_tells_what_the_tree_is():
     with xclass.Learner("log_multi", 5, max_predictors=4, swap_resistance=1) as model:
         model.learn_many(drifting(3, 5, 600))
-        arrays, summary = model.contents().arrays, summary_of(model)
+        arrays, summary = model.core.contents().arrays, summary_of(model)
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
 
     def leaf_depths(a: int, depth: int) -> list[int]:
@@ -333,7 +333,7 @@ def test_scores_are_those_of_the_routers_on_the_way():
     with with_scores("log_multi", K) as model:
         model.learn_many(multiclass(3, K, 200, tags=True))
         results = go_through(model, multiclass(4, K, 50), learn=False)
-        arrays = model.contents().arrays
+        arrays = model.core.contents().arrays
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
     assert sum(map(len, results.scores)) > 50
     for predicted, scores in zip(results.predictions, results.scores, strict=True):

@@ -51,7 +51,7 @@ def test_scorers_learn_again_where_labels_can_be_predicted(noise, learn):
         for _ in range(3):
             model.learn_many(text)
             model.end_pass()
-            words.append(model.reduction.scorers.weights.words.word.copy())
+            words.append(model.core.reduction.scorers.weights.words.word.copy())
         assert np.array_equal(words[1], words[2]) is not learn
 
 

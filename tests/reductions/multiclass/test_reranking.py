@@ -53,7 +53,7 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut, layout
         tree, scorers = tagged_learners.Tree(bits + 1 - 3), tagged_learners.Scorers(0.3, bits - 2 - 3)
     with Learner("cpt", classes, **options) as model:
         results = go_through(model, text, top_k=k)
-        contents = model.contents()
+        contents = model.core.contents()
     missed = mistaken = weight_sum = 0.0
     for number, ((row, y, weight), got) in enumerate(
         zip(as_learned(examples(text, bits), "none"), results.lists, strict=True), 1
@@ -190,7 +190,7 @@ def test_trees_index_and_scorers_are_the_oracles_example_by_example(trees, value
     oracle = Reranked(trees, k, cut, slots, proposals, bits if layout == "tagged" else 0)
     with Learner("cpt", classes, **options) as model:
         check_against(oracle, model, stories(21, 300, classes, valued), bits, EXACT)
-        state = np.asarray(model.contents().arrays["scorers.state"])
+        state = np.asarray(model.core.contents().arrays["scorers.state"])
     for numbers, want in zip(state, oracle.scorers.parameters(), strict=True):
         assert numbers == pytest.approx(want, rel=1e-2)
     assert oracle.frequencies.valued is (valued > 0)
@@ -208,7 +208,7 @@ def test_tagged_words_without_idf_are_those_of_the_oracle(trees):
     oracle = Reranked(trees, k, cut, slots, proposals, bits, doublings, weighting=False)
     with Learner("cpt", classes, **options) as model:
         check_against(oracle, model, stories(22, 300, classes, 0.1), bits, ROUNDED)
-        contents = model.contents()
+        contents = model.core.contents()
     check_words(contents, "scorers", oracle.scorers.table)
     for t, tree in enumerate(oracle.trees):
         check_words(contents, f"weights.{t}", tree.table)
@@ -445,14 +445,14 @@ def test_further_passes_teach_the_scorers_but_not_what_they_share():
         for model in (several, one):
             model.learn_many(text)
             model.end_pass()
-        first = several.reduction.scorers.state.copy()
-        words = several.reduction.scorers.weights.words.word.copy()
-        assert np.array_equal(first, one.reduction.scorers.state)
+        first = several.core.reduction.scorers.state.copy()
+        words = several.core.reduction.scorers.weights.words.word.copy()
+        assert np.array_equal(first, one.core.reduction.scorers.state)
         for model in (several, one):
             model.learn_many(text)
-        assert np.array_equal(first, several.reduction.scorers.state)
-        assert not np.array_equal(words, several.reduction.scorers.weights.words.word)
-        assert not np.array_equal(first, one.reduction.scorers.state)
+        assert np.array_equal(first, several.core.reduction.scorers.state)
+        assert not np.array_equal(words, several.core.reduction.scorers.weights.words.word)
+        assert not np.array_equal(first, one.core.reduction.scorers.state)
 
 
 def test_predictions_do_not_change_which_examples_further_passes_learn():
@@ -476,10 +476,10 @@ def test_after_all_passes_every_example_is_learned_as_by_a_stored_model(tmp_path
         for _ in range(2):
             model.learn_many(lines)
             model.end_pass()
-        before = model.contents().examples
+        before = model.core.contents().examples
         model.save(tmp_path / "m")
         model.learn_many(lines)
-        assert model.contents().examples == before + len(lines)
+        assert model.core.contents().examples == before + len(lines)
         with load(tmp_path / "m") as stored:
             stored.learn_many(lines)
             assert state_of(stored).arrays == state_of(model).arrays

@@ -111,8 +111,8 @@ def test_trees_that_add_nothing_are_searched_no_more_and_return(monkeypatch, tmp
             lines = text(1500, 0, True).splitlines(keepends=True)
             for k in range(pieces):
                 model.learn_many("".join(lines[k * 1500 // pieces : (k + 1) * 1500 // pieces]))
-            assert model.reduction.searched.now == 1
-            counted.append(int(model.reduction.report.opened_counts.sum()))
+            assert model.core.reduction.searched.now == 1
+            counted.append(int(model.core.reduction.report.opened_counts.sum()))
             assert "trees searched = 1 of 4" in summary_of(model)
             outcome = model.predict_many(text(100, 1, True))
             assert (outcome == [int(line.split()[0]) for line in text(100, 1, True).splitlines()]).mean() > 0.95
@@ -120,9 +120,9 @@ def test_trees_that_add_nothing_are_searched_no_more_and_return(monkeypatch, tmp
             models.append((tmp_path / f"m{pieces}").read_bytes())
     assert models[0] == models[1] and counted[0] == counted[1]
     with xclass.load(tmp_path / "m1") as model:
-        assert model.reduction.searched.now == 1
+        assert model.core.reduction.searched.now == 1
         model.learn("| w65", 65)
-        assert model.reduction.can_learn(np.array([65])).all()  # trees that are not searched lack the class
+        assert model.core.reduction.can_learn(np.array([65])).all()  # trees that are not searched lack the class
         for seed in range(4):
             model.learn_many(text(4000, seed, False))
-        assert model.reduction.searched.now > 1
+        assert model.core.reduction.searched.now > 1

@@ -410,7 +410,7 @@ def grown(text: str, classes: int = K, messages: list[str] | None = None, **opti
     """A softmax tree that has learned a text; `messages` collects its messages while it learns."""
     model = xclass.Learner("softmax_tree", classes, **{"bits": 16, **options})
     if messages is not None:
-        model.reduction.info = messages.append
+        model.core.reduction.info = messages.append
     model.learn_many(text)
     model.end_pass()
     return model
@@ -470,7 +470,7 @@ def test_smoothing_is_chosen_where_labels_are_most_probable():
     messages: list[str] = []
     with grown("\n".join(lines), messages=messages, **options) as model:
         assert model.examples == 2000
-        chosen = model.contents().learner["smooth"]
+        chosen = model.core.contents().learner["smooth"]
     assert messages[0].startswith("softmax tree: 1960 examples, 9 classes")
     rest = "\n".join(line for i, line in enumerate(lines) if i % 50 != 49)
     losses = {}

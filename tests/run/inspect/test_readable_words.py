@@ -88,7 +88,7 @@ def data(tmp_path):
 def table_words(path) -> dict[str, np.ndarray]:
     """Return the words of each table of a saved model."""
     with load(path) as model:
-        return {table.name: table.words.word for table in word_tables(model.reduction)}
+        return {table.name: table.words.word for table in word_tables(model.core.reduction)}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -126,7 +126,7 @@ def test_scores_of_all_regressors_follow_from_the_text(name, data):
             names = [*line.split("|")[1].split(), *constant]
             features = features[: len(names)]
             h = np.array([index for index, _ in features], np.uint64) * GOLDEN
-            for number, table in enumerate(word_tables(model.reduction)):
+            for number, table in enumerate(word_tables(model.core.reduction)):
                 for (owner, place), by_name in weight.items():
                     if owner != table.name or not place:
                         continue
@@ -138,7 +138,7 @@ def test_scores_of_all_regressors_follow_from_the_text(name, data):
 
 def score(model, number: int, place: str, h: np.ndarray) -> float:
     """Return the score that a regressor of a learner gives an example whose values are all 1."""
-    table = word_tables(model.reduction)[number]
+    table = word_tables(model.core.reduction)[number]
     count = len(h)
     facts = place.split()
     if facts[0] == "class":
@@ -147,7 +147,7 @@ def score(model, number: int, place: str, h: np.ndarray) -> float:
             pairs.at[f], pairs.tag[f] = tagged_words.locate(table.words, h[f], int(facts[1]))
         tagged_words.read_words(table.words, pairs, 0, count)
         return float(pairs.w.sum())
-    member = model.reduction.members[number]
+    member = model.core.reduction.members[number]
     node = int(facts[1].rpartition(".")[2])
     assert int(facts[3]) == member.tree.depth[node]
     wide = facts[4:5] == ["regressor"]
@@ -227,7 +227,7 @@ def test_tables_that_grow_keep_the_names(name, data):
     args = ["-d", "data", "-b", 6, "--max_doublings", 6, *MODELS[name].split(), "-q", "::", "--quiet"]
     learn(*args, "-f", "m", "--invert_hash", "names", cwd=data)
     with load(data / "m") as model:
-        assert all(tagged_words.doublings(table.words) > 0 for table in word_tables(model.reduction)[:1])
+        assert all(tagged_words.doublings(table.words) > 0 for table in word_tables(model.core.reduction)[:1])
     listed = words(data / "names")
     known = [word for word in listed if word.place]
     assert len(known) > 0.97 * len(listed)

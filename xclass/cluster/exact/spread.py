@@ -14,7 +14,7 @@ from typing import Any
 from ...abilities.find import ability
 from ...abilities.spread.parts import State, takes_part
 from ...api.configuration import Config
-from ...api.learner import Learner
+from ...api.learner_core import LearnerCore
 from ...api.model_contents import Contents
 from ...api.progress import Progress
 from ...reductions.core.contract import BatchTask
@@ -29,7 +29,7 @@ from .run_state import RunState
 from .worker import Place, StepResult
 
 
-class WholeLearner(Learner):
+class WholeLearner(LearnerCore):
     """The whole of a spread learner: its parts are put together when its contents are needed.
 
     Attributes
@@ -76,7 +76,7 @@ class Spread(ClusterEngine):
     _model: WholeLearner
     _state: RunState | None = None  # of the run that is continued
 
-    def learner(self, contents: Contents | None) -> Learner:
+    def learner(self, contents: Contents | None) -> LearnerCore:
         config, use = self.run.config, learner_use.of_run(self.run.config)
         self._count, self._reason = _parts_of(config)
         self._states: list[Any] = []  # references to the states with which the parts begin
@@ -84,12 +84,11 @@ class Spread(ClusterEngine):
             self._state = run_state.load(run_state.path_of(config.run.final_regressor), config)
             self._states = [self._session.put(pickle.dumps(state)) for state in self._state.states]
         elif contents is not None:
-            with Learner.from_config(config, use, contents) as loaded:
+            with LearnerCore(config, use, contents) as loaded:
                 loaded.check_learns(f"-i {config.run.initial_regressor}: this model")
                 state = ability(config.reduction, "spread").part_state(loaded.reduction)
                 self._states = [self._session.put(pickle.dumps(state))]
-        whole = WholeLearner.from_config(config, use._replace(part=Part(None, self._count)))
-        assert isinstance(whole, WholeLearner)
+        whole = WholeLearner(config, use._replace(part=Part(None, self._count)))
         self._model = whole
         if contents is not None:
             whole.examples, whole.clock = contents.examples, contents.clock
@@ -204,6 +203,6 @@ def _parts_of(config: Config) -> tuple[int, str]:
     """Return how many workers can learn parts of a model, and why not more."""
     workers = config.cluster.workers
     use = learner_use.of_run(config)._replace(part=Part(None, workers))
-    with Learner.from_config(config, use) as whole:
+    with LearnerCore(config, use) as whole:
         units, reason = ability(config.reduction, "spread").units(whole.reduction)
         return min(workers, units), reason

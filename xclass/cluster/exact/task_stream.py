@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...api.configuration import Config
-from ...api.learner import Learner
+from ...api.learner_core import LearnerCore
 from ...cache.source import Source
 from ...reductions.core.contract import BatchTask
 from ...run import data_source, passes
@@ -43,7 +43,7 @@ class TaskStream:
     cursor : the place after the last item that was delivered
     """
 
-    def __init__(self, config: Config, learner: Learner, clock: float) -> None:
+    def __init__(self, config: Config, learner: LearnerCore, clock: float) -> None:
         self._learner = learner
         self._stream = data_source.opened(config, learner, needs_lines=False)
         self.source: Source = self._stream.source

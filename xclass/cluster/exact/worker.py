@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ...abilities.find import ability
 from ...abilities.spread.parts import takes_part, without_features
 from ...api.configuration import Config, LearnerUse
-from ...api.learner import Learner
+from ...api.learner_core import LearnerCore
 from ...data.schema import Schema
 from ...errors import DataError, XclassError
 from ...kernels import jit
@@ -109,7 +109,7 @@ class Worker:
         self._epoch = -1
         self._examples = self._sent = self._received = 0
         self._waiting, self._idle_since = 0.0, time.perf_counter()
-        self._learner: Learner | None = None
+        self._learner: LearnerCore | None = None
         jit.activate()
 
     def ping(self) -> None:
@@ -128,7 +128,7 @@ class Worker:
         if self._learner is not None:
             self._stream.close()
             self._learner.close()
-        self._learner = Learner.from_config(self._config, self._use)
+        self._learner = LearnerCore(self._config, self._use)
         self._learner.schema.replace(self._schema)
         self._spread = spread = ability(self._config.reduction, "spread")
         self._reduction = self._learner.reduction

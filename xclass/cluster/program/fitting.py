@@ -10,7 +10,7 @@ from typing import Any
 
 from ...api import configuration, model_contents
 from ...api.configuration import Config
-from ...api.learner import Learner
+from ...api.learner_core import LearnerCore
 from ...api.model_contents import Contents
 from ...api.progress import Progress
 from ...data import class_names
@@ -77,7 +77,7 @@ def fit(asked: Request) -> None:
         found, reading = request.find(asked, session, asked.cluster.workers)
         learner.use_names_if(lambda: request.are_names(asked, session, found, reading))
         config = request.run_config(asked, found, reading, contents)
-        _take(learner, _learned(config, contents, session, found))
+        _take(learner.core, _learned(config, contents, session, found))
 
 
 def _learned(config: Config, contents: Contents | None, session: Session, found: Files) -> bytes:
@@ -104,7 +104,7 @@ def _check_averages(config: Config) -> None:
         )
 
 
-def _take(learner: Learner, model: bytes) -> None:
+def _take(learner: LearnerCore, model: bytes) -> None:
     """Replace what a learner has learned by a model of the same options that has learned more."""
     contents = model_contents.from_bytes(model)
     names = class_names.separated(contents.options.get("named_labels") or "")

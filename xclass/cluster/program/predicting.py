@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...api import configuration
+from ...api import configuration, results
 from ...array_types import UInt8s
 from ...options.declare import options_of
 from ...reductions.core.probabilities import Options as ListingOptions
@@ -37,7 +37,7 @@ class ArrayPredictor(Predictor):
         reader = self._reader(learner, part)
         batches = (batch for batch, _ in reader.after(0))
         with self._placed():
-            arrays = (learner.predictions(batches),) if k is None else learner.top(batches, k)
+            arrays = (results.predictions(learner, batches),) if k is None else results.top(learner, batches, k)
         return Arrays(arrays, (*reader.take_notes(), *learner.take_notes(), *reader.opened.report()))
 
 
@@ -46,7 +46,7 @@ def predict(asked: Request, k: int | None) -> Any:
     learner = asked.learner
     if k is not None:
         k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
-    contents = request.contents_of(learner) or learner.contents()
+    contents = request.contents_of(learner) or learner.core.contents()
     with request.connected(asked) as session:
         found, reading = request.find(asked, session, 1)
         config = request.run_config(asked, found, reading, contents, testonly=True)

@@ -123,14 +123,14 @@ def are_names(asked: Request, session: Session, found: Files, reading: reader.Op
     """Return whether the labels of the data are names, by the first lines, which a node of the cluster reads."""
     text = session.call(shards.first_lines, os.getcwd(), found.paths[0])
     options = dataclasses.replace(reading, data=found.paths[:1])
-    return files.are_names_in(text, options, "indexing" in asked.learner.config.given)
+    return files.are_names(options, "indexing" in asked.learner.core.config.given, text)
 
 
 def run_config(
     asked: Request, found: Files, reading: reader.Options, contents: Contents | None, **given: Any
 ) -> Config:
     """Return the options of a run; `contents` is what the learner has learned, None for a new one."""
-    config = asked.learner.config
+    config = asked.learner.core.config
     stored = None
     typed = {name: value for name, value in config.values().items() if name in config.given}
     if contents is not None:
@@ -156,7 +156,8 @@ def run_config(
 
 def contents_of(learner: Learner) -> Contents | None:
     """Return a copy of what a learner has learned; None for a new learner, which continues from nothing."""
-    _ = learner.reduction
-    if learner.is_new:
+    _ = learner.core.reduction  # a closed learner has none
+    if learner.core.is_new:
         return None
-    return model_contents.from_bytes(learner.saved_bytes())
+    learner.core.check_learned()
+    return model_contents.from_bytes(model_contents.to_bytes(learner.core.contents()))

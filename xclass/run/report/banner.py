@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...abilities.find import described
 from ...api.configuration import Config, chosen_name, grows
-from ...api.learner import Learner
+from ...api.learner_core import LearnerCore
 from ...binary import in_words
 from ...options.resolve import SCALAR
 from ...reductions.core import base
@@ -21,7 +21,7 @@ WIDTH = 80  # columns
 NAMING = ("Data: ", "Cache: ")  # beginnings of lines of a source with names of files
 
 
-def plain(c: Config, model: Learner, source: Sequence[str], namespaces: Sequence[str]) -> list[str]:
+def plain(c: Config, model: LearnerCore, source: Sequence[str], namespaces: Sequence[str]) -> list[str]:
     """Return the lines in plain words.
 
     Parameters
@@ -95,7 +95,7 @@ def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: S
     ]
 
 
-def _reduction(c: Config, model: Learner) -> str:
+def _reduction(c: Config, model: LearnerCore) -> str:
     """Return the line about the reduction and its classes."""
     name, title = c.reduction.name, c.reduction.title
     if name == SCALAR:

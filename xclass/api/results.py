@@ -1,0 +1,179 @@
+"""Turn the tasks that a learner has predicted into what a program gets: numbers or names of classes, and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..data import batch_ops, class_names
+from ..data.batch import Batch
+from ..errors import UsageError
+from ..options.declare import options_of
+from ..reductions import registry
+from ..reductions.core.contract import BatchTask
+from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.spec import Wanted
+from . import arrays, configuration
+from .inputs import Examples, written_by_program
+from .learner_core import LearnerCore
+
+if TYPE_CHECKING:
+    from ..explain.records import Explanation
+
+
+class Outcome(NamedTuple):
+    """Hold the result of learning from n examples.
+
+    Attributes
+    ----------
+    prediction : ndarray of shape (n,)
+        Prediction of each example before it was learned from: a class (int64, 0 while there is none to predict), or a
+        number of "scalar" (float64). Where labels are names, class c has the name `Learner.classes[c - 1]`.
+    loss : ndarray of shape (n,), dtype float64
+        Loss of each prediction times the weight of the example; 0 without a label.
+    warnings : tuple of str
+        Messages about these examples. Each is also issued as an `XclassWarning`.
+
+    Examples
+    --------
+    >>> import xclass
+    >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+    ...     outcome = model.learn_many(["1 | sunny warm", "2 | rainy cold", "| no label"])
+    >>> outcome.prediction.tolist(), outcome.loss.tolist()
+    ([1, 1, 1], [0.0, 1.0, 0.0])
+    """
+
+    prediction: np.ndarray
+    loss: np.ndarray
+    warnings: tuple[str, ...]
+
+
+class Scores(NamedTuple):
+    """Hold the scores of classes for n examples, as rows of different lengths.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n + 1,), dtype int64
+        Example i has the entries `start[i]:start[i + 1]` of the other arrays.
+    classes : ndarray of shape (m,)
+        Class of each score (int64), or its name (object).
+    scores : ndarray of shape (m,), dtype float32
+        The scores. The class with the highest score is predicted.
+
+    Examples
+    --------
+    >>> import xclass
+    >>> with xclass.Learner("oaa", classes=3, bits=10) as model:
+    ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold", "3 | snow cold"] * 10)
+    ...     result = model.scores(["| warm", "| snow"])
+    >>> result.start.tolist(), result.classes.tolist()
+    ([0, 3, 6], [1, 2, 3, 1, 2, 3])
+    >>> result.scores.reshape(2, 3).argmax(axis=1).tolist()
+    [0, 2]
+    """
+
+    start: np.ndarray
+    classes: np.ndarray
+    scores: np.ndarray
+
+
+def _kind(core: LearnerCore) -> type[np.generic]:
+    return np.int64 if core.config.reduction.labels == "multiclass" else np.float64
+
+
+def learned(core: LearnerCore, tasks: Iterable[BatchTask]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the predictions and the losses of tasks, without keeping their batches in memory."""
+    predictions, losses = [np.empty(0)], [np.empty(0)]
+    for task in tasks:
+        losses.append(np.zeros(task.batch.n) if task.loss is None else task.loss)
+        if task.prediction is not None:
+            predictions.append(task.prediction)
+    return np.concatenate(predictions).astype(_kind(core)), np.concatenate(losses)
+
+
+def single(core: LearnerCore, tasks: Sequence[BatchTask]) -> Any:
+    """Return the first prediction of tasks, None if there is none, or if it is no class."""
+    for task in tasks:
+        if task.prediction is not None and len(task.prediction):
+            if core.config.reduction.labels != "multiclass":
+                return float(task.prediction[0])
+            label = int(task.prediction[0])
+            if core.names.class_list is None:
+                return label if label or core.label_range.lowest == 0 else None
+            return class_names.name_of(label, core.names.names)
+    return None
+
+
+def predictions(core: LearnerCore, batches: Iterable[Batch]) -> np.ndarray:
+    """Return the predictions of batches, as `Learner.predict_many` does."""
+    kind = _kind(core)
+    found = [task.prediction.astype(kind) for task in core.predict(batches) if task.prediction is not None]
+    return class_labels(core, np.concatenate([np.empty(0, kind), *found]), "")
+
+
+def top(core: LearnerCore, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k most probable classes of each example, and their probabilities, as `Learner.predict_many` does."""
+    k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+    found = [(np.empty((0, k), np.int64), np.empty((0, k)))]
+    for task in _listing(core, batches, ListingOptions(top_k=k)):
+        if task.class_lists is not None:
+            found.append(arrays.top_k_arrays(task.class_lists, k))
+    labels, p = map(np.concatenate, zip(*found, strict=True))
+    return class_labels(core, labels), p
+
+
+def probabilities(core: LearnerCore, batches: Iterable[Batch]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes and a matrix of their probabilities, as `Learner.probabilities` does."""
+    tasks = _listing(core, batches, ListingOptions(probabilities=True))
+    labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
+    return class_labels(core, labels), p
+
+
+def _listing(core: LearnerCore, batches: Iterable[Batch], listing_options: ListingOptions) -> Iterable[BatchTask]:
+    """Predict batches with the listings of classes and probabilities that the options describe."""
+    record = core.config.reduction
+    if not record.probabilities:
+        names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
+        raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
+    return core.predict(batches, Wanted(listing_options=listing_options))
+
+
+def scores(core: LearnerCore, batches: Iterable[Batch]) -> Scores:
+    """Return the scores of the classes that are compared, as `Learner.scores` does."""
+    start, labels, values = arrays.joined_scores(list(core.predict(batches, Wanted(scores=True))))
+    return Scores(start, class_labels(core, labels), values)
+
+
+def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int) -> list[Explanation]:
+    """Return explanations with k classes; `given` are the examples of the program, which have the names of features."""
+    from ..abilities.find import ability
+    from ..explain import feature_names, naming, python_features, records
+
+    explain = ability(core.config.reduction, "explain")
+    if explain is None:
+        raise UsageError(f"{core.config.reduction.name} does not explain its predictions")
+    k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+    core.want()
+    c, named = core.config, naming.naming_of(core.names.class_list, core.config.reduction.labels == "multiclass")
+    names = feature_names.Namer(
+        c.parser, c.features, c.interactions, configuration.feature_bits(c), core.preparation.crosser
+    )
+    given, found = written_by_program(given), []
+    tasks = (task for batch in batches for task in core.tasks(batch, False, core.clock))
+    examples = (batch_ops.cut(task.batch, i, i + 1) for task in tasks for i in range(task.batch.n))
+    for number, example in enumerate(map(naming.without_unknown_label, examples)):
+        written = python_features.written(given, number)
+        features = names.of(example, 0) if written is None else names.of_written(written)
+        found.append(naming.explanation(explain.explain(core.reduction, example, k), example, features, named))
+    core.notes += records.notes(found)
+    return found
+
+
+def class_labels(core: LearnerCore, labels: np.ndarray, other: object = None) -> np.ndarray:
+    """Return labels as numbers, or as names if the classes have names, with `other` for label 0."""
+    if core.names.class_list is None:
+        return labels
+    names = np.array([other, *core.names.names], object)
+    return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]
