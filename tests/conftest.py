@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -18,14 +17,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the cases that `sampled` leaves out as slow tests."""
-    count = Counter()
+    """Mark the cases that `sampled` leaves out as slow tests; of several parameters, each value occurs in some case."""
     for item in items:
         if mark := item.get_closest_marker("sampled"):
-            name = item.path, item.originalname
-            if count[name] % mark.args[0]:
+            lists = item.iter_markers("parametrize")
+            place = sum(item.callspec.indices[_first_name(arguments.args[0])] for arguments in lists)
+            if place % mark.args[0]:
                 item.add_marker(pytest.mark.slow)
-            count[name] += 1
+
+
+def _first_name(names):
+    """Return the first of the names that `parametrize` takes as a list or as words with commas."""
+    return (names.split(",") if isinstance(names, str) else list(names))[0].strip()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -39,9 +39,9 @@ def too_large(source: str) -> Iterator[str]:
             yield f"{node.name}: {count} parameters, {length} lines"
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_no_kernel_is_too_large(module):
-    assert list(too_large(MODULES[module].read_text(encoding="utf-8"))) == []
+def test_no_kernel_is_too_large():
+    found = {module: list(too_large(path.read_text(encoding="utf-8"))) for module, path in MODULES.items()}
+    assert {module: kernels for module, kernels in found.items() if kernels} == {}
 
 
 WIDE = f"def wide({', '.join(f'a{i}' for i in range(MOST_PARAMETERS + 1))}):\n    pass\n"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from running import ROOT
 
 SCRIPTS = ROOT / "scripts"
@@ -21,10 +21,18 @@ def modules() -> dict[str, Path]:
 
 
 MODULES = modules()
-TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
-COMMANDS = {  # those that can be run
-    module for module, tree in TREES.items() if any("__name__ == '__main__'" in ast.unparse(node) for node in tree.body)
-}
+
+
+@functools.cache
+def tree_of(module: str) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@functools.cache
+def is_command(module: str) -> bool:
+    """Return whether a module can be run."""
+    return any("__name__ == '__main__'" in ast.unparse(node) for node in tree_of(module).body)
 
 
 def folder(module: str) -> str:
@@ -34,7 +42,7 @@ def folder(module: str) -> str:
 
 def imported(module: str) -> Iterator[str]:
     """Yield the modules of scripts/ that a module imports, anywhere in its file."""
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == "scripts")
         if isinstance(node, ast.ImportFrom):
@@ -47,13 +55,12 @@ def imported(module: str) -> Iterator[str]:
                     yield full if full in MODULES else inside
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_imports_point_down(module):
-    own_folder = folder(module)
-    for other in imported(module):
+def test_imports_point_down():
+    for module, other in [(name, other) for name in sorted(MODULES) for other in imported(name)]:
+        own_folder = folder(module)
         assert other in MODULES, f"{module} imports {other}"
         assert folder(other) in {own_folder} | ALLOWED.get(own_folder, {"lib"}), f"{module} imports {other}"
-        assert other not in COMMANDS, f"{module} imports the command {other}"
+        assert not is_command(other), f"{module} imports the command {other}"
 
 
 def test_no_import_goes_in_a_circle():
@@ -71,7 +78,7 @@ def test_no_folder_has_too_many_files():
 
 def test_every_module_is_used():
     used = {other for module in MODULES for other in imported(module)}
-    assert set(MODULES) == COMMANDS | used
+    assert set(MODULES) == used | set(filter(is_command, MODULES))
 
 
 def test_nothing_changes_the_path_of_imports():

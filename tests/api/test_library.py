@@ -80,6 +80,7 @@ def test_model_is_that_of_the_command_to_the_byte(tmp_path, reduction, options, 
         assert saved == expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("reduction", "options", "words"), CASES, ids=lambda case: str(case))
 def test_predictions_of_a_loaded_model_are_those_of_the_command(tmp_path, reduction, options, words):
     text = text_of(reduction)

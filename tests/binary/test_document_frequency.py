@@ -151,7 +151,7 @@ def test_counts_that_cannot_be_are_refused(name, change):
 
 
 @pytest.mark.plain
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(MIXED, st.booleans())
 def test_packed_counts_weigh_as_before_and_are_stored_as_before(stream, weighting):
     rows = [[*row, (CONSTANT, 1.0)] for row, _, _ in stream]

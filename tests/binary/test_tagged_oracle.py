@@ -96,6 +96,7 @@ def test_codes_rise_with_what_they_stand_for():
     assert all(decode_g(code << 13) < decode_g(code + 1 << 13) for code in range(63))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("w", [1 / 3, -0.123456, 1.999, 4.7e-6, -5000.123, 1.9e-6, -1e-7, 2e-8])
 def test_the_mean_of_all_roundings_is_the_weight(w):
     w = F(w * 2.0**-108) / F(2.0**-108)  # the last bits of the smallest ones are lost before they are rounded at random

@@ -107,6 +107,7 @@ def assert_finite(arrays: dict[str, np.ndarray]) -> None:
         assert np.isfinite(array).all(), name
 
 
+@pytest.mark.sampled(2)
 @EVERY
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_models_and_messages_hold_only_finite_numbers(name, options):
@@ -294,6 +295,7 @@ def any_size(rng, low: int, high: int, count: int) -> np.ndarray:
     return (rng.choice([-1.0, 1.0], count) * 2.0 ** rng.uniform(low, high, count)).astype(F)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero", "ignore:invalid value")
 @pytest.mark.parametrize("loss", ["logistic", "squared", "hinge", "quantile", "classic"])
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.sampled(2)
 @EVERY_VARIANT
 def test_predictions_are_those_of_the_whole_model(place, name, options):
     train, test = stream(name, 1, 150), stream(name, 2, 40)

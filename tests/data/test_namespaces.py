@@ -78,6 +78,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @needs_vw
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("command", COMMANDS)

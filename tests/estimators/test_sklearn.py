@@ -89,6 +89,7 @@ def save_as_of_text(classifier: XClassifier, path: Path) -> None:
     classifier.save(path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("named", [False, True], ids=["numbers", "names"])
 def test_fit_learns_the_model_of_the_command(tmp_path, name, named):
@@ -164,6 +165,7 @@ LABELS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("name", ["multiclass", "oaa"])
 def test_labels_of_all_kinds_come_back(name, kind):

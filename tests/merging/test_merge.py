@@ -75,6 +75,7 @@ def errors(model: Learner, text: list[str]) -> float:
     return float(np.mean([p != line.split(" ", 1)[0] for p, line in zip(predicted, text, strict=True)]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name", ["scalar --l1", "oaa --layout vw", "cpt", "cpt --cpt_arity 4", "cpt --rerank", "multiclass"]
 )
@@ -118,6 +119,7 @@ def test_a_merged_model_predicts_learns_and_merges_again(name, tmp_path):
     assert state_of(again) == state_of(loaded)  # the other one has learned nothing
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in LEARNERS if not name.startswith("scalar")])
 def test_a_merged_model_knows_what_each_model_has_learned(name, tmp_path):
     def others(seed: int, labels: str) -> list[str]:
@@ -172,6 +174,7 @@ def test_counters_are_added_since_the_base(tmp_path):
 # -- classes that only some models have
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.bounds
 @pytest.mark.parametrize(
     "name",
@@ -266,6 +269,7 @@ def test_names_and_numbers_are_refused(reduction, tmp_path):
     assert library.merge([more, empty]).classes == ["a", "b", "c"]  # a model without examples has no labels
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_model_without_examples_is_left_out(name):
     reduction, k, options = LEARNERS[name]
@@ -587,6 +591,7 @@ def test_models_of_equal_checksums_are_different(tmp_path):
         library.merge([paths[0], model])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("clocks", [(np.inf, np.inf), (np.nan, 1.0), (-5.0, 6.0), (-np.inf, 1e308)])
 @pytest.mark.parametrize("name", ["scalar", "scalar --sgd", "oaa", "cpt", "multiclass"])
 def test_extreme_numbers_stay_finite(name, clocks, tmp_path):

@@ -571,6 +571,7 @@ def mutate(arrays: dict[str, np.ndarray], draw) -> None:
             flat[slice(None) if way == "fill" else at] = value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("variant", VARIANTS)
 @seed(22)

@@ -212,6 +212,7 @@ def test_a_label_of_json_that_is_no_class_is_refused(label, tmp_path):
     assert result.status == 1 and "d.jsonl:2:11:" in result.err
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", [(), ("--top_k", 2), ("--probabilities",)])
 @pytest.mark.parametrize(
     ("name", "text", "options"),

@@ -69,6 +69,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("saved", [True, False])
 def test_text_is_of_the_model_that_is_saved(tmp_path, name, saved):

@@ -82,6 +82,7 @@ def test_listing_ends_with_the_remaining_probability():
 # -- one against all
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "more",
     [{}, {"loss_function": "logistic"}, {"layout": "vw"}, {"link": "logistic"}, {"oaa_subsample": 3}],
@@ -157,6 +158,7 @@ def candidates_by_plain_numpy(tree, batch, plan):
         yield items, plan.score[plan.first[i] : plan.scored[i]], p, own
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.bounds
 @pytest.mark.parametrize("layout", ["odd", "vw"])
 @pytest.mark.parametrize("candidates", [1, 4, K])

@@ -117,6 +117,7 @@ def test_a_table_larger_than_the_memory_predicts_if_it_is_packed(place, monkeypa
     assert (place / "got").read_bytes() == (place / "want").read_bytes()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("table", ["weights.0", "weights.1", "scorers", "index", "frequencies"])
 @pytest.mark.parametrize("index", [[7, 7], [9, 8], [2**32 - 1]], ids=["twice", "falling", "outside"])
 def test_model_files_with_positions_that_cannot_be_are_refused(place, table, index):

@@ -162,6 +162,7 @@ def test_growing_tables_learn_the_same_on_any_number_of_threads(name, monkeypatc
     assert states[0] == states[1] == states[2]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [1, 7, 250])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_growing_tables_learn_the_same_however_batches_are_cut(name, size):

@@ -82,6 +82,7 @@ def test_exact_search_finds_the_most_probable_leaves_and_opens_nodes_that_are_as
 # -- in a learner
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("reduction", "options"),
     [("cpt", {}), ("multiclass", {}), ("cpt", {"rerank": True}), ("cpt", {"cpt_arity": 4}), ("cpt", {"layout": "odd"})],
@@ -98,6 +99,7 @@ def test_example_that_is_learned_is_predicted_first_by_the_same_search(reduction
             assert answers[0] == answers[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", [{}, {"cpt_arity": 4}, {"layout": "odd"}], ids=str)
 @pytest.mark.parametrize("k", [1, 3])
 def test_no_class_that_was_not_found_is_more_probable_than_the_summary_says(tmp_path, options, k):

@@ -176,6 +176,7 @@ def names(words) -> str:
     return " ".join(map(str, words)) or "defaults"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.bounds
 @pytest.mark.parametrize("words", LEARNERS, ids=names)
 def test_kernel_follows_the_oracle(words):
@@ -189,6 +190,7 @@ def test_kernel_follows_the_oracle(words):
     assert swaps > 0, "these streams take nothing back"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.bounds
 @pytest.mark.parametrize("most", [0, 1, 2, 5, 12, 40])
 @pytest.mark.parametrize("resistance", [1, 4])

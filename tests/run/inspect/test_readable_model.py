@@ -108,6 +108,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @needs_vw
 @pytest.mark.parametrize("command", COMMANDS)
 def test_models_as_text_are_vws(command, table):

@@ -91,6 +91,7 @@ def table_words(path) -> dict[str, np.ndarray]:
         return {table.name: table.words.word for table in word_tables(model.core.reduction)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_text_has_every_word_in_use_and_its_numbers(name, data):
     args = ["-d", "data", "-b", 16, *MODELS[name].split(), "-f", "m", "--readable_model", "text", "--quiet"]
@@ -112,6 +113,7 @@ def test_text_has_every_word_in_use_and_its_numbers(name, data):
     assert header == other[: len(header)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_of_all_regressors_follow_from_the_text(name, data):
     learn("-d", "data", "-b", 16, *MODELS[name].split(), "-f", "m", "--invert_hash", "names", "--quiet", cwd=data)
@@ -190,6 +192,7 @@ def test_probabilities_follow_from_the_text_alone(name, data):
             assert float(listed[label]) == pytest.approx(p, abs=1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_names_are_found_for_a_saved_model(name, data):
     learn("-d", "data", "-b", 16, *MODELS[name].split(), "-f", "m", "--invert_hash", "then", "--quiet", cwd=data)
