@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks everything: style, prose, documentation and types, then all tests, then those marked `bounds` with array bounds
-# checked, then those marked `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
+# checked, and at the same time those marked `plain` without compiling. Stops at the first failure. Works in .venv beside
+# pyproject.toml, made where missing.
 #
 #     sh scripts/test.sh
 #     PYTHON=python3.12 sh scripts/test.sh
@@ -48,14 +49,14 @@ wait $types
 step "Tests"
 "$bin/python" -m pytest -n 3
 
-step "Tests with array bounds checked"
+step "Tests with array bounds checked, and tests without compiling"
 # without SLOW only readers, because to compile all kernels anew takes minutes
 [ -z "${SLOW:-}" ] || checked=$(files_with bounds)
 NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m "bounds $unless" \
-    ${checked:-tests/text tests/formats tests/data tests/scripts/test_fuzz.py}
-
-step "Tests without compiling"
+    ${checked:-tests/text tests/formats tests/data tests/scripts/test_fuzz.py} &
+bounds=$!
 NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m "plain $unless" $(files_with plain)
+wait $bounds
 
 if [ -n "${SLOW:-}" ]; then
     step "Slow tests"
