@@ -48,3 +48,10 @@ def kernels(request, tmp_path_factory):
     for record in registry.REDUCTIONS:  # messages and processes of a run should not depend on whether it is the first
         jit.note_compiled(record.name)
     jit.note_compiled(warm_up.READING)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

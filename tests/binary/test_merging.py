@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.oracles import merging as oracle
 from xclass.binary import gd, merged_words, merging, tagged_words, weight_table
-from xclass.kernels import jit
 from xclass.model.table_changes import Changes
 
 F = np.float32
@@ -20,11 +19,6 @@ words = st.builds(
     lambda w, g, tag: w << 19 | g << 13 | tag,
     st.sampled_from([0, 1, 900, 2048, 3000, 4095]), st.sampled_from([0, 1, 2, 30, 31, 63]), st.integers(8, 40),
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="module")
-def kernels():
-    jit.activate()
 
 
 def slots(w: np.ndarray, g: np.ndarray | None, n: np.ndarray | None = None) -> merging.Slots:

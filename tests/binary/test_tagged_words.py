@@ -29,11 +29,6 @@ LOSSES = ["squared", "logistic"]
 COUNTERS = [0, 2**31 - 2, 2**32 - 3, 2**52]  # random numbers are derived from the lowest 32 bits of a counter
 
 
-@pytest.fixture(autouse=True, scope="module")
-def kernels():
-    jit.activate()
-
-
 def example(rng: np.random.Generator, unit: bool = True, pool: int = 40) -> tuple[np.ndarray, np.ndarray]:
     """Return hashes and values of a few features of a pool, of which some occur often and some twice."""
     n = int(rng.integers(1, MOST))

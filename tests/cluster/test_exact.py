@@ -17,7 +17,6 @@ CASES = {
     "multiclass": ["--multiclass", 30, "-b", 14, "--learn_names", "--passes", 2, "--shuffle", 120, "-q", "wn"],
     "softmax_tree": ["--softmax_tree", 30, "--depth", 2],
 }
-EVERY = pytest.mark.parametrize("case", CASES)
 FINAL = ("finished run", "average loss", "number of examples", "classes in the tree", "leaves")
 
 
@@ -49,7 +48,7 @@ def both(place, words, **more) -> tuple:
     return outcome(place, "one"), outcome(place, "many"), many.err
 
 
-@EVERY
+@pytest.mark.parametrize("case", [pytest.param("oaa", marks=pytest.mark.slow), "multiclass", "softmax_tree"])
 def test_the_bytes_are_those_of_one_process(small_steps, data, case):
     one, many, messages = both(small_steps, [*CASES[case], *data])
     assert one == many

@@ -58,11 +58,7 @@ class Variant(checks.Case):
         return learner(self.record.name, classes, **{**self.options, **options})
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def run(place, *args, stdin: str) -> tuple[str, bytes]:

@@ -54,11 +54,7 @@ COMBINATIONS = {
 EVERY = pytest.mark.parametrize(("name", "options"), COMBINATIONS.values(), ids=COMBINATIONS)
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def ordinary(name: str, seed: int, n: int) -> list[str]:

@@ -20,11 +20,7 @@ def stream(name: str, seed: int, n: int) -> str:
     return real(seed, n, signs=True) if BY_NAME[name].labels == "simple" else multiclass(seed, K, n, weights=(1, 0.5))
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.mark.sampled(2)

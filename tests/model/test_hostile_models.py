@@ -27,7 +27,7 @@ from xclass.reductions.recall_tree import label_counts
 from xclass.reductions.registry import REDUCTIONS
 from xclass.reductions.softmax_tree import inference
 
-pytestmark = pytest.mark.bounds
+pytestmark = [pytest.mark.bounds, pytest.mark.usefixtures("place")]
 K = 9
 VARIANTS = {
     "scalar": (),
@@ -74,13 +74,6 @@ def models(tmp_path_factory):
         arrays = {key: np.array(array) for key, array in model.arrays.items()}
         saved[name] = model_file.Model(model.options, model.facts, arrays)
     return saved
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def changed(model: model_file.Model, edit) -> model_file.Model:

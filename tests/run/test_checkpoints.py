@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import re
 
 import numpy as np
 import pytest
 from command import MODEL_OF_YESTERDAY, learn, script, xclass
-from streams import multiclass, real
+from streams import multiclass, noisy, real
 from versus import needs_vw, run_vw
 
 from xclass.binary import gd
 from xclass.model import model_file
-
-
-def noisy(seed: int, n: int = 300) -> str:
-    """Lines whose words do not depend on the label, so that passes get worse."""
-    rng = random.Random(seed)
-    return "".join(
-        f"{rng.randrange(1, 5)} |a w{rng.randrange(40)} w{rng.randrange(40)} w{rng.randrange(40)}\n" for _ in range(n)
-    )
 
 
 def best_of(err: str) -> int:

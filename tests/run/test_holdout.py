@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from command import MODEL_OF_YESTERDAY, learn, xclass
+from streams import noisy
 from versus import agree, small
 
 from xclass.api import progress as stats
@@ -71,14 +72,6 @@ def test_every_tenth_line_is_held_out_and_empty_lines_count():
     assert after.mask(lines).tolist() == [False, False, False, False, True, True, True]
     for off in (passes.Options(), passes.Options(passes=5, holdout_off=True)):
         assert not passes.HeldOutLines(off).mask(lines).any()
-
-
-def noisy(seed: int, n: int = 300) -> str:
-    """Lines whose best pass is not the last: labels that do not depend on the words."""
-    rng = random.Random(seed)
-    return "".join(
-        f"{rng.randrange(1, 5)} |a w{rng.randrange(40)} w{rng.randrange(40)} w{rng.randrange(40)}\n" for _ in range(n)
-    )
 
 
 def options_of_run(*more) -> tuple[str, ...]:

@@ -30,13 +30,6 @@ ROW = re.compile(r"\S+ +\S+ +(\d+) +[\d.]+ +\S+ +\S+ +\d+$")
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def data(place):
     """`train.vw`, forty good lines."""
     (place / "train.vw").write_text(GOOD)

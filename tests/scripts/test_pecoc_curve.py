@@ -12,12 +12,7 @@ from library import fact
 from running import process, tool
 from streams import multiclass
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.fixture

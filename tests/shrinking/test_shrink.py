@@ -29,11 +29,7 @@ EVERY_VARIANT = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def stream(name: str, seed: int, n: int) -> str:

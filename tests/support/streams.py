@@ -109,3 +109,11 @@ def all_sizes(seed: int, n: int) -> str:
             words += ["w3", "w3:2"]
         lines.append(f"{1 + i % 4} |f {' '.join(words)}\n")
     return "".join(lines)
+
+
+def noisy(seed: int, n: int = 300) -> str:
+    """Return n lines whose labels do not depend on the words, so that the best pass is not the last."""
+    rng = random.Random(seed)
+    return "".join(
+        f"{rng.randrange(1, 5)} |a w{rng.randrange(40)} w{rng.randrange(40)} w{rng.randrange(40)}\n" for _ in range(n)
+    )

@@ -123,3 +123,8 @@ def every_variant(slow: bool = False) -> pytest.MarkDecorator:
             for options in [{}, *VARIANTS.get(name, [])]
         ],
     )
+
+
+def names(words) -> str:
+    """Return the name of the test of a command line."""
+    return " ".join(map(str, words)) or "defaults"

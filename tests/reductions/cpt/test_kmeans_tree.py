@@ -20,11 +20,7 @@ KMEANS = {"bits": 20, "cpt_tree": "kmeans"}
 WORDS = ("--cpt", 30, "-b", 20, "--cpt_tree", "kmeans")
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def tree_in(path: str) -> label_tree.Tree:

@@ -9,16 +9,10 @@ from hypothesis import strategies as st
 
 from xclass.abilities.merge.label_trees import index as merged_index
 from xclass.binary import document_frequency, feature_scaling
-from xclass.kernels import jit
 from xclass.reductions.multiclass import feature_index
 
 SLOTS = 4
 rows = st.dictionaries(st.integers(1, 9), st.integers(1, 12), max_size=SLOTS)  # class -> count
-
-
-@pytest.fixture(autouse=True, scope="module")
-def kernels():
-    jit.activate()
 
 
 def listed(row: dict[int, int]) -> list[tuple[int, int]]:

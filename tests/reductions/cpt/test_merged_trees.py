@@ -14,7 +14,6 @@ from xclass.abilities.merge.label_trees.node_moves import node_moves
 from xclass.api.inputs import Inputs
 from xclass.binary import tagged_words
 from xclass.data.batch import CONSTANT
-from xclass.kernels import jit
 from xclass.kernels.constants import GOLDEN
 from xclass.reductions.cpt import label_tree
 from xclass.reductions.cpt.label_tree import NODES
@@ -22,11 +21,6 @@ from xclass.reductions.multiclass import feature_index
 
 # without compiling, numpy warns where kernels wrap around
 pytestmark = pytest.mark.filterwarnings("ignore:overflow")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def kernels():
-    jit.activate()
 
 
 def grown(tree: label_tree.Tree, labels: list[int], choices: list[int]) -> label_tree.Tree:

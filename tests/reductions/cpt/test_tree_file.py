@@ -22,11 +22,7 @@ from xclass.reductions.cpt import label_tree, tree_file
 BITS = ("-b", 18)
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def grown(labels, seed: int) -> label_tree.Tree:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from command import xclass as run
@@ -12,6 +10,7 @@ from library import go_through, state_of, with_scores
 from oracles import ect as oracle
 from oracles import learner as oracle_learner
 from streams import multiclass
+from variants import names
 
 import xclass
 from xclass.binary import table_size
@@ -23,14 +22,7 @@ K = 13
 NOISE = multiclass(1, K, 250, noise=0.9, tags=True, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
 
 
-@pytest.fixture(autouse=True)
-def exponential(monkeypatch):
-    """The oracle's exponential as near to the true one as float32 allows."""
-
-    def exp(x):
-        return F(math.exp(min(float(x), 700.0)))
-
-    monkeypatch.setattr(oracle_learner, "_exp", exp)
+pytestmark = pytest.mark.usefixtures("exponential")
 
 
 def oracle_of(config, learner: ect.Tournament) -> oracle.Tournament:
@@ -90,10 +82,6 @@ LEARNERS = [
     ("--normalized", "-l", 0.1),
     ("--noconstant", "-q", "w:"),
 ]
-
-
-def names(words) -> str:
-    return " ".join(map(str, words)) or "defaults"
 
 
 SIZES = [(K, 0), (K, 1), (K, 2), (K, 3), (8, 4), (16, 7), (1, 2), (2, 0), (2, 3), (3, 1)]  # classes, errors

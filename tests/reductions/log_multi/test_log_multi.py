@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import numpy as np
@@ -13,6 +12,7 @@ from library import go_through, summary_of, with_scores
 from oracles import learner as oracle_learner
 from oracles import log_multi as oracle
 from streams import multiclass
+from variants import names
 
 import xclass
 from xclass.errors import ModelError
@@ -35,14 +35,7 @@ K = 13
 F = np.float32
 
 
-@pytest.fixture(autouse=True)
-def exponential(monkeypatch):
-    """The oracle's exponential as near to the true one as float32 allows."""
-
-    def exp(x):
-        return F(math.exp(min(float(x), 700.0)))
-
-    monkeypatch.setattr(oracle_learner, "_exp", exp)
+pytestmark = pytest.mark.usefixtures("exponential")
 
 
 def drifting(seed: int, k: int, n: int) -> str:
@@ -170,10 +163,6 @@ LEARNERS = [
     ("--layout", "vw", "--loss_function", "hinge", "--adaptive", "-l", 0.3),
     ("--layout", "vw", "--loss_function", "logistic"),
 ]
-
-
-def names(words) -> str:
-    return " ".join(map(str, words)) or "defaults"
 
 
 @pytest.mark.sampled(3)

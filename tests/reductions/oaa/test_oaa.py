@@ -10,6 +10,7 @@ from harness import batch_of, configure, examples_of, go_through_stages, learner
 from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
+from variants import names
 
 import xclass
 from xclass.binary import table_size
@@ -21,14 +22,7 @@ K = 7
 CLOSE = {"rtol": 2e-4, "atol": 2e-6}  # the oracle's exponentials are rounded once more
 
 
-@pytest.fixture(autouse=True)
-def exponential(monkeypatch):
-    """The oracle's exponential as near to the true one as float32 allows."""
-
-    def exp(x):
-        return F(math.exp(min(float(x), 700.0)))
-
-    monkeypatch.setattr(oracle_learner, "_exp", exp)
+pytestmark = pytest.mark.usefixtures("exponential")
 
 
 class Linked(oracle.OneAgainstAll):
@@ -157,10 +151,6 @@ WAYS = [
     (), ("--probabilities",), ("--scores",), ("--oaa_subsample", 4), ("--initial_t", 2), ("--noconstant", "-q", "w:"),
 ]  # fmt: skip
 LAYOUTS = pytest.mark.parametrize("layout", ["odd", "vw"])
-
-
-def names(words) -> str:
-    return " ".join(map(str, words)) or "defaults"
 
 
 def with_scores(words) -> tuple:

@@ -10,6 +10,7 @@ from harness import batch_of, configure, examples_of, go_through_stages, learner
 from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
+from variants import names
 
 import xclass
 from xclass.binary import gd, table_size
@@ -21,14 +22,7 @@ K = 30
 CLOSE = {"rtol": 2e-4, "atol": 2e-6}  # the oracle's exponentials are rounded once more
 
 
-@pytest.fixture(autouse=True)
-def exponential(monkeypatch):
-    """The oracle's exponential as near to the true one as float32 allows."""
-
-    def exp(x):
-        return F(math.exp(min(float(x), 700.0)))
-
-    monkeypatch.setattr(oracle_learner, "_exp", exp)
+pytestmark = pytest.mark.usefixtures("exponential")
 
 
 def rule_of(config) -> dict:
@@ -203,10 +197,6 @@ LEARNERS = [
 LAYOUTS = pytest.mark.parametrize(
     "layout", [("--layout", "odd", "-b", 22), ("--layout", "vw", "-b", 16)], ids=["odd", "vw"]
 )
-
-
-def names(words) -> str:
-    return " ".join(map(str, words)) or "defaults"
 
 
 @pytest.mark.sampled(3)

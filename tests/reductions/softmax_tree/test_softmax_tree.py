@@ -30,13 +30,6 @@ K = 9
 TREE = ("--softmax_tree", K, "-b", 16)  # for runs of the command
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def in_turn(job, items) -> None:
     for item in items:
         job(*item)
