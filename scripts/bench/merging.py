@@ -1,7 +1,7 @@
 """How many errors merged models make beside one process: models of parts of the data, with and without a base.
 
     python -m scripts.bench.merging DATA_DIR --sets clinc150,reuters --reductions oaa,cpt,multiclass
-    python -m scripts.bench.merging DATA_DIR --sets clinc150 --reductions cpt,multiclass --new_classes .25
+    python -m scripts.bench.merging DATA_DIR --sets clinc150 --reductions oaa,multiclass --new_classes .25
 
 DATA_DIR has a folder with train.vw.gz and test.vw.gz for every set. The examples of train.vw.gz are shuffled. The first
 table has a row for each set and reduction, with test errors in percent: of one process; of the models of --parts parts,
@@ -10,7 +10,7 @@ continue with the rest; and after --rounds rounds, in which all models continue 
 VW's own merged model of --oaa without a base.
 
 With --new_classes, the base and the parts lack a share of the classes: the base has none of it, and each part has its
-own classes of it. Labels are then names, so the parts number these classes differently.
+own classes of it. Models of --cpt are then not merged.
 """
 
 from __future__ import annotations
@@ -40,18 +40,16 @@ class Bench:
     work : folder for files
     """
 
-    def __init__(self, folder: Path, reduction: str, parts: int, work: Path, named: bool = False) -> None:
+    def __init__(self, folder: Path, reduction: str, parts: int, work: Path) -> None:
         self.reduction, self.parts, self.work = reduction, parts, work
-        before = "c" if named else ""
-        self.train, self.test = ([before + line for line in _lines(folder / f"{n}.vw.gz")] for n in ("train", "test"))
+        self.train, self.test = (_lines(folder / f"{n}.vw.gz") for n in ("train", "test"))
         random.Random(SEED).shuffle(self.train)
-        self.classes = max(int(line.split(None, 1)[0].removeprefix(before)) for line in self.train)
-        self.named = named
+        self.classes = max(int(line.split(None, 1)[0]) for line in self.train)
 
     def new(self) -> xclass.Learner:
         """Return a new learner."""
         classes = None if self.reduction == "multiclass" else self.classes
-        return xclass.Learner(self.reduction, classes, **OPTIONS[self.reduction], learn_names=self.named)
+        return xclass.Learner(self.reduction, classes, **OPTIONS[self.reduction])
 
     def learned(self, model: xclass.Learner, lines: list[str]) -> xclass.Learner:
         """Return a model after it has learned some lines."""
@@ -82,7 +80,7 @@ class Bench:
 
     def row(self, rounds: int, vw: bool) -> list[str]:
         """Return the errors of the first table."""
-        cells = [self.error(self.learned(self.new(), self.train))]
+        cells: list[float | None] = [self.error(self.learned(self.new(), self.train))]
         n, parts = len(self.train), self.parts
         models = [self.learned(self.new(), self.train[i * n // parts : (i + 1) * n // parts]) for i in range(parts)]
         cells += [self._mean(models), self._error_of_merged(models, None)]
@@ -90,10 +88,13 @@ class Bench:
         base = self.saved(self.learned(self.new(), first), "base.bin")
         models = self.continued(base, rest)
         cells += [self._mean(models), self._error_of_merged(models, base)]
-        for r in range(rounds):
-            models = self.continued(base, rest[r * len(rest) // rounds : (r + 1) * len(rest) // rounds])
-            base = self.saved(xclass.merge(models, base=base), f"round{r % 2}.bin")
-        cells.append(self.error(xclass.load(base)))
+        try:
+            for r in range(rounds):
+                models = self.continued(base, rest[r * len(rest) // rounds : (r + 1) * len(rest) // rounds])
+                base = self.saved(xclass.merge(models, base=base), f"round{r % 2}.bin")
+            cells.append(self.error(xclass.load(base)))
+        except xclass.ModelError:  # different trees
+            cells.append(None)
         texts = ["-" if cell is None else f"{cell:.2f}" for cell in cells]
         return [*texts, *([f"{self.error_of_vw():.2f}" if self.reduction == "oaa" else "-"] if vw else [])]
 
@@ -113,7 +114,10 @@ class Bench:
         models = [self.learned(xclass.load(base), lines) for lines in shares]
         rows = [("one process", self._by_class(self.learned(xclass.load(base), rest), owner))]
         rows += [(f"part {i + 1}", self._by_class(model, owner)) for i, model in enumerate(models)]
-        return [*rows, ("merged", self._by_class(xclass.merge(models, base=base), owner))]
+        try:
+            return [*rows, ("merged", self._by_class(xclass.merge(models, base=base), owner))]
+        except xclass.ModelError:  # different trees
+            return rows
 
     def _by_class(self, model: xclass.Learner, owner: dict[str, int]) -> list[float]:
         new = [line for line in self.test if line.split(None, 1)[0] in owner]
@@ -126,7 +130,7 @@ class Bench:
     def _error_of_merged(self, models: list[xclass.Learner], base: Path | None) -> float | None:
         try:
             return self.error(xclass.merge(models, base=base))
-        except xclass.ModelError:  # trees without a base
+        except xclass.ModelError:  # different trees
             return None
 
     def error_of_vw(self) -> float:
@@ -176,7 +180,7 @@ def main() -> None:
     for name in given.sets:
         for reduction in given.reductions:
             with work_folder(None) as work:
-                bench = Bench(given.data_dir / name, reduction, given.parts, work, given.new_classes is not None)
+                bench = Bench(given.data_dir / name, reduction, given.parts, work)
                 if given.new_classes is None:
                     print(
                         f"| {name} | {reduction} | " + " | ".join(bench.row(given.rounds, given.vw)) + " |", flush=True

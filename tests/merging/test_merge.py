@@ -16,10 +16,8 @@ from running import ROOT
 
 import xclass as library
 from xclass import Learner, ModelError, UsageError, XclassWarning
-from xclass.abilities.merge.label_trees import moved_words
 from xclass.api import model_contents
 from xclass.binary import weight_table
-from xclass.merging import classes
 
 DATA = ROOT.parent / "shared" / "data"
 LEARNERS = {
@@ -149,7 +147,9 @@ def test_four_parts_of_noisy_data_make_fewer_errors_merged(reduction, options, t
     k = 60
     text = streams.multiclass(1, k, 3000, noise=0.4).splitlines()
     base = Learner(reduction, None if reduction == "multiclass" else k, **options)
-    base.learn_many(text[:200])
+    of_each = {line.split(" ", 1)[0]: line for line in reversed(text[:1000])}
+    assert len(of_each) == k
+    base.learn_many([*text[:200], *(line for line in of_each.values() if line not in text[:200])])
     models = [continued(base, text[200 + part : 1000 : 4], tmp_path / "base.bin") for part in range(4)]
     merged = library.merge(models, base=base)
     assert errors(merged, text[1000:]) < min(errors(model, text[1000:]) for model in models) - 0.015
@@ -177,10 +177,12 @@ def test_counters_are_added_since_the_base(tmp_path):
 @pytest.mark.sampled(2)
 @pytest.mark.bounds
 @pytest.mark.parametrize(
-    "name",
-    ["oaa", "oaa --layout vw", "cpt", "cpt --layout odd", "cpt --cpt_arity 4", "cpt --rerank, odd", "multiclass"],
-)
-@pytest.mark.parametrize("named", [False, True])
+    ("name", "named"),
+    [
+        *((name, named) for name in ("oaa", "oaa --layout vw") for named in (False, True)),
+        ("cpt --rerank, odd", False), ("multiclass", False),
+    ],
+)  # fmt: skip
 def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
     labels = ("abcd", "abcdx", "abcdyz", "abcdxyz") if named else ("1234", "12345", "123467", "1234567")
     reduction, k, options = LEARNERS[name]
@@ -189,7 +191,9 @@ def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
     models = [
         continued(base, lines(seed, 400, one), tmp_path / "base.bin") for seed, one in ((2, labels[1]), (3, labels[2]))
     ]
-    merged = library.merge(models, base=base)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the models have different trees")
+        merged = library.merge(models, base=base)
     text = lines(9, 300, labels[3])
     assert errors(merged, text) <= min(errors(model, text) for model in models) + 0.02
     if named:
@@ -200,28 +204,31 @@ def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
     assert errors(merged, text) < 0.15
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("cpt --layout odd", "weights of --layout odd do not say whose they are"),
-        ("cpt --cpt_arity 4", "they belong to nodes of --cpt_arity above 2"),
-        ("cpt", "their features are unknown or too many to try"),
-    ],
-)
-def test_weights_that_cannot_be_moved_are_noted(name, reason, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["cpt", "cpt --layout odd", "cpt --cpt_arity 4"])
+def test_a_tree_that_has_grown_is_merged_with_those_from_which_it_has_grown(name, tmp_path):
     reduction, k, options = LEARNERS[name]
-    monkeypatch.setattr(moved_words, "MOST_PROBES", 3)
     base = Learner(reduction, k, **options)
     base.learn_many(lines(1, 300, "1234"))
     models = [
-        continued(base, lines(seed, 300, labels), tmp_path / "base.bin")
-        for seed, labels in ((2, "12346"), (3, "12345"))
+        continued(base, lines(seed, 400, labels), tmp_path / "base.bin")
+        for seed, labels in ((2, "12346"), (3, "1234"), (4, "12345"))
     ]
-    with pytest.warns(XclassWarning, match=f"weights of .* were not moved there, because {reason}, but averaged"):
+    merged = library.merge(models[:2], base=base)
+    assert errors(merged, lines(9, 300, "12346")) < 0.05
+    with pytest.raises(ModelError, match=r"model \d and model \d have different trees, whose nodes do not correspond"):
         library.merge(models, base=base)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        library.merge(models[:1], base=base)  # all nodes keep their numbers
+
+
+@pytest.mark.parametrize("name", ["cpt", "multiclass"])
+def test_classes_that_are_numbered_differently_are_refused(name, tmp_path):
+    reduction, k, options = LEARNERS[name]
+    base = Learner(reduction, k, **options, learn_names=True)
+    base.learn_many(lines(1, 300, "abcd"))
+    models = [continued(base, lines(2, 100, f"abcd{new}"), tmp_path / "base.bin") for new in "xyc"]
+    message = r"class 5 is [xy] in model [12] and [xy] in model [12], .*--named_labels @FILE .* or let all continue"
+    with pytest.raises(ModelError, match=message):
+        library.merge(models[:2], base=base)
+    assert library.merge([models[0], models[2]], base=base).classes == [*base.classes, "x"]
 
 
 @pytest.mark.parametrize("layout", ["odd", "vw"])
@@ -291,13 +298,6 @@ def test_too_many_names_are_refused():
         library.merge(models)
 
 
-def test_numbers_of_classes():
-    merged = classes.merged_names([["a", "b", "c"], ["b", "d"]], ["b"])
-    assert merged == ["b", "a", "c", "d"]
-    assert classes.new_numbers(["a", "b", "c"], merged).tolist() == [0, 2, 1, 3]
-    assert classes.new_numbers(["b", "a"], merged) is None
-
-
 def test_labels_from_0_and_from_1_are_refused():
     models = []
     for low in (0, 1):  # VW finds out whether labels begin with 0
@@ -324,7 +324,7 @@ def test_trees_that_differ_are_taken_in_turn(tmp_path):
 
 @pytest.mark.parametrize("name", ["cpt", "cpt --sgd", "cpt --rerank without an index"])
 def test_trees_that_differ_are_refused_without_an_index(name):
-    with pytest.raises(ModelError, match=r"different trees, which have not grown from one;.*--cpt_tree FILE"):
+    with pytest.raises(ModelError, match=r"different trees, whose nodes do not correspond;.*--cpt_tree FILE"):
         library.merge([new(name, 1), new(name, 2)])
     with pytest.raises(ModelError, match="has not continued from the base: its trees have not grown"):
         library.merge([new(name, 1), new(name, 2)], base=new(name, 3))
@@ -564,7 +564,6 @@ def test_damaged_models_are_refused(tmp_path):
         "max_doublings": contents._replace(options={**contents.options, "max_doublings": "many"}),
         "--bit_precision": contents._replace(options={**contents.options, "bits": [1]}),
         "twice": contents._replace(options={**contents.options, "named_labels": "a,b,a"}),
-        "class 3 has no name": contents._replace(options={**contents.options, "named_labels": "c,a"}),
         "a fact": contents._replace(learner={"more": 1}),
     }.items():
         model_contents.save(str(tmp_path / "bad.bin"), lambda changed=changed: changed)

@@ -107,12 +107,6 @@ def _joined(changes: Sequence[Changes]) -> tuple[UInt32s | Int64s, UInt32s, Int6
     return rows, joined(changes, WORD), np.cumsum([0, *(len(own.rows) for own in changes)])
 
 
-def same_size(tables: Sequence[Words]) -> list[Words]:
-    """Return tables that are doubled until all are as large as the largest."""
-    times = max(tagged_words.doublings(words) for words in tables)
-    return [_enlarged(words, times) for words in tables]
-
-
 def _enlarged(words: Words, times: int) -> Words:
     """Return a table doubled until it has been doubled `times` times; its counts are a copy."""
     words = words._replace(state=words.state.copy())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 import warnings
@@ -30,18 +31,14 @@ from ..api.learner_core import LearnerCore
 from ..api.model_contents import LARGEST_COUNT, Contents
 from ..api.progress import SUMS
 from ..data import class_names, schema
-from ..data.batch import CONSTANT
 from ..errors import ModelError, UsageError, XclassWarning
 from ..kernels import jit
 from ..kernels.constants import LARGEST
-from ..model.stored_arrays import Stored
 from ..model.table_changes import Changes
-from . import classes, options
+from . import options
 
 
 class _Model(NamedTuple):
-    """Hold a model that takes part."""
-
     path: str  # its name in messages
     contents: Contents
     names: tuple[str, ...]  # of its classes
@@ -137,9 +134,9 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: LearnerCore) -> t
 
     Parameters
     ----------
-    parts : models with the options of the base, each of which has learned something; at least one. Two may be equal,
-        and then count twice. Those with changes have the classes of the base
-    base : contents of the model from which all have continued; its arrays are not used
+    parts : at least one, which have learned something; equal ones count several times. Those with changes have the
+        classes of the base
+    base : contents of the base, whose arrays are not used
     start : learner of the base, which is closed. Its tables are written, and become those of the result unless they
         are doubled; after an error they may be merged in part
     """
@@ -153,7 +150,6 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: LearnerCore) -> t
 
 
 def restored(contents: Contents) -> LearnerCore:
-    """Return the learner of a model in memory."""
     config = configuration.of_model("the model in memory", contents.options)
     return LearnerCore(config, LearnerUse(loaded=True), _copied(contents))
 
@@ -218,7 +214,6 @@ def _changed(models: Sequence[_Model], base: _Model | None) -> list[_Model]:
 
 
 def _check_complete(models: Sequence[_Model]) -> None:
-    """Raise ModelError if a model lacks what learning needs besides the weights."""
     for model in models:
         if model.contents.counters is None:
             raise ModelError(
@@ -241,7 +236,6 @@ def _check_names(models: Sequence[_Model]) -> None:
 
 
 def _check_schemas(models: Sequence[_Model]) -> None:
-    """Raise ModelError if models have learned from tables with different columns."""
     with_tables = [model for model in models if model.contents.schema]
     for model in with_tables[1:]:
         difference = with_tables[0].contents.schema.difference(model.contents.schema)
@@ -267,10 +261,7 @@ def _merged(
 ) -> tuple[LearnerCore, list[str]]:
     """Merge models that have the same options, without those that are equal to the base.
 
-    Parameters
-    ----------
-    changes : see `Sources`; None if there are none
-    start : learner of the base, which is closed; it is restored from the contents of the base by default
+    `changes` are as in `Sources`. `start` is the learner of the base, which is closed; it is restored by default.
     """
     with contextlib.ExitStack() as stack:
         if start is not None:
@@ -286,8 +277,11 @@ def _merged(
         merge = ability(record, "merge")
         if merge is None:
             raise ModelError(f"models of --{record.name} cannot be merged: {record.not_merged}")
-        names = classes.merged_names([model.names for model in models], base.names if base is not None else ())
-        numbers = [classes.new_numbers(model.names, names) for model in models]
+        base_names = base.names if base is not None else ()
+        spellings: dict[str, str] = {}  # of the names of all classes, the first of each
+        for name in itertools.chain(base_names, *(model.names for model in models)):
+            spellings.setdefault(class_names.key_of(name), name)
+        names = list(spellings.values())
         limit = learners[0].spec.classes
         if record.name != "cpt" and limit is not None and len(names) > limit:
             raise ModelError(
@@ -303,9 +297,8 @@ def _merged(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
                 [model.path for model in models], base.path if base is not None else "",
                 [_weight(model.contents.clock, start.clock) for model in models],
-                configuration.feature_bits(target.config), _constant(target), numbers,
-                [len(model.names) for model in models] if names else None,
-                len(base.names) if base is not None else 0, listed,
+                [list(map(class_names.key_of, model.names)) for model in models],
+                list(map(class_names.key_of, base_names)), list(spellings), listed,
             )  # fmt: skip
             notes: list[str] = merge.merge(target.reduction, sources)
             _merge_totals(target, models, base)
@@ -324,11 +317,6 @@ def _merged(
     return target, notes
 
 
-def _constant(learner: LearnerCore) -> int:
-    """Return the index of the constant feature, -1 if examples have none."""
-    return -1 if learner.config.parser.noconstant else CONSTANT
-
-
 def _restored(model: _Model, chosen: Mapping[str, Any]) -> LearnerCore:
     """Return the learner of a model, with the options of the merged model and its own names."""
     stored = {**chosen, options.NAMES: model.contents.options.get(options.NAMES)}
@@ -339,12 +327,10 @@ def _restored(model: _Model, chosen: Mapping[str, Any]) -> LearnerCore:
 
 def _copied(contents: Contents) -> Contents:
     """Return contents whose arrays may be taken out without an effect on the original."""
-    arrays: dict[str, Stored] = dict(contents.arrays)
-    return contents._replace(arrays=arrays)
+    return contents._replace(arrays=dict(contents.arrays))
 
 
 def _new(chosen: Mapping[str, Any], names: Sequence[str]) -> LearnerCore:
-    """Return a learner that has learned nothing."""
     config = configuration.of_model("the merged model", {**chosen, options.NAMES: class_names.joined(names) or None})
     return LearnerCore(config, LearnerUse(loaded=True))
 

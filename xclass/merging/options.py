@@ -22,19 +22,10 @@ WAYS_TO_ADD = ("balanced", "random")  # values of --cpt_tree that add classes in
 def merged_options(
     models: Sequence[Mapping[str, Any]], paths: Sequence[str], base: Mapping[str, Any] | None, base_path: str
 ) -> dict[str, Any]:
-    """Return the options of the merged model, after checking that the models have the same options.
+    """Return the options of the merged model; raise ModelError, with a line for each, if options differ.
 
-    Parameters
-    ----------
-    models : stored options of each model, field name -> JSON value
-    paths : names of the models in messages
-    base : stored options of the base, None without one; options that may be adjusted when learning continues may differ
-    base_path : its name in messages
-
-    Raises
-    ------
-    ModelError
-        if an option differs; the message has a line for each, with the values.
+    `models` and `base` are stored options, field name -> JSON value. Those of the base may differ where an option may
+    be adjusted when learning continues.
     """
     declared = _declared(models[0])
     lines = []
@@ -93,7 +84,6 @@ def _differences(
 
 
 def _reduction(options: Mapping[str, Any], path: str) -> str:
-    """Return the option by which a user chooses the reduction of a model."""
     chosen = any(options.get(record.name) is not None for record in registry.REDUCTIONS)
     return f"--{configuration.chosen_name(configuration.of_model(path, options))}" if chosen else "no reduction"
 
@@ -106,7 +96,6 @@ def _given(name: str, value: Any) -> Any:
 
 
 def _as_typed(name: str, option: Option | None, value: Any) -> str:
-    """Return an option and its value as a command line has them, or that it is not given."""
     if option is None:
         return f"--{name} {value}"
     if value is None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass.abilities.merge.label_trees import index as merged_index
+from xclass.abilities.merge import index as merged_index
 from xclass.binary import document_frequency, feature_scaling
 from xclass.reductions.multiclass import feature_index
 
@@ -73,15 +73,15 @@ def learned(pairs: list[tuple[int, int]]) -> tuple[feature_index.FeatureIndex, d
     return index, frequencies
 
 
-def test_classes_keep_their_counts_under_new_numbers():
+def test_classes_are_found_by_their_labels():
     base, _ = learned([])
     one, one_counts = learned([(f, 1) for f in range(0, 300, 3)] + [(f, 2) for f in range(1, 300, 3)] * 2)
-    two, two_counts = learned([(f, 1) for f in range(2, 300, 3)] * 3)
+    two, two_counts = learned([(f, 7) for f in range(2, 300, 3)] * 3)
     both = document_frequency.Frequencies(False, True)
     both.count[:] = one_counts.count + two_counts.count
     both.state[:] = one_counts.state + two_counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    merged_index.merge(target, [one, two], base, [None, np.array([0, 7])], [both, one_counts, two_counts], [None] * 2)
+    merged_index.merge(target, [one, two], base, [both, one_counts, two_counts], [None] * 2)
     index = target.index
     assert index.label[:3].tolist() == [1, 2, 7]
     assert index.weight[:3].tolist() == [100, 200, 300]
@@ -104,5 +104,5 @@ def test_the_length_of_a_centroid_grows_with_shared_features():
     both = document_frequency.Frequencies(False, True)
     both.count[:], both.state[:] = 2 * counts.count, 2 * counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    merged_index.merge(target, [one, one], base, [None, None], [both, counts, counts], [None] * 2)
+    merged_index.merge(target, [one, one], base, [both, counts, counts], [None] * 2)
     assert target.index.norm2[0] == pytest.approx(4 * one.index.norm2[0], rel=0.1)

@@ -25,7 +25,8 @@ def merge(learner: OneAgainstAll, sources: Sources) -> list[str]:
             "one of them again with other labels"
         )
     learner.indexing = min(indexed)  # UNDECIDED is the largest
-    columns = [None if numbers is None else _columns(numbers, learner.classes) for numbers in sources.numbers]
+    place = {key: column for column, key in enumerate(sources.merged_keys)}
+    columns = [_columns([place[key] for key in keys], learner.classes) for keys in sources.keys]
     learner.table, k = merging.merge_tables(
         learner.table, [one.table for one in learners], sources.base.table, learner.rule.adaptive,
         sources.examples, sources.changes_of("weights"), columns,
@@ -38,21 +39,23 @@ def merge(learner: OneAgainstAll, sources: Sources) -> list[str]:
     return []
 
 
-def _columns(numbers: Int64s, classes: int) -> Int64s:
-    """Return for each class of the result its column in the table of a model that has other numbers.
+def _columns(new: list[int], classes: int) -> Int64s | None:
+    """Return for each class of the result its column in the table of a model, None if all have the same columns.
 
     A class that the model has not seen gets a column that no class of the model uses: it has learned, as the column of
     the class would have, that no example is of this class.
 
     Parameters
     ----------
-    numbers : int64[seen + 1], new number of each class of the model, from 1
+    new : for each named class of the model, its column in the result
 
     Returns
     -------
     int64[classes], a permutation
     """
+    if new == list(range(len(new))):
+        return None
     columns = np.full(classes, -1)
-    columns[numbers[1:] - 1] = np.arange(len(numbers) - 1)
-    columns[columns < 0] = np.arange(len(numbers) - 1, classes)
+    columns[new] = np.arange(len(new))
+    columns[columns < 0] = np.arange(len(new), classes)
     return columns

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...array_types import Int64s
 from ...errors import ModelError
 from ...model.table_changes import Changes
 
@@ -22,11 +21,9 @@ class Sources(NamedTuple):
     paths: Sequence[str]  # names of the models in messages
     base_path: str
     examples: Sequence[float]  # weight of the examples that each has learned since the base
-    feature_bits: int  # of the indices of features
-    constant: int  # index of the constant feature, -1 if there is none
-    numbers: Sequence[Int64s | None]  # int64[classes + 1], new number of each label; None if labels keep their numbers
-    named: Sequence[int] | None  # number of classes that have names in each model; None if labels are numbers
-    base_named: int  # the same in the base
+    keys: Sequence[Sequence[str]]  # of the names of the classes in each model, nothing if labels are numbers
+    base_keys: Sequence[str]
+    merged_keys: Sequence[str]  # those of the base, then the others in the order of the models
     # for each model, the changes of some of its tables since the base by the names of the tables; the model itself has
     # them empty. Only for models that have the classes, and trees, of the base
     changes: Sequence[Mapping[str, Changes]]
@@ -37,7 +34,6 @@ class Sources(NamedTuple):
 
 
 def not_continued(path: str, base_path: str, reason: str) -> ModelError:
-    """Return the error for a model that has not continued from the base."""
     return ModelError(
         f"{path} has not continued from {base_path}: {reason}; give the model that all have continued from by -i, or "
         "leave the base out"

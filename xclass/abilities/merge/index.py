@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....array_types import Float32s, Float64s, Int, Int64s, UInt32s
-from ....binary.document_frequency import WEIGHT, Frequencies
-from ....binary.merging import added_counts
-from ....kernels.constants import LARGEST
-from ....kernels.jit import jit
-from ....model.table_changes import Changes, joined
-from ....reductions.multiclass import feature_index
-from ....reductions.multiclass.feature_index import MOST_SHARE, FeatureIndex, Index
+from ...array_types import Float32s, Float64s, Int, Int64s, UInt32s
+from ...binary.document_frequency import WEIGHT, Frequencies
+from ...binary.merging import added_counts
+from ...kernels.constants import LARGEST
+from ...kernels.jit import jit
+from ...model.table_changes import Changes, joined
+from ...reductions.multiclass import feature_index
+from ...reductions.multiclass.feature_index import MOST_SHARE, FeatureIndex, Index
 
 MOST = float(np.finfo(np.float64).max)  # of the numbers of a class in a model file
 CLASS, COUNT = "class", "count"  # planes of the pairs in a model file
@@ -33,7 +33,6 @@ def merge(
     target: FeatureIndex,
     models: Sequence[FeatureIndex],
     base: FeatureIndex,
-    numbers: Sequence[Int64s | None],
     frequencies: Sequence[Frequencies],
     changes: Sequence[Changes | None],
 ) -> None:
@@ -41,18 +40,12 @@ def merge(
 
     Parameters
     ----------
-    target : a new index, which gets the arrays of the base
-    models : read only
-    base : its rows are replaced by the merged ones
-    numbers : for each model, int64[labels + 1], the new number of each label; None for the same numbers
+    target : a new index, which gets the arrays of the base, whose rows are replaced by the merged ones
     frequencies : counts of the features: of the result, then of each model
     changes : for each model, the pairs that differ from those of the base, with whose classes its own begin; its own
         pairs are not read then
     """
-    label_lists = [base.index.label[: base.index.size[0]]]
-    for model, number in zip(models, numbers, strict=True):
-        label = model.index.label[: model.index.size[0]]
-        label_lists.append(label if number is None else number[label])
+    label_lists = [one.index.label[: one.index.size[0]] for one in (base, *models)]
     joined_labels = np.concatenate(label_lists)
     # in the order of the base and of the models
     labels = joined_labels[np.sort(np.unique(joined_labels, return_index=True)[1])]
@@ -83,12 +76,7 @@ def merge(
 
 
 def _changes(model: Index, base: Index, classes: Int64s) -> Changes:
-    """Return the pairs in which a model differs from a base, with the numbers that its classes have in the result.
-
-    Parameters
-    ----------
-    classes : int64[classes of the model], numbers in the result
-    """
+    """Return the pairs in which a model differs from a base; `classes` are the numbers of its classes in the result."""
     number = np.concatenate([[0], classes + 1])  # 0 stands for an empty slot
     rows = np.empty(count_pairs(model.pair, base.pair, number), np.uint32)
     changes = Changes(rows, {CLASS: np.empty(len(rows), np.uint32), COUNT: np.empty(len(rows), np.float32)})
@@ -106,11 +94,10 @@ def _merge_classes(
     index: Index, numbers: Sequence[Sequence[Float64s]], maps: Sequence[Int64s], lengths: Sequence[Float64s],
     frequencies: Frequencies,
 ) -> None:  # fmt: skip
-    """Fill the weights of the classes and the squared lengths of their centroids.
+    """Fill the weights of the classes and the squared lengths of their centroids in the result, whose pairs are merged.
 
     Parameters
     ----------
-    index : the result, whose pairs are merged; written
     numbers : weights and squared lengths of the classes of the base, then of each model
     maps : for the base and each model, int64[classes], the number of each class in the result
     lengths : for each model, the squared lengths that follow from its counts
@@ -173,11 +160,8 @@ def list_pairs(
 ) -> None:
     """List the slots in which a model differs from a base, and what they hold.
 
-    Parameters
-    ----------
-    pair, times, base : pairs of the model and of the base
-    number : int64[classes + 1], number in `base` of each number in `pair`
-    rows, classes, counts : uint32, uint32 and float32[count_pairs(pair, base, number)], written
+    `number` is int64[classes + 1], the number in `base` of each number in `pair`; `rows`, `classes` and `counts` have
+    `count_pairs(pair, base, number)` elements and are written.
     """
     n = 0
     for i in range(0, len(pair), 2):
@@ -193,14 +177,9 @@ def add_lengths(
     pair: UInt32s, times: Float32s, slots: int, rows: UInt32s, classes: UInt32s, counts: Float32s, w: Float64s,
     lengths: Float64s,
 ) -> None:  # fmt: skip
-    """Add (count * w)**2 of each pair to the length of its class.
+    """Add (count * w)**2 of each pair of an index to `lengths`, that of its class; `w` is float64[rows of the index].
 
-    Parameters
-    ----------
-    pair, times, slots : of an index
-    rows, classes, counts : uint32, uint32 and float32[changes], slots in which the pairs are others, rising
-    w : float64[rows of the index]
-    lengths : float64[classes], written
+    `rows`, which rise, are slots in which other pairs count, which `classes` and `counts` have.
     """
     c = 0
     for r in range(len(w)):
@@ -223,13 +202,9 @@ def merge_rows(
 ) -> None:
     """Merge the rows of several indexes in which one differs from the base.
 
-    Parameters
-    ----------
-    pair, times, slots : of the index of the base. Rows are replaced by the classes with the largest counts, in
-        descending order; equal ones in the order in which they are listed
-    rows, classes, counts : uint32, uint32 and float32[changes], the slots in which models differ from the base, rising
-        for each model, and the pairs there
-    start : int64[models + 1], where the changes of each model begin
+    Rows of the base are replaced by the classes with the largest counts, in descending order; equal ones in the order
+    in which they are listed. `rows` are the slots in which models differ from the base, rising for each model,
+    `classes` and `counts` the pairs there, and `start` is int64[models + 1], where the changes of each model begin.
     """
     models = len(start) - 1
     at = start[:models].copy()

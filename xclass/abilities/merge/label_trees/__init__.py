@@ -1,1 +1,0 @@
-"""Merge the learners of conditional probability trees."""
