@@ -42,9 +42,8 @@ def fit(
     ----------
     data : str, path-like, sequence of these, or ray.data.Dataset
         Files of examples, patterns such as `"part-*.vw"`, or URLs, which the workers read; or a data set of Ray Data.
-        A data set with one column of text has lines in any of the formats or, without bars, plain text. Rows of other
-        data sets are like those of JSON lines: `label`, `weight`, `tag`, `text` (words) and `features` (numbers or
-        texts by name), and any other column is a feature of its name.
+        A data set with one column of text has lines if they have bars or a known format. Rows of other data sets are
+        those of a DataFrame, with the label in the column `label` or `label_column`.
     learner : Learner
         The learner, which continues from what it has learned. It is changed in place, as by `learn_many`. If an error
         ends the run, it is as it was before.

@@ -9,6 +9,7 @@ from command import learn, xclass
 from mortal_worker import MortalWorker
 from streams import multiclass
 
+from xclass.cluster import dispatch
 from xclass.cluster.exact import crew
 from xclass.run.run import Run
 
@@ -159,12 +160,14 @@ def test_there_are_no_more_workers_than_parts(small_steps, data):
         (["--oaa", 3, "--audit"], "--audit cannot be combined with --workers in exact mode"),
         (["--oaa", 3, "-c"], "--cache cannot be combined with --workers in exact mode"),
         (["--ect", 3], "--ect has no parts that learn by themselves"),
+        (["--index_bits", 9, "--audit"], "--audit cannot be combined with --workers in exact mode"),
         (["--oaa", 3, "--resume_run"], "give -f MODEL"),
         (["--oaa", 3, "--resume_run", "-f", "m", "-p", "p"], "--predictions would lack the predictions before"),
         (["--oaa", 3, "--resume_run", "-f", "m", "--passes", 2], "that saves the model of its best pass"),
     ],
 )
-def test_options_that_need_one_process_are_refused(data, words, message):
+def test_options_that_need_one_process_are_refused_before_ray_is_started(data, words, message, monkeypatch):
+    monkeypatch.setattr(dispatch, "Session", None)
     result = xclass(*words, *data, "--workers", 2)
     assert result.status == 2
     assert message in result.err

@@ -104,16 +104,6 @@ def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
     assert "another node has died" in capsys.readouterr().out
 
 
-def test_versions_are_compared_node_by_node():
-    own = sessions.summary.versions()
-    sessions.check_versions(["10.0.0.1"], [own])
-    with pytest.raises(ClusterError) as caught:
-        sessions.check_versions(["10.0.0.1", "10.0.0.2"], [own, {**own, "numpy": "1.0", "Python": "3.1"}])
-    assert [line.split(",")[0] for line in caught.value.args[1:]] == [
-        "  node 10.0.0.2 has Python 3.1", "  node 10.0.0.2 has numpy 1.0"
-    ]  # fmt: skip
-
-
 def test_ray_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(UsageError, match=r"pip install '\.\[ray\]'"):

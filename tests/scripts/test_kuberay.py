@@ -138,6 +138,6 @@ def test_files_of_the_command_are_on_volumes(manifest):
 def test_state_that_the_script_looks_for_is_that_of_the_model(manifest):
     script = by_kind(manifest, "ConfigMap")["data"]["learn.sh"]
     (tested,) = re.findall(r"\[ -e (\S+) \]", script)
-    from xclass.cluster.exact import run_state
+    from xclass.cluster import run_state
 
-    assert tested == run_state.path_of(config_of_run(manifest).run.final_regressor)
+    assert tested == run_state.path_of(config_of_run(manifest))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from variants import LISTING_OPTIONS
 
 from xclass.abilities.find import ability
-from xclass.abilities.spread.parts import State, takes_part, without_features
+from xclass.abilities.spread.parts import State, without_features
 from xclass.api import configuration, model_contents
 from xclass.api.configuration import LearnerUse
 from xclass.api.inputs import Inputs
@@ -51,7 +51,7 @@ class Spread:
         received: list = [None] * self.count
         results = []
         for number in range(len(rounds[0])):
-            active = [i for i in range(self.count) if takes_part(number, Part(i, self.count))]
+            active = range(self.count) if number == 0 else [0]
             messages = [rounds[i][number](tasks[i], received) for i in active]
             received = [message.onward for message in messages]
             results.append([message.result for message in messages])

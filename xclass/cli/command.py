@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -79,23 +80,25 @@ def run(argv: Sequence[str]) -> int:
     model = given.get(flags["-i"])
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
+    resolve = functools.partial(
+        options_resolve.resolve,
+        stored=stored,
+        groups=groups,
+        reductions=reductions,
+        model=model or "",
+        presets=PRESETS,
+        resolve_defaults=learner_use.of_command,
+    )
     with contextlib.ExitStack() as closing:
         peeked = bytearray()  # bytes that label detection takes from standard input
-        notes += add_implied_options(given, groups, reductions, peeked, closing)
-        config = options_resolve.resolve(
-            given,
-            stored,
-            groups,
-            reductions,
-            model=model or "",
-            presets=PRESETS,
-            resolve_defaults=learner_use.of_command,
-        )
-        if config.cluster.workers is not None:
-            from ..cluster import dispatch
+        if given.get("workers") is None:
+            notes += add_implied_options(given, groups, reductions, peeked)
+            return execute_run(resolve(given), notes, contents, bytes(peeked))
+        from ..cluster import dispatch
 
-            return dispatch.execute(config, contents, notes)
-        return execute_run(config, notes, contents, bytes(peeked))
+        first_lines = functools.partial(dispatch.first_lines, given, closing, resolve)
+        notes += add_implied_options(given, groups, reductions, peeked, first_lines)
+        return dispatch.execute(resolve(given), contents, notes)
 
 
 def main() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..options import files
@@ -70,7 +69,7 @@ def add_implied_options(
     groups: Mapping[str, type[OptionGroup]],
     reductions: Sequence[Reduction],
     peeked: bytearray,
-    closing: contextlib.ExitStack | None = None,
+    first_lines: Callable[[], Sequence[bytes]] | None = None,
 ) -> list[str]:
     """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
 
@@ -80,7 +79,7 @@ def add_implied_options(
     groups : group -> its `Options` dataclass
     reductions : all `Reduction` records
     peeked : written: the bytes taken from standard input to detect the type of the labels
-    closing : gets the connection to the cluster of --workers, which looks at the data; None for looking in this process
+    first_lines : reads the first lines of files on another machine; None for reading them in this process
 
     Returns
     -------
@@ -106,10 +105,8 @@ def add_implied_options(
         """Pass the labels of the first lines to `labels`."""
         options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
         data = detect.FormatLabels(labels, options, numbered="indexing" in given)
-        if closing is not None and given.get("workers") is not None and from_file:
-            from ..cluster import dispatch
-
-            for line in dispatch.first_lines(given, closing):
+        if first_lines is not None and from_file:
+            for line in first_lines():
                 data.add(line)
         else:
             reader.peek_labels(given.get("data"), data, peeked)

@@ -16,22 +16,16 @@ from ..errors import ModelError
 from ..merging.options import NAMES
 from ..run import learner_use
 from ..run.passes import SavePoint
-from . import round_state, shards
+from . import run_state, shards
 from .averaging import Averaging, Round
 from .engines import PartsEngine
-from .exact import run_state
 from .part_learner import Learned, PartLearner, Work
 
 
 class AveragedLearner(LearnerCore):
-    """The learner of the run, which gets what was learned from the parts when it is needed.
+    """The learner of the run, which gets what was learned from the parts when it is needed."""
 
-    Attributes
-    ----------
-    averaging : set after the construction
-    """
-
-    averaging: Averaging
+    averaging: Averaging  # set after the construction
     _rounds = 0  # number of rounds whose result it has
     _counters: dict[str, Any] | None = None
 
@@ -68,33 +62,30 @@ class AveragedLearner(LearnerCore):
 
 
 class Averaged(PartsEngine):
-    """Average models of parts; the parameters are those of `PartsEngine`."""
-
     _averaging: Averaging
     _model: AveragedLearner
+    _counts: Any = None  # of the run that is continued
     _saved = 0  # examples at the last checkpoint
 
     def learner(self, contents: Contents | None) -> LearnerCore:
         config, state = self.run.config, None
-        count = config.cluster.workers
         if config.cluster.resume_run:
-            state = round_state.load(run_state.path_of(config.run.final_regressor), config)
-            count = state.parts
-        parts = shards.deal(self._files, count)
+            facts, (state,) = run_state.load(config)
+            self._counts = facts["progress"]
+        parts = shards.deal(self._files, len(state["positions"]) if state else config.cluster.workers)
         learner = AveragedLearner(config, learner_use.of_run(config), contents)
         self._model = learner
         self._averaging = learner.averaging = Averaging(config, parts, self._learn, contents)
         if state is not None:
-            round_state.restore(self._averaging, state)
+            self._averaging.restore(state)
             learner.note_round()
             self._saved = learner.examples
-        self._state = state
         self._start_workers(PartLearner, min(config.cluster.workers, len(parts)))
         return learner
 
     def source(self) -> Any:
-        if self._state is not None:
-            run_state.restore_progress(self.run.progress, self._state.progress)
+        if self._counts is not None:
+            run_state.restore_progress([self.run.progress], self._counts)
         return super().source()
 
     def notes(self) -> list[str]:
@@ -106,7 +97,6 @@ class Averaged(PartsEngine):
         ]
 
     def _learn(self, model: Contents | None, works: Sequence[Work]) -> Iterator[Learned]:
-        """Let the workers learn, and yield the results in order."""
         ref = None if model is None else self._session.put(model)
         answers = self._session.answers(
             self._workers, [self._worker_of(work) for work in works],
@@ -115,7 +105,6 @@ class Averaged(PartsEngine):
         return (one for _, one in answers)
 
     def _worker_of(self, work: Work) -> int:
-        """Return the worker, from 0, that learns a part."""
         return (work.part.number - 1) % len(self._workers)
 
     def run_pass(self) -> None:
@@ -144,8 +133,7 @@ class Averaged(PartsEngine):
         return self._averaging.passes_ended < int(self.run.config.passes.passes)
 
     def save_state(self) -> None:
-        path = run_state.path_of(self.run.options.final_regressor)
-        round_state.save(path, self.run.config, self._averaging, self.run.progress)
+        run_state.save(self.run.config, [self.run.progress], [self._averaging.state()])
 
     def end(self) -> list[str]:
         self._model.join()

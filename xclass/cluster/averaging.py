@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..abilities.find import ability
+from ..abilities.spread.parts import State
 from ..api import configuration, model_contents
 from ..api.configuration import Config, LearnerUse
 from ..api.learner_core import LearnerCore
@@ -48,14 +49,7 @@ class Round(NamedTuple):
 
 
 class Averaging:
-    """Learn parts in rounds.
-
-    Parameters
-    ----------
-    config : options of the run
-    parts : the parts
-    execute : lets workers learn
-    contents : contents of the model to continue from; None for a new one
+    """Learn parts in rounds, beginning with the contents of a model; None for a new one.
 
     Attributes
     ----------
@@ -83,9 +77,25 @@ class Averaging:
             yield self._round(works)
 
     def end_pass(self) -> None:
-        """End a pass."""
         self.passes_ended += 1
         self.cursors = [Cursor() for _ in self._parts]
+
+    def state(self) -> State:
+        """Return what a later run needs to continue after a round, see `run_state`."""
+        assert self.model is not None  # a round has ended
+        waiting = {f"waiting.{i}": np.array(cursor.waiting, np.int64) for i, cursor in enumerate(self.cursors)}
+        return {
+            **waiting, "model": as_bytes(self.model), "passes_ended": self.passes_ended, "rounds": self.rounds,
+            "positions": [cursor.position for cursor in self.cursors],
+            "ended": [cursor.ended for cursor in self.cursors],
+        }  # fmt: skip
+
+    def restore(self, state: State) -> None:
+        self.model, self.passes_ended, self.rounds = from_bytes(state["model"]), state["passes_ended"], state["rounds"]
+        self.cursors = [
+            Cursor(position, tuple(state[f"waiting.{i}"].tolist()), ended)
+            for i, (position, ended) in enumerate(zip(state["positions"], state["ended"], strict=True))
+        ]
 
     def _works(self) -> list[Work]:
         """Return what is to be learned in the next round, nothing at the end of the pass."""
@@ -96,7 +106,6 @@ class Averaging:
         return [Work(part, cursor, examples, self.passes_ended, len(left) == 1) for part, cursor in left]
 
     def _round(self, works: list[Work]) -> Round:
-        """Learn a round and merge the results."""
         learned = list(self._execute(self.model, works))
         fresh = _first_of_each([(work.part, one.fresh) for work, one in zip(works, learned, strict=True)])
         read = [(one.contents, one.arrays) for one in learned if one.contents is not None and one.arrays is not None]
@@ -128,7 +137,6 @@ class Averaging:
         self._learner = None
 
     def _keep(self, learner: LearnerCore) -> None:
-        """Make what a learner contains the model."""
         self.model = _with_arrays(learner.contents())
         self.damaged = False
 
@@ -171,7 +179,6 @@ class Averaging:
         return tasks
 
     def _check_number(self, part: Part, one: Fresh, known: int) -> None:
-        """Raise DataError if there is no space for another name."""
         limit = configuration.label_range(self._config, configuration.spec_of(self._config, LearnerUse(loaded=True)))
         if limit.highest is not None and known >= limit.highest:
             raise DataError(
@@ -202,5 +209,4 @@ def as_bytes(contents: Contents) -> UInt8s:
 
 
 def from_bytes(model: UInt8s) -> Contents:
-    """Return the contents of a model from the bytes of its file."""
     return model_contents.from_bytes(model.data)  # type: ignore[arg-type]

@@ -32,7 +32,6 @@ class Delta(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all arrays."""
         tables = sum(one.nbytes for one in self.tables.values())
         return tables + sum(array.nbytes for array in self.whole.values())
 
@@ -137,12 +136,10 @@ def listed(
 
 
 def _in_memory(arrays: Mapping[str, Stored]) -> dict[str, AnyArray]:
-    """Return arrays that are all in memory."""
     return {name: np.asarray(array) for name, array in arrays.items()}
 
 
 def _planes(table: str, names: Sequence[str], arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return some arrays of a table by the names of their planes."""
     return {name[len(table) + 1 :]: arrays[name] for name in names}
 
 

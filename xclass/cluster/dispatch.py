@@ -4,43 +4,69 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..api.configuration import Config, chosen_name
 from ..api.model_contents import Contents
 from ..errors import UsageError
 from ..options.declare import options_of
+from ..reductions import presets, registry
 from ..run.report.console import Console
 from ..run.run import Run
-from . import shards
+from . import run_state, shards
 from .averaged import Averaged
 from .engines import ClusterEngine
-from .exact import run_state
 from .exact.spread import Spread
 from .options import Options
 from .predicting import Predicting
 from .session import Session
 
+WITH_PARTS = "--oaa, --cpt, --multiclass or --softmax_tree"
 
-def first_lines(given: Mapping[str, Any], closing: contextlib.ExitStack) -> list[bytes]:
-    """Return the first lines of the data, which a node of the cluster reads.
 
-    `closing` gets the connection to the cluster, which the run uses, too.
+def first_lines(
+    given: Mapping[str, Any], closing: contextlib.ExitStack, resolve: Callable[[Mapping[str, Any]], Config]
+) -> list[bytes]:
+    """Return the first lines of the data, which a node of the cluster reads, after checking the options.
+
+    Parameters
+    ----------
+    given : the options that the user typed, field -> value
+    closing : gets the connection to the cluster, which the run uses, too
+    resolve : resolves the options of a run, see `options.resolve`
     """
-    chosen = {name: given[name] for name in options_of(Options) if name in given}
-    session = closing.enter_context(Session(Options(**chosen), Console(bool(given.get("quiet"))).info))
+    chosen = {record.name for record in registry.REDUCTIONS} | presets.PRESETS.keys()
+    possible = [given] if chosen & given.keys() else [{**given, "multiclass": 0}, given]  # as the lines decide
+    errors = []
+    for values in possible:
+        try:
+            engine_of(resolve(values))
+        except UsageError as error:
+            errors.append(error)
+    if len(errors) == len(possible):
+        raise errors[0]
+    options = {name: given[name] for name in options_of(Options) if name in given}
+    session = closing.enter_context(Session(Options(**options), Console(bool(given.get("quiet"))).info))
     path = shards.find(session, given["data"], "").paths[0]
     return list(session.call(shards.first_lines, os.getcwd(), path).split(b"\n"))
 
 
 def engine_of(config: Config) -> type[ClusterEngine]:
     """Return the engine of a run; raise UsageError if its reduction does not fit it."""
-    if config.run.testonly or config.cluster.sync_every is None:
-        return Predicting if config.run.testonly else Spread
-    reason = config.reduction.not_merged
-    if reason:
-        raise UsageError(f"--sync_every: models of --{chosen_name(config)} cannot be averaged: {reason}")
+    averages = config.cluster.sync_every is not None
+    if config.run.testonly:
+        return Predicting
+    if not averages and "spread" in config.reduction.abilities:
+        return Spread
+    name, reason = chosen_name(config), config.reduction.not_merged
+    if averages and reason:
+        raise UsageError(f"--sync_every: models of --{name} cannot be averaged: {reason}")
+    if not averages:
+        advice = "; give --sync_every N, and models of parts of the data are averaged"
+        if reason:
+            advice = f", and its models cannot be averaged: {reason}; learn in one process, or choose {WITH_PARTS}"
+        raise UsageError(f"--workers: --{name} has no parts that learn by themselves{advice}")
     return Averaged
 
 
@@ -48,17 +74,11 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> 
     """Execute a run with --workers and return its exit status."""
     if not config.reader.data:
         raise UsageError("--workers: the workers open the data themselves; give files, patterns or URLs by -d")
-    if not config.run.testonly and config.cluster.sync_every is None and "spread" not in config.reduction.abilities:
-        advice = (
-            "leave --workers out, or choose --oaa, --cpt, --multiclass or --softmax_tree" if config.reduction.not_merged
-            else "give --sync_every N, and models of parts of the data are averaged"
-        )  # fmt: skip
-        raise UsageError(f"--workers: --{chosen_name(config)} has no parts that learn by themselves; {advice}")
     engine = engine_of(config)
-    with Session.of_run(config) as session:
+    with Session(config.cluster, Console(config.run.quiet).info) as session:
         files = shards.find(session, config.reader.data, config.reader.format)
         run = Run(config.with_values({"data": files.paths}), notes, engine(session, files))
         status = run.execute(contents)
     if status == 0 and run.learning and config.run.final_regressor is not None:
-        run_state.remove(run_state.path_of(config.run.final_regressor))
+        run_state.remove(config)
     return status

@@ -18,11 +18,6 @@ from .shards import Files, Part
 class RemoteSource:
     """Have the attributes of a `cache.source.Source` that a run needs.
 
-    Parameters
-    ----------
-    name, size : of the data, see `Source`
-    banner : lines about the data for the start of the run
-
     Attributes
     ----------
     told : lines about the format that are not shown yet
@@ -42,20 +37,16 @@ class RemoteSource:
         self.reports: dict[int, Sequence[str]] = {}
 
     def banner(self, exact: bool) -> list[str]:
-        """Return the lines about the data, which the engine has chosen by `exact`."""
-        return self._banner
+        return self._banner  # which the engine has chosen by `exact`
 
     def about(self) -> list[str]:
-        """Return lines about the format that were not returned before."""
         lines, self.told = self.told, []
         return lines
 
     def report(self) -> list[str]:
-        """Return the lines about malformed input for the end of the run."""
         return [line for _, lines in sorted(self.reports.items()) for line in lines]
 
     def position(self) -> int:
-        """Return the progress over all passes in bytes."""
         return sum(self.read.values())
 
     def fraction_read(self) -> float | None:
@@ -67,20 +58,14 @@ class RemoteSource:
 
 
 class ClusterEngine(Engine):
-    """Let the workers of a cluster learn or predict.
-
-    Parameters
-    ----------
-    session : of the cluster
-    files : the data
-    """
+    """Let the workers of a cluster learn or predict."""
 
     def __init__(self, session: Session, files: Files) -> None:
         self._session, self._files = session, files
 
 
 class PartsEngine(ClusterEngine):
-    """Let workers read the data in parts; the parameters are those of `ClusterEngine`."""
+    """Let workers read the data in parts."""
 
     new_progress = JoinedProgress
 
@@ -91,7 +76,6 @@ class PartsEngine(ClusterEngine):
         self._shown: set[str] = set()  # warnings
 
     def _start_workers(self, worker: type, count: int) -> None:
-        """Start the workers."""
         self._workers = self._session.actors(worker, count, os.getcwd(), self.run.config)
         self._costs = [NO_COST] * count
 
@@ -122,7 +106,6 @@ class PartsEngine(ClusterEngine):
         run.console.move_bar(reader.position, progress.examples)
 
     def _warn(self, notes: Sequence[str]) -> None:
-        """Show warnings that were not shown before."""
         for note in notes:
             if note not in self._shown:
                 self._shown.add(note)

@@ -77,10 +77,7 @@ class PartLearner(PartWorker):
     def learn(self, model: Contents | None, work: Work) -> Learned:
         """Learn from the examples that wait and from the next examples of a part.
 
-        Parameters
-        ----------
-        model : contents of the model of the round, read only; None for a new one
-        work : what to learn
+        `model` are the contents of the model of the round, read only; None for a new one.
         """
         self._begin()
         # arrays of Ray cannot be written, and kernels are compiled for arrays that can
@@ -91,7 +88,7 @@ class PartLearner(PartWorker):
             with self._placed():
                 stream.move_to(work.cursor)
                 read = round_.run(work.examples)
-                ended = stream.ended()
+                cursor = stream.cursor()
             contents = arrays = None
             if read:
                 learner.schema.replace(stream.reader.schema)
@@ -99,8 +96,7 @@ class PartLearner(PartWorker):
                 arrays = delta.encode(contents.arrays, {} if base is None else base.arrays)
                 contents = contents._replace(arrays={})
             sent, received = 0 if arrays is None else arrays.nbytes, 0 if base is None else nbytes(base)
-            result = round_.counter.result(self._cost(round_.counter.examples, sent, received), ended)
-        cursor = Cursor(stream.position, stream.waiting_positions, ended)
+            result = round_.counter.result(self._cost(round_.counter.examples, sent, received), cursor.ended)
         return Learned(
             result._replace(notes=result.notes[:MOST_NOTES]), contents, arrays, cursor, tuple(round_.fresh.values())
         )
@@ -115,7 +111,6 @@ class PartLearner(PartWorker):
         return stream
 
     def _use(self, loaded: bool) -> LearnerUse:
-        """Return how a learner is used."""
         return LearnerUse(passes=self._config.passes.passes, loaded=loaded, averaged=True)
 
     def _learner(self, base: Contents | None, work: Work) -> LearnerCore:
@@ -131,7 +126,6 @@ class PartLearner(PartWorker):
         return learner
 
     def _progress(self, learner: LearnerCore) -> PartProgress:
-        """Return the counts of a round."""
         holdout = passes.HeldOutLines(self._config.passes).enabled
         labels = self._config.reduction.labels
         totals = PartProgress(labels, None, holdout)
@@ -141,21 +135,13 @@ class PartLearner(PartWorker):
 
 
 class _Round:
-    """Learn from a part in one round.
-
-    Attributes
-    ----------
-    fresh : first example of each class that the model cannot learn, by its name or number
-    counter : counts the examples
-    """
-
     def __init__(
         self, config: Config, learner: LearnerCore, stream: PartStream, counted: PartProgress, alone: bool
     ) -> None:
         self._learner, self._stream, self._alone = learner, stream, alone
         self._held_out = passes.HeldOutLines(config.passes)
         self._by_name = config.parser.learn_names
-        self.fresh: dict[Any, Fresh] = {}
+        self.fresh: dict[Any, Fresh] = {}  # first example of each class that the model cannot learn, by name or number
         self.counter = Counter(learner, stream.reader, counted)
 
     def run(self, count: int) -> bool:
@@ -219,5 +205,4 @@ class _Round:
 
 
 def nbytes(contents: Contents) -> int:
-    """Return the bytes of the arrays of a model."""
     return sum(np.asarray(array).nbytes for array in contents.arrays.values())

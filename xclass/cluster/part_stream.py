@@ -35,41 +35,28 @@ class Cursor(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Return whether all examples are learned."""
         return self.ended and not self.waiting
 
 
 class ModelNumbers:
-    """Replace the numbers of names in a part by their numbers in a model.
-
-    Attributes
-    ----------
-    names : names in the order of this part, which the parser extends
-    """
+    """Replace the numbers of names in a part by their numbers in a model."""
 
     def __init__(self, config: Config) -> None:
-        self.names = Names(config.parser.label_names(), config.parser.learn_names)
+        self.names = Names(config.parser.label_names(), config.parser.learn_names)  # in the order of this part
         self._by_name = config.parser.learn_names
-        self._known = 0  # names of the model that are in `_place`
-        self._place: dict[str, int] = {}
+        self._place: dict[str, int] = {}  # key of a name of the model -> its number
         self._number = np.zeros(1)  # number in the model of each number in this part, 0 for none
 
     def of(self, label: Float64s, model_names: list[str]) -> Float64s:
         """Return labels as the model numbers them, float64[n], 0 for names that it does not have.
 
-        Parameters
-        ----------
-        label : float64[n], as the parser numbers them; NaN for none
-        model_names : names of the classes of the model; between two calls it may only grow
+        `label` is float64[n], as the parser numbers them, NaN for none. Between two calls, `model_names` may only grow.
         """
         if not self._by_name:
             return label
-        for number in range(self._known + 1, len(model_names) + 1):
-            self._place[key_of(model_names[number - 1])] = number
-        grown = self._known < len(model_names) or len(self._number) <= len(self.names.names)
-        self._known = len(model_names)
-        if grown:
-            own = self.names.names
+        own, known = self.names.names, len(self._place)
+        if known < len(model_names) or len(self._number) <= len(own):
+            self._place.update({key_of(name): number for number, name in enumerate(model_names[known:], known + 1)})
             numbers = np.zeros(len(own) + 1)
             numbers[: len(self._number)] = self._number
             for i in (np.flatnonzero(numbers[1:] == 0) + 1).tolist():
@@ -82,19 +69,11 @@ class ModelNumbers:
 
 
 class PartStream:
-    """Read a part in one pass.
-
-    Parameters
-    ----------
-    part : the part
-    config : options of the run
-    label_range : labels that the learner accepts
-    numbers : of the part, which may be that of an earlier pass
-    schema : columns of the tables that the model has learned from
+    """Read a part in one pass; `numbers` may be those of an earlier pass, the other parameters are as of `PartReader`.
 
     Attributes
     ----------
-    reader : reader of the part
+    position : position of the last example that was delivered
     """
 
     def __init__(
@@ -104,14 +83,14 @@ class PartStream:
         self.numbers = numbers
         self._batches: Iterator[tuple[Batch, Int64s]] | None = None
         self._next: tuple[Batch, Int64s] | None = None  # the rest of a batch that was read
-        self._position = 0
+        self.position = 0
         self._waiting: tuple[Batch, Int64s] | None = None  # examples that wait, and their positions
 
     def move_to(self, cursor: Cursor) -> None:
         """Continue at a cursor; this reads the part again unless it is where this stream is."""
         waiting = np.array(cursor.waiting, np.int64)
         held = np.empty(0, np.int64) if self._waiting is None else self._waiting[1]
-        if self._batches is None or self._position != cursor.position or not np.isin(waiting, held).all():
+        if self._batches is None or self.position != cursor.position or not np.isin(waiting, held).all():
             self._open(cursor)
         elif self._waiting is not None:
             batch, positions = self._waiting
@@ -119,14 +98,13 @@ class PartStream:
             self._waiting = (batch_ops.pick([(batch, rows)]), positions[rows]) if len(rows) else None
 
     def _open(self, cursor: Cursor) -> None:
-        """Open the part and read up to a cursor."""
         waiting = np.array(cursor.waiting, np.int64)
         begin = int(waiting[0]) - 1 if len(waiting) else cursor.position
-        self._batches, self._next, self._position, self._waiting = self.reader.after(begin), None, begin, None
+        self._batches, self._next, self.position, self._waiting = self.reader.after(begin), None, begin, None
         if begin < cursor.position:
             for batch, positions in self._until(cursor.position):
                 self.wait(batch, positions, np.flatnonzero(np.isin(positions, waiting)))
-        self._position = cursor.position
+        self.position = cursor.position
 
     def waiting(self) -> tuple[Batch, Int64s] | None:
         """Return the examples that wait and their positions, None if there are none; they no longer wait then."""
@@ -145,15 +123,10 @@ class PartStream:
             places = np.concatenate([earlier, places])
         self._waiting = batch_ops.pick(parts), places
 
-    @property
-    def waiting_positions(self) -> tuple[int, ...]:
-        """Return the positions of the examples that wait."""
-        return () if self._waiting is None else tuple(self._waiting[1].tolist())
-
-    @property
-    def position(self) -> int:
-        """Return the position of the last example that was delivered."""
-        return self._position
+    def cursor(self) -> Cursor:
+        """Return where the stream is; this may read on to see whether the part ends there."""
+        waiting = () if self._waiting is None else tuple(self._waiting[1].tolist())
+        return Cursor(self.position, waiting, self._item() is None)
 
     def take(self, count: int) -> Iterator[tuple[Batch, Int64s]]:
         """Yield the next examples with their positions, `count` at most."""
@@ -164,12 +137,7 @@ class PartStream:
             count -= taken
             yield batch_ops.cut(batch, 0, taken), positions[:taken]
 
-    def ended(self) -> bool:
-        """Return whether there are no more examples; this may read on."""
-        return self._item() is None
-
     def _until(self, position: int) -> Iterator[tuple[Batch, Int64s]]:
-        """Yield the next examples up to a position."""
         while (item := self._item()) is not None and item[1][0] <= position:
             batch, positions = item
             taken = int(np.searchsorted(positions, position, side="right"))
@@ -183,6 +151,5 @@ class PartStream:
         return self._next
 
     def _deliver(self, batch: Batch, positions: Int64s, taken: int) -> None:
-        """Note that the first examples of the next batch are delivered."""
-        self._position = int(positions[taken - 1])
+        self.position = int(positions[taken - 1])
         self._next = (batch_ops.cut(batch, taken, batch.n), positions[taken:]) if taken < batch.n else None

@@ -36,7 +36,6 @@ NO_COST = Cost(0, 0.0, 0, 0, 0.0)
 
 
 def added(first: Cost, second: Cost) -> Cost:
-    """Return what two processes have spent."""
     return Cost._make(a + b for a, b in zip(first, second, strict=True))
 
 
@@ -64,11 +63,7 @@ class PartResult(NamedTuple):
 class PartWorker:
     """Measure what a worker spends on parts of the data; the base class of the actors.
 
-    Parameters
-    ----------
-    number : number of the worker, from 1
-    folder : in which the names of files are, if its node has it
-    config : options of the run
+    `number` is that of the worker, from 1, and `folder` the one in which the names of files are, if its node has it.
     """
 
     hides_scipy = True  # whether numba shall not look for SciPy, see `kernels.jit.activate`
@@ -80,37 +75,27 @@ class PartWorker:
         self._number, self._config = number, config
 
     def ping(self) -> bool:
-        """Return True, which shows that the worker runs."""
+        """Return at once, which shows that the worker runs."""
         return True
 
     @contextlib.contextmanager
     def _placed(self) -> Iterator[None]:
-        """Name the worker in errors of the block."""
         try:
             yield
         except XclassError as error:
             raise type(error)(*with_place(error.args, place_of(self._number))) from None
 
     def _begin(self) -> None:
-        """Begin to count the costs of a call."""
         self._waited = 0.0 if self._ended_at is None else time.monotonic() - self._ended_at
         self._cpu = time.process_time()
 
     def _cost(self, examples: int, sent: int, received: int) -> Cost:
-        """Return the costs of the call that ends."""
         self._ended_at = time.monotonic()
         return Cost(examples, time.process_time() - self._cpu, sent, received, self._waited)
 
 
 class Counter:
-    """Pass the tasks of a part through the stages of a learner, and count them.
-
-    Parameters
-    ----------
-    learner : the learner
-    reader : reads the part
-    counted : counts the examples
-    """
+    """Pass the tasks of a part through the stages of a learner, and count them."""
 
     def __init__(self, learner: LearnerCore, reader: PartReader, counted: PartProgress) -> None:
         self.examples = 0

@@ -29,8 +29,6 @@ AHEAD = 2  # parts for each worker that are predicted before they are written
 
 
 class Predicted(NamedTuple):
-    """Hold the answers of a part."""
-
     lines: dict[str, bytes]  # of -p and -r, by the keys of `outputs.open_writers`
     result: PartResult
 
@@ -49,7 +47,6 @@ class Predictor(PartWorker):
         return self._learner
 
     def _reader(self, learner: LearnerCore, part: Part) -> PartReader:
-        """Return the reader of a part."""
         return PartReader(part, self._config, learner.names, learner.label_range, learner.schema)
 
 
@@ -57,13 +54,7 @@ class PartPredictor(Predictor):
     """Predict parts in a worker, for the files of a run."""
 
     def predict(self, model: UInt8s | None, part: Part) -> Predicted:
-        """Predict a part.
-
-        Parameters
-        ----------
-        model : bytes of the model, the same in all calls; None for a new one
-        part : the part
-        """
+        """Predict a part by the bytes of a model, the same in all calls; None for a new one."""
         self._begin()
         received = 0 if self._learner is not None or model is None else len(model)
         learner = self._opened(model)
@@ -74,7 +65,6 @@ class PartPredictor(Predictor):
         return predicted._replace(result=predicted.result._replace(cost=cost))
 
     def _predicted(self, learner: LearnerCore, part: Part, folder: Path) -> Predicted:
-        """Predict a part, with temporary files in a folder."""
         config = self._config
         learner.reduction.clear_tallies(learner.spec.wanted)
         given = [option for option in outputs.OPTIONS if getattr(config.run, option) is not None]
@@ -95,7 +85,7 @@ class PartPredictor(Predictor):
 
 
 class Predicting(PartsEngine):
-    """Predict for the command; the parameters are those of `PartsEngine`."""
+    """Predict for the command."""
 
     def learner(self, contents: Contents | None) -> LearnerCore:
         config = self.run.config

@@ -22,9 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from ..api.configuration import Config
 from ..errors import ClusterError, UsageError, XclassError, install_extra
-from ..run.report.console import Console
 from ..run.results import summary
 from .options import Options
 
@@ -55,11 +53,8 @@ class Session:
 
     A program that has called `ray.init` itself keeps its connection.
 
-    Parameters
-    ----------
-    options : options of the cluster
-    say : called with lines for the user
-    environment : runtime environment of the workers, as for `ray.init`; None for that of this process
+    `say` is called with lines for the user. `environment` is the runtime environment of the workers, as for `ray.init`;
+    None for that of this process.
     """
 
     def __init__(self, options: Options, say: Callable[[str], None], environment: dict[str, Any] | None = None) -> None:
@@ -69,11 +64,6 @@ class Session:
         self._environment = environment
         self._owner = False
         self._actors: list[Any] = []
-
-    @classmethod
-    def of_run(cls, config: Config) -> Session:
-        """Return the session of a run, which shows its lines unless the run is quiet."""
-        return cls(config.cluster, Console(config.run.quiet).info)
 
     def __enter__(self) -> Session:
         try:
@@ -93,7 +83,6 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End the workers, and the connection and the local Ray if they belong to this session."""
         if self._ray.is_initialized():
             for actor in self._actors:
                 self._ray.kill(actor)
@@ -194,41 +183,39 @@ class Session:
             services.get_node = ask
 
     def _check_versions(self) -> None:
-        """Raise ClusterError if a node has other versions than this process."""
+        """Raise ClusterError if a node has other versions than this process, or xclass does not run there."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         task = self._ray.remote(summary.versions)
         nodes = [node for node in self._ray.nodes() if node["Alive"]]
         on_nodes = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
         refs = [task.options(num_cpus=0, scheduling_strategy=node, **self._runtime()).remote() for node in on_nodes]
-        found = [
-            (node["NodeManagerAddress"], self._versions_of(node["NodeManagerAddress"], ref))
-            for node, ref in zip(nodes, refs, strict=True)
-        ]
-        present = [(address, versions_there) for address, versions_there in found if versions_there is not None]
-        check_versions([address for address, _ in present], [versions_there for _, versions_there in present])
+        own, lines = summary.versions(), []
+        for address, ref in zip((node["NodeManagerAddress"] for node in nodes), refs, strict=True):
+            for name, version in (self._versions_of(address, ref) or own).items():
+                if version != own[name]:
+                    lines.append(f"  node {address} has {name} {version}, this process has {own[name]}")
+        if lines:
+            raise ClusterError("nodes of the cluster have other versions; install the same everywhere:", *lines)
 
     def _versions_of(self, address: str, ref: Any) -> dict[str, str] | None:
-        """Return the versions of a node, None if it has died; raise ClusterError if xclass does not run there."""
+        """Return the versions of a node, None if it has died, since Ray lists a node for some seconds after that."""
         exceptions = self._ray.exceptions
         try:
             there: dict[str, str] = self.get(ref)
-        except LostResultError:
+        except (LostResultError, exceptions.TaskUnschedulableError, exceptions.WorkerCrashedError):
             return None
         except XclassError:
             raise
         except Exception as error:
-            if isinstance(error, (exceptions.TaskUnschedulableError, exceptions.WorkerCrashedError)):
-                return None  # Ray lists a node for some seconds after its death
             wanted = ", ".join(f"{name} {version}" for name, version in summary.versions().items())
             raise ClusterError(
-                f"node {address} of the cluster cannot run xclass ({_last(error)}); install there what this process "
-                f"has: {wanted}"
+                f"node {address} of the cluster cannot run xclass ({_lines(error)[-1].strip()}); install there what "
+                f"this process has: {wanted}"
             ) from error
         return there
 
     def _runtime(self) -> dict[str, Any]:
-        """Return the options of tasks and workers that choose their environment."""
         return {} if self._environment is None else {"runtime_env": self._environment}
 
     # work
@@ -237,10 +224,6 @@ class Session:
         """Run a function on any node, with this session's environment, and return its result."""
         task = self._ray.remote(function).options(num_cpus=0, max_retries=-1, **self._runtime())
         return self.get(task.remote(*arguments))
-
-    def task(self, function: Callable[..., Any]) -> Any:
-        """Return a remote function that takes one processor and is run again if its worker dies."""
-        return self._ray.remote(function).options(num_cpus=1, max_retries=-1, **self._runtime())
 
     def put(self, value: Any) -> Any:
         """Put a value into the object store, once for all workers, and return its reference."""
@@ -268,13 +251,16 @@ class Session:
         )(kind)
         workers = [remote.remote(number, *arguments) for number in range(1, count + 1)]
         self._actors += workers
-        refs = [worker.ping.options(concurrency_group="health").remote() for worker in workers]
-        self._wait(refs, lambda waiting: self._missing(len(waiting), count))
+        self._wait([_pinged(worker) for worker in workers], lambda: False, "")
         return workers
 
     def result(self, ref: Any, worker: Any, number: int) -> Any:
         """Return what a worker, whose number is for messages, computes, as soon as it is ready."""
-        self._wait_for_worker(ref, worker, number)
+
+        def runs() -> bool:
+            return bool(self._ray.wait([_pinged(worker)], timeout=NOTICE_SECONDS)[0])
+
+        self._wait([ref], runs, f"worker {number} is not running; ")
         return self.get(ref)
 
     def answers(
@@ -304,98 +290,71 @@ class Session:
             yield i, answer
 
     def get(self, ref: Any) -> Any:
-        """Return the result of a reference; raise the error of xclass that it ended with."""
         try:
             return self._ray.get(ref)
         except Exception as error:
             raise self._explained(error) from getattr(error, "cause", None)
 
     def _explained(self, error: Exception) -> Exception:
-        """Return the error to raise for an error of Ray or of a worker."""
         exceptions = self._ray.exceptions
         cause = getattr(error, "cause", None)
         while isinstance(cause, exceptions.RayTaskError):
             cause = cause.cause
         if isinstance(cause, XclassError):
             return cause
-        if isinstance(error, XclassError):
-            return error
-        full = (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError)
-        if isinstance(error, full) or isinstance(cause, full):
+
+        def is_any(*kinds: type) -> bool:
+            return isinstance(error, kinds) or isinstance(cause, kinds)
+
+        if is_any(exceptions.ObjectStoreFullError, exceptions.OutOfDiskError):
             return ClusterError(
-                f"the object store of the cluster is full, and so is the disk to which it spills "
-                f"({_short(cause or error)}); "
-                "give the nodes more, `ray start --object-store-memory BYTES`, or choose a smaller model, -b"
+                "the object store of the cluster is full, and so is the disk to which it spills "
+                f"({_lines(cause or error)[0]}); give the nodes more, `ray start --object-store-memory BYTES`, or "
+                "choose a smaller model, -b"
             )
-        if isinstance(error, (exceptions.OutOfMemoryError,)):
-            return ClusterError(f"a worker was ended because its node has too little memory: {_short(error)}")
+        if isinstance(error, exceptions.OutOfMemoryError):
+            return ClusterError(f"a worker was ended because its node has too little memory: {_lines(error)[0]}")
         if isinstance(cause, MemoryError):
             return ClusterError(f"a worker has not enough memory ({cause}); try a smaller -b")
-        gone = exceptions.ObjectLostError, exceptions.RayActorError
-        if isinstance(error, gone) or isinstance(cause, gone):
-            return LostResultError(f"the cluster has failed: {_short(error)}")
+        if is_any(exceptions.ObjectLostError, exceptions.RayActorError):
+            return LostResultError(f"the cluster has failed: {_lines(error)[0]}")
         if isinstance(error, exceptions.RaySystemError):
-            return ClusterError(f"the cluster has failed: {_short(error)}")
+            return ClusterError(f"the cluster has failed: {_lines(error)[0]}")
         return error
 
     # waiting
 
-    def _wait(self, refs: Sequence[Any], missing: Callable[[Sequence[Any]], str]) -> None:
-        """Wait until all references are ready; `missing` describes what those that are not wait for."""
-        waiting = list(refs)
-        last = started = time.monotonic()
-        noticed = False
-        while waiting:
+    def _wait(self, refs: Sequence[Any], work_goes_on: Callable[[], bool], problem: str) -> None:
+        """Wait until all references are ready, and give up if for too long none becomes ready and no work goes on."""
+        waiting, noticed, idle_since = refs, False, time.monotonic()
+        limit = self._options.ray_timeout
+        while True:
             ready, waiting = self._ray.wait(
-                waiting, num_returns=len(waiting), timeout=min(NOTICE_SECONDS, self._left(started))
+                waiting, num_returns=len(waiting), timeout=min(NOTICE_SECONDS, max(limit, 0.1))
             )
-            now = time.monotonic()
-            if ready:
-                last = now
             if not waiting:
                 return
-            if not noticed and now - last >= min(NOTICE_SECONDS, self._options.ray_timeout):
-                self._say(missing(waiting))
-                noticed = True
-            if now - last >= self._options.ray_timeout:
-                raise self._gave_up(missing(waiting))
-
-    def _left(self, since: float) -> float:
-        """Return the seconds of --ray_timeout that are left since a time, at least a little."""
-        return max(0.1, self._options.ray_timeout - (time.monotonic() - since))
-
-    def _gave_up(self, missing: str) -> ClusterError:
-        """Return the error for a wait that was too long."""
-        return ClusterError(
-            f"{missing}; gave up after {self._options.ray_timeout:g} seconds (--ray_timeout); give fewer --workers, or "
-            "add nodes to the cluster"
-        )
-
-    def _missing(self, waiting: int, count: int) -> str:
-        """Describe a wait for processors."""
-        total = int(self._ray.cluster_resources().get("CPU", 0))
-        free = int(self._ray.available_resources().get("CPU", 0))
-        return (
-            f"waiting for a processor for {waiting} of {count} workers: the cluster has {total} processors, "
-            f"{free} of them free"
-        )
-
-    def _wait_for_worker(self, ref: Any, worker: Any, number: int) -> None:
-        """Wait for the result of a worker, as long as the worker has a processor."""
-        silent_since: float | None = None
-        noticed = False
-        while not self._ray.wait([ref], timeout=NOTICE_SECONDS)[0]:
-            ping = worker.ping.options(concurrency_group="health").remote()
-            if self._ray.wait([ping], timeout=NOTICE_SECONDS)[0]:
-                silent_since, noticed = None, False
+            if ready or work_goes_on():
+                noticed, idle_since = False, time.monotonic()
                 continue
-            silent_since = silent_since or time.monotonic()
-            missing = f"worker {number} is not running; {self._missing(1, len(self._actors))}"
-            if not noticed:
+            idle = time.monotonic() - idle_since
+            total = int(self._ray.cluster_resources().get("CPU", 0))
+            free = int(self._ray.available_resources().get("CPU", 0))
+            missing = (
+                f"{problem}waiting for a processor for {len(waiting)} of {len(self._actors)} workers: the cluster has "
+                f"{total} processors, {free} of them free"
+            )
+            if not noticed and idle >= min(NOTICE_SECONDS, limit):
                 self._say(missing)
                 noticed = True
-            if time.monotonic() - silent_since >= self._options.ray_timeout:
-                raise self._gave_up(missing)
+            if idle >= limit:
+                advice = "give fewer --workers, or add nodes to the cluster"
+                raise ClusterError(f"{missing}; gave up after {limit:g} seconds (--ray_timeout); {advice}")
+
+
+def _pinged(worker: Any) -> Any:
+    """Return the reference to an answer that a worker gives at once, also while it works."""
+    return worker.ping.options(concurrency_group="health").remote()
 
 
 def _token_advice(address: str) -> str:
@@ -405,32 +364,6 @@ def _token_advice(address: str) -> str:
     return f"; if it asks for a token, as `ray start` says, set {TOKEN_MODE}=token"
 
 
-def check_versions(addresses: Sequence[str], found: Sequence[dict[str, str]]) -> None:
-    """Raise ClusterError if a node has another version than this process.
-
-    Parameters
-    ----------
-    addresses : of the nodes
-    found : what `summary.versions` returns on each of them
-    """
-    own = summary.versions()
-    lines = [
-        f"  node {address} has {name} {other[name]}, this process has {own[name]}"
-        for address, other in zip(addresses, found, strict=True)
-        for name in own
-        if other[name] != own[name]
-    ]
-    if lines:
-        raise ClusterError("nodes of the cluster have other versions; install the same everywhere:", *lines)
-
-
-def _last(error: Exception) -> str:
-    """Return the last line of the message of an error, which of a traceback is the cause."""
-    lines = str(error).strip().splitlines()
-    return lines[-1].strip() if lines else type(error).__name__
-
-
-def _short(error: Exception) -> str:
-    """Return the first line of the message of an error."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _lines(error: Exception) -> list[str]:
+    """Return the lines of a message, of which the last one names the cause if it is a traceback."""
+    return str(error).strip().splitlines() or [type(error).__name__]

@@ -40,8 +40,6 @@ CHUNK = 1 << 20  # bytes read at a time while lines are counted
 
 
 class Files(NamedTuple):
-    """Hold the files of the data."""
-
     paths: tuple[str, ...]
     sizes: Sequence[int | None]  # bytes, None where unknown
     splittable: bool  # whether the format allows to begin at any line
@@ -124,11 +122,9 @@ class _Collector:
 
     @property
     def classes(self) -> bool | None:
-        """Return True when there are enough bytes."""
         return True if len(self._into) >= PEEKED else None
 
     def add(self, line: bytes, /) -> None:
-        """Take a line."""
         self._into += line + b"\n"
 
 
@@ -156,12 +152,7 @@ def deal(files: Files, count: int) -> list[Part]:
 
 
 def pieces(files: Files, count: int) -> list[Part]:
-    """Return parts whose order is that of the data: each file is one, or its ranges if there are too few files.
-
-    Parameters
-    ----------
-    count : number of workers, each of which gets a part if files can be split
-    """
+    """Return parts whose order is that of the data: each file is one, or its ranges if there are fewer than `count`."""
     if len(files.paths) < count:
         with contextlib.suppress(UsageError):  # each file is one part then
             return deal(files, count)
@@ -173,17 +164,10 @@ class PartReader:
 
     Parameters
     ----------
-    part : the part
-    config : options of the run
     names : names of classes, to which new ones are added if it grows
     label_range : labels that the learner accepts
     schema : columns of the tables learned from; if there are none, the first file of all data decides, so that columns
         mean the same in all parts
-
-    Attributes
-    ----------
-    reader : reader of the files, made when the reading begins
-    schema : columns of the tables
     """
 
     def __init__(self, part: Part, config: Config, names: Names, label_range: LabelRange, schema: Schema) -> None:
@@ -194,7 +178,7 @@ class PartReader:
 
     @property
     def opened(self) -> reader.Reader:
-        """Return the reader of the files, after the reading has begun."""
+        """Return the reader, after the reading has begun."""
         assert self.reader is not None
         return self.reader
 
@@ -205,12 +189,7 @@ class PartReader:
         return notes
 
     def after(self, position: int) -> Iterator[tuple[Batch, Int64s]]:
-        """Yield the batches of the examples after a position, with the position of each example, int64[n].
-
-        Parameters
-        ----------
-        position : the position after which to begin, 0 for the beginning
-        """
+        """Yield the batches of the examples after a position, 0 for all, with the position of each, int64[n]."""
         config = self._config
         options = replace(config.reader, data=self.part.paths)
         text = self.reader = reader.Reader(
@@ -252,18 +231,15 @@ class _Range(io.RawIOBase):
         file.seek(self._begin)
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]  # no other types are passed
-        """Read into `buffer` and return the number of bytes read, 0 at the end of the range."""
         view = memoryview(buffer)
         size = self._file.readinto(view if self._end is None else view[: self._end - self._at]) or 0
         self._at += size
         return size
 
     def tell(self) -> int:
-        """Return the number of bytes read."""
         return self._at - self._begin
 
     def digest(self) -> None:
@@ -285,7 +261,6 @@ def _line_at_or_after(file: Any, byte: int) -> int:
 
 
 def _count_lines(path: str, byte: int) -> int:
-    """Return the number of lines of a file that begin before a byte of it."""
     count = 0
     with urls.opened(path) as file:
         left = _line_at_or_after(file, byte)

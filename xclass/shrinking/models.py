@@ -35,15 +35,11 @@ SEARCH_STEPS = 24
 
 
 class Setting(NamedTuple):
-    """Say how a model is shrunk."""
-
     bits: int  # of a weight: 4, 8 or 16
     keep: float  # share of the weights of each table that are kept
 
 
 class Shrunk(NamedTuple):
-    """Hold a shrunk model and what was done."""
-
     contents: Contents
     setting: Setting
     weights: int  # number of weights of the model
@@ -53,20 +49,14 @@ class Shrunk(NamedTuple):
 def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: float | None = None) -> Shrunk:
     """Return the contents of a model that predicts nearly the same and takes less space.
 
+    Raise UsageError if no share of the weights fits into `size`.
+
     Parameters
     ----------
-    path : the model file
     size : most bytes of the new file; None for a quarter of the old one, or more if less than a quarter of the
         weights would be kept, or for no limit if `bits` or `keep` is given
     bits : 4, 8 or 16 bits for each weight; None for the most with which all weights that are kept fit into `size`
     keep : share of the weights that are kept, above 0 and at most 1; None for as many as fit into `size`
-
-    Raises
-    ------
-    ModelError
-        if the file cannot be read or the model has no weight tables.
-    UsageError
-        if no share of the weights fits into `size`.
     """
     jit.activate(hide_scipy=False)
     contents = model_contents.load(path)
@@ -99,8 +89,6 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
 
 
 class Loss(NamedTuple):
-    """Hold how well a model predicts."""
-
     name: str  # of the value, for the user
     value: float  # average loss: the share of wrong predictions, by weight, if labels are classes
     wrong: Bools | None  # bool[n], which of the labelled examples are predicted wrongly; None if labels are numbers
@@ -108,13 +96,7 @@ class Loss(NamedTuple):
 
 
 def loss(path: str, source: reader.Options) -> Loss:
-    """Return the average loss of a model on the examples of files.
-
-    Raises
-    ------
-    UsageError
-        if the examples have no labels.
-    """
+    """Return the average loss of a model on the examples of files, which have to have labels."""
     wrong, p = [np.empty(0, np.bool_)], [np.empty(0)]
     with load(path) as learner:
         model = learner.core
@@ -141,7 +123,6 @@ def loss(path: str, source: reader.Options) -> Loss:
 
 
 def _other_arrays(arrays: Mapping[str, Stored], tables: Sequence[Table]) -> dict[str, Stored]:
-    """Return the arrays that are not columns of a weight table."""
     columns = {f"{table.name}.{c}" for table in tables for c in ("w", "word", "index")}
     return {name: array for name, array in arrays.items() if name not in columns}
 
@@ -180,9 +161,5 @@ def _setting(tables: Sequence[Table], room: int | None, bits: int | None, keep: 
 
 def _table_bytes(tables: Sequence[Table], setting: Setting) -> int:
     """Return an upper bound of the bytes of the tables."""
-    return sum(
-        compact_columns.most_bytes(
-            pruning.rows_kept(len(table.slot), setting.keep), table.slots, setting.bits, table.tagged
-        )
-        for table in tables
-    )
+    kept = [(pruning.rows_kept(len(table.slot), setting.keep), table) for table in tables]
+    return sum(compact_columns.most_bytes(n, table.slots, setting.bits, table.tagged) for n, table in kept)

@@ -34,17 +34,14 @@ class Table(NamedTuple):
 
     @property
     def tagged(self) -> bool:
-        """Return whether the table has tagged words."""
         return bool(self.column.dtype == np.uint32)
 
 
 def tables_of(for_prediction: Mapping[str, Stored], whole: Mapping[str, Stored]) -> list[Table]:
     """Return the weight tables of a model, sorted by their names.
 
-    Parameters
-    ----------
-    for_prediction : arrays that predictions need, by name
-    whole : arrays of the same model as it was saved, which may have G
+    `for_prediction` are the arrays that predictions need; `whole` are those of the model as it was saved, which may
+    have G.
     """
     found = []
     for key in sorted(for_prediction):
@@ -73,12 +70,10 @@ def kept(table: Table, share: float) -> Table:
 
 
 def rows_kept(rows: int, share: float) -> int:
-    """Return how many of some rows are kept."""
     return min(rows, int(np.ceil(rows * share)))
 
 
 def _rows(arrays: Mapping[str, Stored], name: str, column: AnyArray) -> tuple[AnyArray, UInt32s]:
-    """Return a column and the slots of its rows."""
     stored = arrays.get(f"{name}.index")
     index = np.arange(len(column), dtype=np.uint32) if stored is None else np.asarray(stored)
     return column, index

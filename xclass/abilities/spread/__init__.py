@@ -1,10 +1,11 @@
 """Spread learners: processes learn parts of a model from the same examples, with the same results; see `parts`.
 
 units(learner)                    the largest number of parts, and why the options allow no more if that is one
-rounds(learner)                   the functions (`parts.Round`) that a part calls for every batch, in order; each gets
-                                  the task, and what the round before has returned as `onward` in every part, in order
+rounds(learner)                   the functions (`parts.Round`) that a part calls for every batch, in order, all but the
+                                  first only in the first part; each gets the task, and what the round before has
+                                  returned as `onward` in every part, in order
 combine(learner, task, results)   set the prediction and the loss of a task without features, in the whole;
-                                  `results[r][j]` is the result of round r in the j-th of the parts that take part in it
+                                  `results[r][j]` is the result of round r in part j
 part_state(learner)               what a part has learned; arrays may be those that it goes on to learn with. The state
                                   of a learner without parts is that of the only part.
 restore_part(learner, states)     continue a new part from the states of all parts, whose number may have been another

@@ -61,7 +61,6 @@ def rounds(learner: ProbabilityTree) -> list[Round]:
 
 
 def _learn_own_trees(learner: ProbabilityTree, task: BatchTask, received: Sequence[Any]) -> Message:
-    """Learn the own trees, as the first round."""
     if learner.scales is not None or learner.frequencies is not None:
         learner.prepare(task)
     begun = learner.begin(task)
@@ -167,7 +166,6 @@ def restore_part(learner: ProbabilityTree, states: Sequence[State]) -> None:
 
 
 def _restore_scorers(learner: Multiclass, state: State) -> None:
-    """Continue from the state of scorers and index."""
     learner.scorers = reranking.restored(learner.new_scorers(), state)
     copy = {name[len("copy.") :]: array for name, array in state.items() if name.startswith("copy.")}
     learner.scorers_copy = reranking.restored(learner.new_scorers(), copy) if copy else None

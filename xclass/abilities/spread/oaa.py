@@ -45,7 +45,6 @@ def rounds(learner: OneAgainstAll) -> list[Round]:
 
 
 def _learn_own(learner: OneAgainstAll, task: BatchTask, received: Sequence[Any]) -> Message:
-    """Learn the own classes; return the best of them."""
     best, best_score, scores = learner.learn_classes(task, learner.classes_by_label(task))
     return Message(None, Best(best[0], best_score[0], scores, task.skipped))
 
@@ -64,7 +63,6 @@ def part_state(learner: OneAgainstAll) -> State:
 
 
 def restore_part(learner: OneAgainstAll, states: Sequence[State]) -> None:
-    """Continue a new part, or the whole, from the states of all parts."""
     _fill(learner.table, int(learner.rows), learner.own, states)
     learner.norms = learner.no_norms()
     shared = states[0]

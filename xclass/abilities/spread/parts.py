@@ -4,9 +4,10 @@
     the whole, with all results         combine -> predictions and losses
     the end, and checkpoints            part_state of every process -> join or restore_part
 
-Idea      Every part sees all examples, so that it does what the same part of a single process does. Where it needs the
-          results of others, there is another round. What a round returns is a function of the examples up to its batch
-          and of what it received, so a part can be replaced by another process that repeats its work.
+Idea      Every part sees all examples, so that it does what the same part of a single process does. Where the first
+          part needs the results of others, there is another round of it alone. What a round returns is a function of
+          the examples up to its batch and of what it received, so a part can be replaced by another process that
+          repeats its work.
 Names     whole: the learner of the process that coordinates; it has no features and learns nothing itself | unit: the
           least piece of a model that can be a part, such as a class or a tree.
 """
@@ -21,7 +22,6 @@ import numpy as np
 from ...data.batch import Batch
 from ...reductions.core.base import Learner
 from ...reductions.core.contract import BatchTask
-from ...reductions.core.spec import Part
 
 State = dict[str, Any]  # of a part, by name: arrays, and numbers and texts that JSON can hold
 
@@ -36,11 +36,6 @@ class Message(NamedTuple):
 Round = Callable[[BatchTask, Sequence[Any]], Message]
 
 
-def takes_part(number: int, part: Part) -> bool:
-    """Return whether a part has something to do in round `number`: all in the first, and the first part in others."""
-    return number == 0 or part.number == 0
-
-
 def end_pass(learner: Learner) -> Generator[Any, list[Any], None]:
     """End a pass of a part that needs nothing from others, see `pass_rounds`."""
     learner.end_pass()
@@ -51,14 +46,11 @@ def end_pass(learner: Learner) -> Generator[Any, list[Any], None]:
 def without_features(task: BatchTask) -> BatchTask:
     """Return what the whole has to know about the examples of a task before they are learned."""
     batch = task.batch
-    n = batch.n
     size = batch.tag_end - batch.tag_start
     end = np.cumsum(size)
-    none = np.zeros(n + 1, np.int64)
-    text = np.empty(0, np.uint8)
-    if size.any():
-        tags = [batch.text[a:b] for a, b in zip(batch.tag_start.tolist(), batch.tag_end.tolist(), strict=True)]
-        text = np.concatenate(tags)
+    none = np.zeros(batch.n + 1, np.int64)
+    tags = [batch.text[a:b] for a, b in zip(batch.tag_start.tolist(), batch.tag_end.tolist(), strict=True)]
+    text = np.concatenate([np.empty(0, np.uint8), *tags])
     light = Batch(
         none, np.empty(0, np.uint32), np.empty(0, np.float32), batch.label.copy(), batch.weight.copy(),
         batch.initial.copy(), none, np.empty(0, np.uint8), np.zeros(1, np.int64), end - size, end, batch.line.copy(),

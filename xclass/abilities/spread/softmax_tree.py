@@ -34,7 +34,6 @@ def _store_examples(learner: SoftmaxTree, task: BatchTask, received: Sequence[An
 
 
 def combine(learner: SoftmaxTree, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
-    """Set the results of a task from those of the first part."""
     walked, learner.eps = results[0][0]
     learner.set_results(task, walked)
 
@@ -46,7 +45,6 @@ def part_state(learner: SoftmaxTree) -> State:
 
 
 def restore_part(learner: SoftmaxTree, states: Sequence[State]) -> None:
-    """Continue a new part, or the whole, from the state of the first part."""
     state = dict(states[0])
     learner.training_lines = state.pop("training_lines")
     if learner.scales is not None:

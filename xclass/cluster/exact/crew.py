@@ -10,6 +10,8 @@ Idea      A step is a call of every worker, and one more for each further round,
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,26 +35,12 @@ class Snapshot(NamedTuple):
     states: Sequence[Any]  # references to bytes
 
 
-class Call:
-    """Hold a step that was called.
+class Call(NamedTuple):
+    """Hold a step that was called."""
 
-    Attributes
-    ----------
-    released : argument of `learn`, None for `advance`
-    stopped : of `advance`
-    refs : for each round and worker, the references to what goes on and to the result; None if it takes no part
-    """
-
-    def __init__(self, released: int | None, stopped: bool, rounds: int, count: int) -> None:
-        self.released, self.stopped = released, stopped
-        self._size = rounds, count
-        self.refs: list[list[tuple[Any, Any] | None]] = []
-        self.forget()
-
-    def forget(self) -> None:
-        """Let go of all references."""
-        rounds, count = self._size
-        self.refs = [[None] * count for _ in range(rounds)]
+    released: int | None  # argument of `learn`, None for `advance`
+    stopped: bool  # argument of `advance`
+    refs: list[dict[int, tuple[Any, Any]]]  # for each round, worker -> references to what goes on and to the result
 
 
 class Crew:
@@ -61,7 +49,6 @@ class Crew:
     Parameters
     ----------
     session : of the cluster
-    takes_part : takes_part(round, worker) returns whether the worker, from 0, has something to do in a round
     count : number of workers
     say : called with lines for the user
     arguments : of `Worker`, after its number
@@ -69,51 +56,35 @@ class Crew:
     Attributes
     ----------
     costs : what each worker has spent, restarts included
-    restarts : number of times that a worker was lost
     next_step : step to call next
     equal : whether all workers have learned from the same examples, so that their parts fit together
     """
 
-    def __init__(
-        self,
-        session: Session,
-        takes_part: Callable[[int, int], bool],
-        count: int,
-        say: Callable[[str], None],
-        *arguments: Any,
-    ) -> None:
-        self._session, self._takes_part, self._say = session, takes_part, say
+    def __init__(self, session: Session, count: int, say: Callable[[str], None], *arguments: Any) -> None:
+        self._session, self._say = session, say
         self._workers = session.actors(Worker, count, *arguments)
         self._count = count
         self._epochs = [0] * count
         self._calls: list[Call] = []  # by step; those before the snapshot have no references
-        self.next_step = 0  # step to call next
+        self.next_step = 0
         self._consumed = 0  # step whose results are to be read next
         self._complete = 0  # step whose further rounds are to be called next
         self._released = 0
         self._stopping = False
         self._snapshot = Snapshot(0, Place(), ())
         self._snapshot_time = time.monotonic()
-        self.snapshot_seconds = SNAPSHOT_SECONDS
+        self._snapshot_seconds = SNAPSHOT_SECONDS
         self.costs = [NO_COST] * count
         self._lost_costs = [NO_COST] * count
-        self.restarts = 0
         self.equal = True
         self._clock = 0.0
         self._rounds = 1
 
-    @property
-    def workers(self) -> Sequence[Any]:
-        """Return the actors."""
-        return self._workers
-
     def begin(self, clock: float, place: Place, states: Sequence[Any]) -> Facts:
         """Start all workers at a place; return what is known about the data.
 
-        Parameters
-        ----------
-        clock : weight of the labelled examples before the run
-        states : references to the states of all parts there, none for new learners
+        `clock` is the weight of the labelled examples before the run, and `states` are references to the states of all
+        parts at the place, none for new learners.
         """
         self._clock = clock
         self._snapshot = Snapshot(0, place, states)
@@ -137,11 +108,13 @@ class Crew:
         """Yield the results of each step by round and worker, up to the next stop; `release` lets the workers go on."""
         while True:
             if not self._stopping:
-                due = time.monotonic() - self._snapshot_time >= self.snapshot_seconds
+                due = time.monotonic() - self._snapshot_time >= self._snapshot_seconds
                 if due and self._consumed == self.next_step:
-                    self._take_snapshot()
+                    begin = time.monotonic()
+                    self.states()
+                    self._snapshot_seconds = max(self._snapshot_seconds, SNAPSHOT_SHARE * (time.monotonic() - begin))
                 while (not due or self._consumed == self.next_step) and self.next_step < self._consumed + AHEAD:
-                    self._call(Call(self._released, False, self._rounds, self._count))
+                    self._call(Call(self._released, False, [{} for _ in range(self._rounds)]))
             if self._consumed == self.next_step:
                 return
             results = self._results(self._consumed)
@@ -156,7 +129,6 @@ class Crew:
                 return
 
     def stop(self) -> None:
-        """Call no further steps; `steps` ends with the last one that was called."""
         self._stopping = True
 
     def release(self) -> None:
@@ -168,7 +140,7 @@ class Crew:
         lines: list[str] = []
         while True:
             step = self.next_step
-            self._call(Call(None, stopped, 1, self._count))
+            self._call(Call(None, stopped, [{}]))
             results: list[AdvanceResult] = self._results(step)[0]
             self._consumed = self.next_step
             lines += results[0].lines
@@ -180,16 +152,13 @@ class Crew:
         self._calls.append(call)
         self.next_step += 1
         self._call_first(self.next_step - 1, range(self._count))
-        while self._complete < self.next_step - 1:
-            self._call_others(self._complete, range(self._count))
-            self._complete += 1
+        self._complete_calls(self.next_step - 1)
 
     def _call_first(self, step: int, numbers: Sequence[int]) -> None:
-        """Call the first round of a step in some workers."""
         call = self._calls[step]
         received = []
         if call.released is None and self._calls[step - 1].released is None:
-            received = [refs[0] for refs in self._calls[step - 1].refs[0] if refs is not None]
+            received = [onward for onward, _ in self._calls[step - 1].refs[0].values()]
         for i in numbers:
             if call.released is None:
                 method, arguments = self._workers[i].advance, [call.stopped, *received]
@@ -199,28 +168,23 @@ class Crew:
                 method.options(num_returns=2, max_task_retries=0).remote(self._epochs[i], step, *arguments)
             )
 
-    def _call_others(self, step: int, numbers: Sequence[int]) -> None:
-        """Call the further rounds of a step in some workers."""
-        call = self._calls[step]
-        if call.released is None:
-            return
-        for number in range(1, self._rounds):
-            received = [refs[0] for refs in call.refs[number - 1] if refs is not None]
-            for i in numbers:
-                if self._takes_part(number, i):
-                    method = self._workers[i].go_on.options(num_returns=2, max_task_retries=0)
-                    call.refs[number][i] = tuple(method.remote(self._epochs[i], step, number, *received))
+    def _call_others(self, step: int) -> None:
+        """Call the further rounds of a step, in which only the first worker takes part."""
+        refs = self._calls[step].refs
+        for number in range(1, len(refs)):
+            received = [onward for onward, _ in refs[number - 1].values()]
+            method = self._workers[0].go_on.options(num_returns=2, max_task_retries=0)
+            refs[number][0] = tuple(method.remote(self._epochs[0], step, number, *received))
 
-    def _complete_calls(self) -> None:
-        """Call the further rounds of all steps that were called."""
-        while self._complete < self.next_step:
-            self._call_others(self._complete, range(self._count))
+    def _complete_calls(self, end: int) -> None:
+        """Call the further rounds of the steps before `end`."""
+        while self._complete < end:
+            self._call_others(self._complete)
             self._complete += 1
 
     def _results(self, step: int) -> list[list[Any]]:
-        """Wait for the results of a step, by round and worker."""
         if step == self._complete:
-            self._complete_calls()
+            self._complete_calls(self.next_step)
         while (messages := self._messages(step)) is None:
             self._repair()
         return self._read(messages)
@@ -229,18 +193,15 @@ class Crew:
         """Wait for the results of a step, by round, with the numbers of the workers; return None if one is missing."""
         messages = []
         for row in self._calls[step].refs:
-            present = [(i, refs[1]) for i, refs in enumerate(row) if refs is not None]
-            messages.append([(i, self._value(i, ref)) for i, ref in present])
+            messages.append([(i, self._value(i, ref)) for i, (_, ref) in row.items()])
             if any(message is None for _, message in messages[-1]):
                 return None
         return messages
 
     def _value(self, i: int, ref: Any) -> Any:
         """Wait for what a worker returns; return None if it is lost."""
-        try:
+        with contextlib.suppress(LostResultError):
             return self._session.result(ref, self._workers[i], i + 1)
-        except LostResultError:
-            return None
 
     def _read(self, results: list[list[tuple[int, bytes]]]) -> list[list[Any]]:
         """Return results from their bytes, and note the costs."""
@@ -280,45 +241,31 @@ class Crew:
     def _restart(self, lost: Sequence[int], expected: list[tuple[int, int, list[int]]]) -> bool:
         """Let some workers begin at the snapshot, and call all steps that a worker has not executed.
 
-        Parameters
-        ----------
-        lost : numbers of these workers, from 0
-        expected : what `Worker.expected` returned in each; written
-
-        Returns
-        -------
-        Whether anything was called.
+        `expected` is what `Worker.expected` has returned in each worker, written. Return whether anything was called.
         """
         for i in lost:
             self._lost_costs[i] = self.costs[i]
             self._say(f"worker {i + 1} was lost; it learns again from step {self._snapshot.step} on")
             expected[i] = (self._epochs[i], self._snapshot.step, [])
-        self.restarts += len(lost)
         self._begin(lost)
         any_called = False
         for step in range(self._snapshot.step, self.next_step):
             first = [i for i in range(self._count) if step >= expected[i][1]]
             self._call_first(step, first)
-            others = [i for i in range(self._count) if i in first or step in expected[i][2]]
-            if step < self._complete:
-                self._call_others(step, others)
+            others = 0 in first or step in expected[0][2]
+            if step < self._complete and others:
+                self._call_others(step)
             any_called |= bool(first or others)
         return any_called
 
     # snapshots
-
-    def _take_snapshot(self) -> None:
-        """Take a snapshot, and decide when the next one is due."""
-        begin = time.monotonic()
-        self.states()
-        self.snapshot_seconds = max(self.snapshot_seconds, SNAPSHOT_SHARE * (time.monotonic() - begin))
 
     def states(self) -> tuple[Place, list[bytes]]:
         """Return the place after the steps that were called, and the states of all parts there; keep a snapshot.
 
         The snapshot is in this process's part of the object store, so it is not lost with other nodes.
         """
-        self._complete_calls()
+        self._complete_calls(self.next_step)
         while True:
             step = self.next_step
             refs = [
@@ -334,8 +281,8 @@ class Crew:
             self.costs[i] = self.costs[i]._replace(sent=self.costs[i].sent + len(state))
         place, complete = answers[0]
         if complete and self._consumed == self.next_step:
-            for call in self._calls[self._snapshot.step :]:
-                call.forget()
+            for row in itertools.chain(*(call.refs for call in self._calls[self._snapshot.step :])):
+                row.clear()
             self._snapshot = Snapshot(step, place, [self._session.put(state) for state in states])
         self._snapshot_time = time.monotonic()
         return place, states

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...abilities.find import ability
-from ...abilities.spread.parts import State, takes_part
+from ...abilities.spread.parts import State
 from ...api.configuration import Config
 from ...api.learner_core import LearnerCore
 from ...api.model_contents import Contents
@@ -21,11 +21,11 @@ from ...reductions.core.contract import BatchTask
 from ...reductions.core.spec import Part
 from ...run import learner_use
 from ...run.passes import SavePoint
+from .. import run_state
 from ..engines import ClusterEngine, RemoteSource
 from ..part_worker import cost_line, with_place
-from . import run_state
 from .crew import Crew
-from .run_state import RunState
+from .task_stream import Cursor
 from .worker import Place, StepResult
 
 
@@ -65,7 +65,6 @@ class WholeLearner(LearnerCore):
         return self._holds
 
     def contents(self) -> Contents:
-        """Return the contents of a model file."""
         self.join()
         return super().contents()
 
@@ -74,15 +73,15 @@ class Spread(ClusterEngine):
     """Spread a model over workers, each of which learns a part; the parameters are those of `ClusterEngine`."""
 
     _model: WholeLearner
-    _state: RunState | None = None  # of the run that is continued
+    _facts: Mapping[str, Any] = {}  # of the run that is continued
 
     def learner(self, contents: Contents | None) -> LearnerCore:
         config, use = self.run.config, learner_use.of_run(self.run.config)
         self._count, self._reason = _parts_of(config)
         self._states: list[Any] = []  # references to the states with which the parts begin
         if config.cluster.resume_run:
-            self._state = run_state.load(run_state.path_of(config.run.final_regressor), config)
-            self._states = [self._session.put(pickle.dumps(state)) for state in self._state.states]
+            self._facts, states = run_state.load(config)
+            self._states = [self._session.put(pickle.dumps(state)) for state in states]
         elif contents is not None:
             with LearnerCore(config, use, contents) as loaded:
                 loaded.check_learns(f"-i {config.run.initial_regressor}: this model")
@@ -94,30 +93,26 @@ class Spread(ClusterEngine):
             whole.examples, whole.clock = contents.examples, contents.clock
             whole.schema.replace(contents.schema)
         self._clock = whole.clock
-        if self._state is not None:
-            self._clock = self._state.clock
-            whole.examples, whole.clock = self._state.examples, self._state.clock_now
-            whole.names.highest_seen = self._state.highest_seen
-        parts = [Part(i, self._count) for i in range(self._count)]
+        if facts := self._facts:
+            self._clock, whole.clock, whole.examples = facts["clock"], facts["clock_now"], facts["examples"]
+            whole.names.highest_seen = facts["highest_seen"]
         self._crew = whole.crew = Crew(
-            self._session, lambda number, i: takes_part(number, parts[i]), len(parts), self.run.console.info,
-            os.getcwd(), config, use, len(parts), whole.schema,
-        )  # fmt: skip
+            self._session, self._count, self.run.console.info, os.getcwd(), config, use, self._count, whole.schema
+        )
         whole.reduction.stages = [self._combine]
         return whole
 
     def source(self) -> Any:
-        place = Place()
-        if self._state is not None:
-            place = self._state.place
-            for progress, counts in zip(self._counted(), self._state.progress, strict=True):
-                run_state.restore_progress(progress, counts)
-            self._state = None
+        place, facts, self._facts = Place(), self._facts, {}
+        if facts:
+            (passes, items), stops = facts["place"]
+            place = Place(Cursor(passes, items), stops)
+            run_state.restore_progress(self._counted(), facts["progress"])
         else:
             self._clock = self._model.clock  # which may have changed since the model was loaded
-        facts = self._crew.begin(self._clock, place, self._states)
-        self._model.schema.replace(facts.schema)
-        return RemoteSource(facts.name, facts.size, facts.banner)
+        known = self._crew.begin(self._clock, place, self._states)
+        self._model.schema.replace(known.schema)
+        return RemoteSource(known.name, known.size, known.banner)
 
     def notes(self) -> list[str]:
         config, count = self.run.config, self._count
@@ -131,7 +126,6 @@ class Spread(ClusterEngine):
     # steps
 
     def _combine(self, task: BatchTask) -> None:
-        """Set the results of a task from those of the parts."""
         results, task.plan = task.plan, None
         ability(self.run.config.reduction, "spread").combine(self._model.reduction, task, results)
 
@@ -149,7 +143,6 @@ class Spread(ClusterEngine):
             self._crew.release()
 
     def _items(self, results: list[list[StepResult]]) -> Iterator[BatchTask | SavePoint]:
-        """Yield the items of a step."""
         news = results[0][0].news
         reader, model = self.run.reader, self._model
         assert news is not None and isinstance(reader, RemoteSource)
@@ -175,11 +168,10 @@ class Spread(ClusterEngine):
         if model.unlearned:
             return
         model.join()
-        state = RunState(
-            model.place, self._clock, model.clock, model.examples, model.names.highest_seen,
-            [run_state.of_progress(progress) for progress in self._counted()], model.states,
+        run_state.save(
+            self.run.config, self._counted(), model.states, place=model.place, clock=self._clock, clock_now=model.clock,
+            examples=model.examples, highest_seen=model.names.highest_seen,
         )  # fmt: skip
-        run_state.save(run_state.path_of(self.run.options.final_regressor), self.run.config, state)
 
     def _counted(self) -> list[Progress]:
         """Return the counts of this run, and those of the learner if they cover earlier runs, too."""

@@ -29,17 +29,10 @@ class Cursor(NamedTuple):
 
 
 class TaskStream:
-    """Iterate over the tasks of the passes of a run.
-
-    Parameters
-    ----------
-    config : options of the run; its data are files or URLs
-    learner : the learner of the tasks
-    clock : weight of the labelled examples before the run
+    """Iterate over the tasks of the passes of a run; `clock` is the weight of the labelled examples before it.
 
     Attributes
     ----------
-    source : source of the batches
     cursor : the place after the last item that was delivered
     """
 
@@ -87,18 +80,13 @@ class TaskStream:
     def move_to(self, cursor: Cursor) -> None:
         """Go through all items up to a cursor, from the beginning."""
         while self.cursor.passes < cursor.passes:
-            for _ in iter(self._next_or_none, None):
+            while next(self, None) is not None:
                 pass
             self.end_pass()
         while self.cursor.items < cursor.items:
             next(self)
 
-    def _next_or_none(self) -> Item | None:
-        """Return the next item, or None at the end of the pass."""
-        return next(self, None)
-
     def close(self) -> None:
-        """Stop reading, and remove temporary files."""
         if self._pipeline is not None:
             self._pipeline.stop()
         self.source.close()

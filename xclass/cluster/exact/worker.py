@@ -16,7 +16,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from ...abilities.find import ability
-from ...abilities.spread.parts import takes_part, without_features
+from ...abilities.spread.parts import without_features
 from ...api.configuration import Config, LearnerUse
 from ...api.learner_core import LearnerCore
 from ...data.schema import Schema
@@ -60,7 +60,6 @@ class News(NamedTuple):
     highest_placed: int
     name: str  # of the file
     position: int
-    parsing: bool
     report: list[str]  # lines for the end of the run
 
 
@@ -89,13 +88,8 @@ class AdvanceResult(NamedTuple):
 class Worker:
     """Learn a part of the model of a run; an actor.
 
-    Parameters
-    ----------
-    number : of the worker, from 1
-    folder : in which the names of files in `config` are, if this node has it
-    config, use : options of the run, and how it uses its learner
-    count : number of workers
-    schema : columns of the tables that the model has learned from
+    `number` is that of the worker, from 1, of `count`, `folder` the one in which the names of files in `config` are, if
+    this node has it, and `schema` has the columns of the tables that the model has learned from.
     """
 
     _stream: TaskStream
@@ -113,16 +107,14 @@ class Worker:
         jit.activate()
 
     def ping(self) -> None:
-        """Show that the worker runs."""
+        """Do nothing, which shows that the worker runs."""
 
     # a start
 
     def begin(self, epoch: int, step: int, clock: float, place: Place, *states: bytes) -> bytes:
         """Start with the states of all parts at a place, with none at the beginning; step `step` follows.
 
-        Parameters
-        ----------
-        clock : weight of the labelled examples before the run
+        `clock` is the weight of the labelled examples before the run.
         """
         self._wake(states)
         if self._learner is not None:
@@ -157,15 +149,9 @@ class Worker:
     # a step
 
     def learn(self, epoch: int, step: int, released: int) -> tuple[bytes | None, bytes | None]:
-        """Execute the first round of a step.
+        """Execute the first round of a step; return what goes on to the next round, and a `StepResult`.
 
-        Parameters
-        ----------
-        released : how many stops are behind the run
-
-        Returns
-        -------
-        what goes on to the next round, and a `StepResult`
+        `released` says how many stops are behind the run.
         """
         if epoch != self._epoch or step != self._step:
             return None, None
@@ -195,7 +181,7 @@ class Worker:
         news = self._news(items, stops) if self._part.number == 0 and not blocked else None
         digests = [zlib.crc32(task.batch.label.tobytes()) for task in kept]
         messages = [self._rounds[0](task, []) for task in kept]
-        if len(self._rounds) > 1 and takes_part(1, self._part):
+        if len(self._rounds) > 1 and self._part.number == 0:
             self._held[step] = kept
         self._examples += examples
         onward = [message.onward for message in messages]
@@ -224,7 +210,7 @@ class Worker:
         return News(
             [without_features(item) if isinstance(item, BatchTask) else item for item in items], notes, source.about(),
             first, names[first:], self._learner.reduction.highest_placed, source.name, source.position(),
-            source.parsing, source.report() if stops else [],
+            source.report() if stops else [],
         )  # fmt: skip
 
     # the end of a pass
@@ -234,10 +220,8 @@ class Worker:
     ) -> tuple[bytes | None, bytes | None]:
         """Execute a round of the end of a pass, as a step; return what goes on, and an `AdvanceResult`.
 
-        Parameters
-        ----------
-        stopped : whether the user wants the run to end
-        received : what went on from all parts in the round before, nothing in the first one
+        `stopped` says whether the user wants the run to end, and `received` is what went on from all parts in the round
+        before, nothing in the first one.
         """
         if epoch != self._epoch or step != self._step or None in received:
             return None, None
@@ -263,14 +247,12 @@ class Worker:
     # the messages of a learner that learns at the end
 
     def info(self, text: str) -> None:
-        """Keep a line for the user."""
         self._lines.append(text)
 
     def start_steps(self, count: int, unit: str) -> None:
         """Show no bar."""
 
-    def step(self) -> None:
-        """Show no bar."""
+    def step(self) -> None: ...
 
     # states
 
@@ -298,7 +280,6 @@ class Worker:
     # costs
 
     def _wake(self, received: Sequence[bytes | None] = ()) -> None:
-        """Count the messages that a method has received, and the time since the last method."""
         self._waiting += time.perf_counter() - self._idle_since
         self._received += sum(len(message) for message in received if message is not None)
 
@@ -309,5 +290,4 @@ class Worker:
         return message
 
     def _cost(self) -> Cost:
-        """Return what the process has spent so far."""
         return Cost(self._examples, time.process_time(), self._sent, self._received, self._waiting)

@@ -1,34 +1,33 @@
 """Read the blocks of a Ray Data data set as text, in the workers.
 
-    blocks = blocks_of(dataset, least, label_column)        # in the driver: names that know their blocks
-    blocks = session.call(described, blocks)                # on a node: what the rows are
-    blocks[0].opened()                                      # in a worker: the text of a block
+    blocks = blocks_of(dataset, least)                              # in the driver: names that know their blocks
+    blocks, options = session.call(described, blocks, ...)          # on a node: what the rows are
+    blocks[0].opened()                                              # in a worker: the text of a block
 
-Idea      Each block stands for a file with one line for each row, so everything that reads files reads blocks, too. The
-          name of a block carries the reference to its rows, which go from the object store to the worker that reads
-          them, and not through the driver.
-Rows      A data set with one column of text has lines of any format or, if no bar occurs in the first block and no
-          format is recognised, plain text. Rows of other data sets become JSON lines: the columns `label`, `weight`,
-          `tag`, `text` and `features` mean what they mean there, and any other column is a feature of its name.
+Idea      Each block stands for a file, so everything that reads files reads blocks, too. The name of a block carries
+          the reference to its rows, which go from the object store to the worker that reads them, and not through the
+          driver.
+Rows      A data set with one column of text has lines of any format if a bar occurs in the first block or a format is
+          recognised. Rows of other data sets are those of a table, whose columns mean what those of a DataFrame mean: a
+          block is then a CSV file.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from ...data.array_input import is_missing
+from ...data.frames import Frame
+from ...data.schema import Schema
 from ...errors import DataError, UsageError
-from ...formats import detect
-from ...formats.json_lines import KEYS
+from ...formats import columns, detect
 from ...system.printable import short_repr
+from ...text import reader
 from ...text.urls import VirtualFile
 
-LINES, TEXTS, ROWS = "lines", "texts", "rows"  # what the rows of a data set are
-ROWS_AT_ONCE = 4096
 CAUSE = re.compile(r"^[\w.]*(?:Error|Exception): .*$", re.MULTILINE)  # the last line of each traceback
 
 
@@ -39,33 +38,24 @@ class Block(VirtualFile):
     ----------
     name : name for messages
     ref : reference to the block, a table of pyarrow
-    label_column : name of the column of the label; None for the column `label`
-    kind : LINES, TEXTS or ROWS; empty as long as it is not known
+    columns : names of the columns of the table; None if the rows are lines
     """
 
     _ref: Any
-    _label_column: str | None
-    _kind: str
+    _columns: Sequence[str] | None
 
-    def __new__(cls, name: str, ref: Any, label_column: str | None, kind: str = "") -> Block:
+    def __new__(cls, name: str, ref: Any, columns: Sequence[str] | None = None) -> Block:
         block = super().__new__(cls, name)
-        block._ref, block._label_column, block._kind = ref, label_column, kind
+        block._ref, block._columns = ref, columns
         return block
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Block, (str(self), self._ref, self._label_column, self._kind)
+        return Block, (str(self), self._ref, self._columns)
 
-    @property
-    def has_rows(self) -> bool:
-        """Return whether rows become JSON lines, because there are several columns or no text."""
-        return self._kind != LINES
-
-    def with_kind(self, kind: str) -> Block:
-        """Return this name with the kind of the rows."""
-        return Block(str(self), self._ref, self._label_column, kind)
+    def of_table(self, columns: Sequence[str]) -> Block:
+        return Block(str(self), self._ref, columns)
 
     def table(self) -> Any:
-        """Return the block; raise DataError if it cannot be read."""
         import ray
 
         try:
@@ -76,80 +66,29 @@ class Block(VirtualFile):
                 "pyarrow"
             ) from None
 
-    def kind_of(self, table: Any) -> str:
-        """Return what the rows of a block are, empty if it has none."""
-        if not table.num_rows:
-            return ""
-        values = table.column(0).to_pylist()
-        if table.num_columns > 1 or not all(isinstance(value, str) for value in values):
-            return ROWS
-        text = "\n".join(values).encode("utf-8", "surrogatepass")
-        return LINES if b"|" in text or detect.detect(text, True, "") != "vw" else TEXTS
-
     def opened(self) -> BinaryIO:
-        """Return the text of the block as a stream; raise DataError if it cannot be read."""
-        table = self.table()
-        kind = self._kind or self.kind_of(table)
-        text = io.BytesIO()
-        row = 0
-        for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
-            for line in self._lines(batch, kind, row):
+        table, text = self.table(), io.BytesIO()
+        if self._columns is not None:
+            self._write_table(table, text)
+        elif table.num_rows:
+            for number, line in enumerate(table.column(0).to_pylist(), 1):
+                if not isinstance(line, str) or "\n" in line:
+                    raise DataError(
+                        f"{self}:{number}: {short_repr(line)} is not one line of text; give a line in each row"
+                    )
                 text.write(line.encode("utf-8", "surrogatepass") + b"\n")
-            row += batch.num_rows
         text.seek(0)
         return text
 
-    def _lines(self, batch: Any, kind: str, first: int) -> Iterator[str]:
-        """Yield a line for each row of a batch whose first row is number `first`, from 0."""
-        if kind != ROWS:
-            for number, value in enumerate(batch.column(0).to_pylist(), first + 1):
-                yield self._line(value, number) if kind == LINES else json.dumps({"text": value})
-            return
-        for number, row in enumerate(batch.to_pylist(), first + 1):
-            yield self._object(row, number)
-
-    def _line(self, value: object, number: int) -> str:
-        """Return a row that is a line; raise DataError if it is none."""
-        if not isinstance(value, str) or "\n" in value:
-            raise DataError(f"{self}:{number}: {short_repr(value)} is not one line of text; give a line in each row")
-        return value
-
-    def _object(self, row: dict[str, Any], number: int) -> str:
-        """Return a row as a line of JSON."""
-        label = self._label_column or "label"
-        if self._label_column is not None and label not in row:
-            raise UsageError(
-                f"label_column: the data set has no column {label!r}; its columns are {', '.join(map(repr, row))}"
-            )
-        row = {name: None if is_missing(value) else value for name, value in row.items()}
-        known = {name: row.pop(name) for name in KEYS if name in row and name != "label"}
-        known["label"] = row.pop(label, None)
-        if row:
-            features = known.get("features") or {}
-            if not isinstance(features, dict) or features.keys() & row.keys():
-                raise DataError(
-                    f"{self}:{number}: the column `features` is {short_repr(features)} beside the columns "
-                    f"{', '.join(map(repr, row))}; it has to hold other names of features and their values"
-                )
-            known["features"] = {**features, **row}
-        try:
-            return json.dumps(known)
-        except TypeError:
-            columns = {**row, **known}
-            name, value = next((name, value) for name, value in columns.items() if not _is_json(value))
-            raise DataError(
-                f"{self}:{number}: the column {name!r} holds {type(value).__name__} {short_repr(value)}; convert it to "
-                "numbers or text"
-            ) from None
-
-
-def _is_json(value: object) -> bool:
-    """Return whether a value can be written as JSON."""
-    try:
-        json.dumps(value)
-    except TypeError:
-        return False
-    return True
+    def _write_table(self, table: Any, text: BinaryIO) -> None:
+        """Write the columns of the table as a CSV file; a block without rows may lack them."""
+        pyarrow: Any = importlib.import_module("pyarrow")
+        assert self._columns is not None
+        cells = {name: table.column(name) if table.num_rows else pyarrow.array([]) for name in self._columns}
+        for name, column in cells.items():
+            if pyarrow.types.is_boolean(column.type):
+                cells[name] = column.cast(pyarrow.int8())
+        importlib.import_module("pyarrow.csv").write_csv(pyarrow.table(cells), text)
 
 
 def _described(error: Exception) -> str:
@@ -164,7 +103,7 @@ def is_dataset(data: object) -> bool:
     return hasattr(data, "to_arrow_refs")
 
 
-def blocks_of(dataset: Any, least: int, label_column: str | None) -> list[Block]:
+def blocks_of(dataset: Any, least: int) -> list[Block]:
     """Compute the blocks of a `ray.data.Dataset`, at least `least`, and keep them in the object store."""
     ordered = dataset.context.execution_options.preserve_order
     dataset.context.execution_options.preserve_order = True
@@ -176,10 +115,37 @@ def blocks_of(dataset: Any, least: int, label_column: str | None) -> list[Block]
         raise DataError(f"the data set cannot be computed ({_described(error)}); check its functions") from error
     finally:
         dataset.context.execution_options.preserve_order = ordered
-    return [Block(f"dataset-block-{number}", ref, label_column) for number, ref in enumerate(refs, 1)]
+    return [Block(f"dataset-block-{number}", ref) for number, ref in enumerate(refs, 1)]
 
 
-def described(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks with the kind of their rows, which the first block with rows decides."""
-    kind = next(filter(None, (block.kind_of(block.table()) for block in blocks)), ROWS)
-    return [block.with_kind(kind) for block in blocks]
+def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> tuple[Sequence[Block], reader.Options]:
+    """Return the blocks and how they are read, which the first block with rows decides; no blocks without rows.
+
+    `options` are those that the program has given, and `known` says whether the learner knows what columns mean.
+    """
+    table = next(filter(len, (block.table() for block in blocks)), None)
+    if table is None:
+        return [], options
+    if _are_lines(table, options.format):
+        return blocks, reader.Options(format=options.format)
+    kinds: tuple[str, ...] = ()
+    names, label = table.column_names, options.label_column
+    if label is not None and label not in names:
+        raise UsageError(
+            f"--label_column {label}: the data set has no such column; its columns are {', '.join(map(repr, names))}"
+        )
+    if not known:
+        label = label or ("label" if "label" in names else "0")
+        frame = Frame(table.select([name for name in names if name != label]), Schema())
+        kinds = columns.as_row(dict(frame.columns))
+    read = reader.Options(format="csv", label_column=label, column_kind=kinds)
+    return [block.of_table(names) for block in blocks], read
+
+
+def _are_lines(table: Any, text_format: str) -> bool:
+    """Return whether rows are lines of text: of the format that is named, or of one that the lines plainly have."""
+    values = table.column(0).to_pylist()
+    if table.num_columns > 1 or not all(isinstance(value, str) for value in values):
+        return False
+    text = "\n".join(values).encode("utf-8", "surrogatepass")
+    return text_format != "auto" or b"|" in text or detect.detect(text, True, "") not in ("vw", "csv")

@@ -6,20 +6,21 @@ Idea      The run has a learner of its own. That of the program changes only whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ...api import configuration, model_contents
+from ...api import model_contents
 from ...api.configuration import Config
 from ...api.learner_core import LearnerCore
 from ...api.model_contents import Contents
 from ...api.progress import Progress
 from ...data import class_names
-from ...errors import UsageError
 from ...kernels import jit
 from ...run.checkpoints import Saver
 from ...run.report.console import Console
 from ...run.run import Run
 from ...run.signals import SignalHandler
+from ...text import reader
 from ..dispatch import engine_of
 from ..session import Session
 from ..shards import Files
@@ -40,7 +41,6 @@ class Warnings(Console):
         """Show nothing."""
 
     def warn(self, note: str) -> None:
-        """Issue a warning once."""
         if note not in self._issued:
             self._issued.add(note)
             request.warn(note)
@@ -59,7 +59,6 @@ class Keeper(Saver):
     model = b""
 
     def finish(self) -> tuple[str | None, dict[str, Any]]:
-        """Keep the model."""
         self.model = model_contents.to_bytes(self._contents())
         return super().finish()
 
@@ -73,35 +72,32 @@ def fit(asked: Request) -> None:
     learner = asked.learner
     jit.activate(hide_scipy=False)
     contents = request.contents_of(learner)
-    with request.connected(asked) as session:
+    _config(asked, (), asked.reading, contents)  # raises errors before Ray is started
+    with Session(asked.cluster, request.warn) as session:
         found, reading = request.find(asked, session, asked.cluster.workers)
         learner.use_names_if(lambda: request.are_names(asked, session, found, reading))
-        config = request.run_config(asked, found, reading, contents)
+        config = _config(asked, found.paths, reading, contents)
         _take(learner.core, _learned(config, contents, session, found))
 
 
-def _learned(config: Config, contents: Contents | None, session: Session, found: Files) -> bytes:
-    """Execute a run and return the bytes of its model."""
-    if config.cluster.sync_every is None and "spread" not in config.reduction.abilities:
-        _check_averages(config)
+def _config(asked: Request, paths: Sequence[str], reading: reader.Options, contents: Contents | None) -> Config:
+    """Return the options of the run, which averages if the reduction has no parts; see `request.run_config`."""
+    config = request.run_config(asked, paths, reading, contents)
+    record = config.reduction
+    if config.cluster.sync_every is None and "spread" not in record.abilities and not record.not_merged:
         config = config.with_values({"sync_every": SYNC_EVERY})
         config.related()
+    engine_of(config)
+    return config
+
+
+def _learned(config: Config, contents: Contents | None, session: Session, found: Files) -> bytes:
     engine = engine_of(config)(session, found)
     run = Run(config, (), engine, Warnings(), Keeper)
     run.signals = NoHandler(engine.stop)
     run.execute(contents)
     assert isinstance(run.saver, Keeper)
     return run.saver.model
-
-
-def _check_averages(config: Config) -> None:
-    """Raise UsageError if models of parts of the data cannot be averaged, and the model has no parts either."""
-    if config.reduction.not_merged:
-        raise UsageError(
-            f"{configuration.chosen_name(config)} has no parts that learn by themselves, and its models cannot be "
-            f"averaged: {config.reduction.not_merged}; learn in one process, or choose oaa, cpt, multiclass or "
-            "softmax_tree"
-        )
 
 
 def _take(learner: LearnerCore, model: bytes) -> None:

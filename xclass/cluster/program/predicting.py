@@ -7,21 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...api import configuration, results
+from ...api import results
 from ...array_types import UInt8s
-from ...options.declare import options_of
-from ...reductions.core.probabilities import Options as ListingOptions
 from .. import shards
 from ..averaging import as_bytes
 from ..predicting import Predictor, predicted_in_order
+from ..session import Session
 from ..shards import Part
 from . import request
 from .request import Request
 
 
 class Arrays(NamedTuple):
-    """Hold the predictions of a part."""
-
     arrays: tuple[np.ndarray, ...]  # what `Learner.predict_many` returns
     notes: tuple[str, ...]  # warnings
 
@@ -45,11 +42,12 @@ def predict(asked: Request, k: int | None) -> Any:
     """Return what `Learner.predict_many` returns for all examples of the data, in order."""
     learner = asked.learner
     if k is not None:
-        k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+        results.top(learner.core, (), k)  # raises errors before Ray is started, as the options of the run do
     contents = request.contents_of(learner) or learner.core.contents()
-    with request.connected(asked) as session:
+    request.run_config(asked, (), asked.reading, contents, testonly=True)
+    with Session(asked.cluster, request.warn) as session:
         found, reading = request.find(asked, session, 1)
-        config = request.run_config(asked, found, reading, contents, testonly=True)
+        config = request.run_config(asked, found.paths, reading, contents, testonly=True)
         parts = shards.pieces(found, asked.cluster.workers)
         model = session.put(as_bytes(contents))
         count = min(asked.cluster.workers, len(parts))

@@ -5,11 +5,10 @@ The options of the run are those that the learner was made with and those of the
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, NamedTuple
 
@@ -68,14 +67,17 @@ def request(
         for name, value in given.items()
         if value is not None
     }
+    checked = files.options_of((), **reading)
     if not blocks.is_dataset(data):
         data = _paths(data)
-    checked = files.options_of((), **reading)
+    else:
+        for name, value in checked.meaning().items():
+            if name not in ("format", "label_column") and value != getattr(reader.Options(), name):
+                raise UsageError(f"--{name} is for files; choose the columns of the data set by its own functions")
     return Request(data, learner, cluster_options.Options(**values), checked, groups)
 
 
 def _paths(data: object) -> tuple[str, ...]:
-    """Return the paths, patterns and URLs that a program has given."""
     listed = [data] if isinstance(data, (str, PathLike)) else data
     if isinstance(listed, Iterable):
         listed = list(listed)
@@ -84,15 +86,7 @@ def _paths(data: object) -> tuple[str, ...]:
     raise UsageError(f"data: {short_repr(data)} is none of paths, patterns, URLs and a data set of Ray Data")
 
 
-@contextlib.contextmanager
-def connected(asked: Request) -> Iterator[Session]:
-    """Open a connection to the cluster; its lines are issued as warnings, errors name arguments."""
-    with ARGUMENT_NAMES, Session(asked.cluster, warn) as session:
-        yield session
-
-
 def warn(note: str) -> None:
-    """Issue a message as a Python warning."""
     warnings.warn(ARGUMENT_NAMES(note), XclassWarning, stacklevel=2)
 
 
@@ -109,13 +103,10 @@ def find(asked: Request, session: Session, least: int) -> tuple[Files, reader.Op
     """Find the files of the data, or compute at least `least` blocks of a data set; return how they are read, too."""
     if not blocks.is_dataset(asked.data):
         return shards.find(session, asked.data, asked.reading.format), asked.reading
-    for name, value in asked.reading.meaning().items():
-        if name not in ("format", "label_column") and value != getattr(reader.Options(), name):
-            raise UsageError(f"--{name} is for files; choose the columns of the data set by its own functions")
-    found = session.call(blocks.described, blocks.blocks_of(asked.data, least, asked.reading.label_column))
+    computed = blocks.blocks_of(asked.data, least)
+    found, reading = session.call(blocks.described, computed, asked.reading, bool(asked.learner.core.schema))
     if not found:
         raise DataError("the data set has no rows; give one with examples")
-    reading = reader.Options(format="jsonl" if found[0].has_rows else asked.reading.format)
     return Files(tuple(found), [None] * len(found), False), reading
 
 
@@ -127,9 +118,15 @@ def are_names(asked: Request, session: Session, found: Files, reading: reader.Op
 
 
 def run_config(
-    asked: Request, found: Files, reading: reader.Options, contents: Contents | None, **given: Any
+    asked: Request, paths: Sequence[str], reading: reader.Options, contents: Contents | None, **given: Any
 ) -> Config:
-    """Return the options of a run; `contents` is what the learner has learned, None for a new one."""
+    """Return the options of a run.
+
+    Parameters
+    ----------
+    paths, reading : the data and how they are read; no paths to check the options before the data are known
+    contents : what the learner has learned, None for a new one
+    """
     config = asked.learner.core.config
     stored = None
     typed = {name: value for name, value in config.values().items() if name in config.given}
@@ -141,7 +138,7 @@ def run_config(
         }
         given["initial_regressor"] = LEARNER
     cluster = {name: value for name, value in vars(asked.cluster).items() if value not in (None, False)}
-    read: dict[str, object] = {"data": found.paths}
+    read: dict[str, object] = {"data": paths}
     read.update((name, value) for name, value in reading.meaning().items() if value not in (None, ()))
     return resolve.resolve(
         {**typed, **given, **cluster, **read, "quiet": True},
