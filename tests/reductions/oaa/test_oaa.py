@@ -222,8 +222,8 @@ def test_blocks_of_classes_join_without_a_seam():
     check(*LOGISTIC, "-b", 16, "-r", "raw", text="".join(lines), k=k)
 
 
-def test_norms_of_a_feature_are_shared_by_classes_until_they_differ():
-    """N of a feature is one number for a block of classes until it grows: for all, for those that learn, or unseen."""
+def test_norms_of_a_feature_differ_once_some_classes_do_not_learn():
+    """N of a feature is the same for all classes until it grows for those alone that learn."""
     k = class_rows.BLOCK + 2
     unsure = "1 1e4 |w a b\n2 1e4 |w a b\n" * 3  # between 1 and 2; the others lose nothing any more, their N stays
     text = f"{unsure}1 |w a:5 b\n3 |w a b\n4 |w a:2 b:3 c\n1 |w a:5 b:.5 c:.1\n{k} |w a:9 b c:2\n2 |w a b c\n"

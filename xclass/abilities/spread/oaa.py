@@ -16,8 +16,7 @@ from ...binary import gd
 from ...model import stored_arrays
 from ...reductions.core.base import split_range
 from ...reductions.core.contract import BatchTask
-from ...reductions.oaa.class_blocks import Block
-from ...reductions.oaa.reduction import OneAgainstAll
+from ...reductions.oaa.reduction import Block, OneAgainstAll
 from . import parts
 from .parts import Message, Round, State
 
@@ -64,7 +63,6 @@ def part_state(learner: OneAgainstAll) -> State:
 
 def restore_part(learner: OneAgainstAll, states: Sequence[State]) -> None:
     _fill(learner.table, int(learner.rows), learner.own, states)
-    learner.norms = learner.no_norms()
     shared = states[0]
     learner.order[:], learner.random[:] = shared["order"], shared["random"]
     learner.indexing, learner.next_negative = shared["indexing"], shared["next"]

@@ -59,9 +59,9 @@ class Scratch(NamedTuple):
     x: Float32s  # float32[s], value of each feature
     final: Int64s  # int64[s], last feature in the same row
     owner: Int64s  # int64[rows], last feature of the example in each row
-    s: Float32s  # float32[BLOCK], scores
-    p: Float32s  # float32[BLOCK], predictions; float32[K] for `learn_batch_sequentially`
-    y: Float32s  # float32[BLOCK], labels -1 or 1
+    s: Float32s  # float32[BLOCK], scores; float32[K] if all classes are one block, see `learn_batch`
+    p: Float32s  # the same, predictions
+    y: Float32s  # the same, labels -1 or 1
     d: Float32s  # float32[BLOCK], e**(y p)
     g2: Float32s  # float32[BLOCK], squared slopes of the loss, then times the weight
     q: Float32s  # float32[BLOCK], change of the prediction per unit of step
@@ -70,20 +70,14 @@ class Scratch(NamedTuple):
     rate: Float32s  # float32[s * BLOCK], rate of each feature and class
 
 
-def new_scratch(most_features: int, rows: int, classes: int = BLOCK) -> Scratch:
-    """Return buffers.
-
-    Parameters
-    ----------
-    most_features : most features of an example
-    rows : number of rows of the weight table
-    classes : number of classes for which `p` has space
-    """
-    s, y, d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(7))
+def new_scratch(most_features: int, rows: int, block: int) -> Scratch:
+    """Return buffers for examples of at most `most_features` features and for blocks of `block` classes."""
+    s, p, y = (np.empty(block, np.float32) for _ in range(3))
+    d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(5))
     return Scratch(
         np.empty(most_features, np.int64), np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
-        np.empty(most_features, np.int64), np.empty(rows, np.int64), s, np.empty(classes, np.float32), y, d, g2, q,
-        norm, u, np.empty(min(most_features, MOST_FEATURES_IN_BLOCKS) * BLOCK, np.float32),
+        np.empty(most_features, np.int64), np.empty(rows, np.int64), s, p, y, d, g2, q, norm, u,
+        np.empty(min(most_features, MOST_FEATURES_IN_BLOCKS) * BLOCK, np.float32),
     )  # fmt: skip
 
 
@@ -92,14 +86,7 @@ def new_scratch(most_features: int, rows: int, classes: int = BLOCK) -> Scratch:
 
 @jit
 def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int64s, place: UInt64s, x: Float32s) -> int:
-    """Fill in the rows, places and values of the features of example i; return their number.
-
-    Parameters
-    ----------
-    row : int64[s], written
-    place : uint64[s], written
-    x : float32[s], written
-    """
+    """Fill in the rows, places and values of the features of example i; return their number."""
     begin, end = batch.start[i], batch.start[i + 1]
     for f in range(end - begin):
         at = np.uint64(batch.index[begin + f]) % rows
@@ -124,46 +111,11 @@ def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: in
 
 
 @jit
-def _grow_norms(w: Float32s, n: Float32s, size_x: np.float32, g2: Float32s, size: int) -> np.float32:
-    """Raise N of the classes that learn to |x| and rescale their weights.
-
-    Parameters
-    ----------
-    w, n : float32[size], weights of a feature and their N, written
-    size_x : |x|
-    g2 : float32[size], squared slopes, 0 for classes that do not learn; read only
-
-    Returns
-    -------
-    The N that all classes have in common, or 0 if they differ.
-    """
-    grows = False
-    for j in range(size):  # min() would not vectorise
-        grows |= n[j] < size_x
-    if grows:
-        for j in range(size):
-            if n[j] < size_x and g2[j] > ZERO:
-                if n[j] > ZERO:
-                    w[j] *= n[j] / size_x
-                n[j] = size_x
-    first = n[0]
-    differs = False
-    for j in range(size):
-        differs |= n[j] != first
-    return ZERO if differs else first
-
-
-@jit
 def _block_is_safe(
     table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, c: int, size: int, g2: Float32s,
     weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
-    """Return whether the steps of the classes [c, c + size) are known to keep all numbers finite, see `finite`.
-
-    Parameters
-    ----------
-    g2 : float32[size], squared slopes, read only
-    """
+    """Return whether the steps of the classes [c, c + size) are known to keep all numbers finite, see `finite`."""
     if not finite.is_safe(rule, table.guard, weight, weight, gd.step_scale(rule, weight, clock)):
         return False
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]
@@ -183,24 +135,15 @@ def _block_is_safe(
 
 @jit
 def _learn_block(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, norms: Float32s, k: int, c: int, size: int,
-    weight: np.float32, clock: np.float64,
+    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, c: int, size: int, weight: np.float32,
+    clock: np.float64,
 ) -> bool:  # fmt: skip
     """Update the neighbouring classes [c, c + size) by the default rule and logistic loss, as `gd.learn` does.
 
-    Parameters
-    ----------
-    table : written
-    scratch : `row`, `place`, `x`, `final`, `p` and `y` are read, the other block arrays are written
-    norms : float32[rows, blocks]; `norms[r, k]` is the N that all classes of the block have for row r, which saves
-        reading it, or 0 if it is unknown; written
-    k : number of the block in `norms`
-
-    Returns
-    -------
-    False if the steps have to be checked one by one; nothing was changed then.
+    `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written. Return False
+    if the steps have to be checked one by one; nothing was changed then.
     """
-    row, place, x, final, _, _, p, y, d, g2, q, norm, u, rate = scratch
+    _, place, x, final, _, _, p, y, d, g2, q, norm, u, rate = scratch
     flat, field = table.flat, np.int64(table.field)
     loss.logistic_slopes(p, y, d, g2, size)
     if rule.checked and not _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
@@ -218,27 +161,23 @@ def _learn_block(
         if x2 < gd.TINY_X2:
             x2 = gd.TINY_X2
             size_x = gd.TINY_X
-        shared = norms[row[f], k]
-        if shared < size_x:  # unknown, or it has to grow
-            shared = _grow_norms(flat[at : at + size], n, size_x, g2, size)
-            norms[row[f], k] = shared
+        grows = False
+        for j in range(size):  # min() would not vectorise
+            grows |= n[j] < size_x
+        if grows:
+            w = flat[at : at + size]
+            for j in range(size):
+                if n[j] < size_x and g2[j] > ZERO:
+                    if n[j] > ZERO:
+                        w[j] *= n[j] / size_x
+                    n[j] = size_x
         r = rate[f * BLOCK : f * BLOCK + size]
-        if shared > ZERO:  # the usual case: x / N is the same for all classes, which saves two divisions
-            inverse = ONE / shared
-            share = x2 / (shared * shared)
-            for j in range(size):
-                g[j] += g2[j] * x2
-                v = (ONE / np.float32(math.sqrt(g[j]))) * inverse
-                r[j] = v if g2[j] > ZERO else ZERO
-                q[j] += x2 * r[j]
-                norm[j] += share
-        else:
-            for j in range(size):
-                g[j] += g2[j] * x2
-                v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
-                r[j] = v if g2[j] > ZERO else ZERO
-                q[j] += x2 * r[j]
-                norm[j] += x2 / (n[j] * n[j])
+        for j in range(size):
+            g[j] += g2[j] * x2
+            v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
+            r[j] = v if g2[j] > ZERO else ZERO
+            q[j] += x2 * r[j]
+            norm[j] += x2 / (n[j] * n[j])
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]  # one dimension, because strides of two vectorise
     counted = weight
     if not rule.checked:  # VW multiplies in float64
@@ -268,14 +207,7 @@ def _learn_block(
 
 @jit
 def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score: Float32s) -> None:
-    """Update the best class of example i with the classes [c, c + size).
-
-    Parameters
-    ----------
-    p : float32[size], scores of these classes, read only
-    best : int64[n], -1 before the first block; written
-    best_score : float32[n], written
-    """
+    """Update the best class of example i, -1 before the first block, with the classes [c, c + size) of scores `p`."""
     if best[i] < 0:
         best[i] = c
         best_score[i] = p[0]
@@ -293,21 +225,15 @@ def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score:
 
 @jit
 def learn_batch(
-    table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, norms: Float32s, link: bool, inputs: Inputs,
+    table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, link: bool, inputs: Inputs,
     output: ClassScores, scratch: Scratch,
 ) -> None:  # fmt: skip
     """Score and train the classes [begin, end) on every example of a batch, in order.
 
-    Parameters
-    ----------
-    table : written
-    rows : number of rows of the table
-    norms : float32[rows, blocks], the N that all classes of a block have in common for a row, 0 if they differ or it is
-        unknown; kept from one batch to the next, zeros at first; written
-    link : whether predictions pass through the logistic link
-    inputs : read only
-    output : elements of these classes are written
-    scratch : written
+    Under rules by which updating one class changes all (--l1, --l2), all classes have to be one block, which is scored
+    before any of its classes learns.
+
+    `rows` is the number of rows of the table, and `link` says whether predictions pass through the logistic link.
     """
     batch, label, learns, sampled, clock, classes = inputs
     best, best_score, scores = output
@@ -316,6 +242,7 @@ def learn_batch(
     fast = fast and not rule.regularized
     wanted = scores.shape[0] > 0
     draws = sampled.shape[1]
+    block = s.shape[0]
     limits = table.range.copy()  # the range that clips scores changes after an example, not within it
     for i in range(batch.label.shape[0]):
         count = _find_rows(table, rows, batch, i, row, place, x)
@@ -328,13 +255,14 @@ def learn_batch(
                 owner[row[f]] = f
             for f in range(count):
                 final[f] = owner[row[f]]
-        elif all_learn:  # N may grow without an update of `norms`
-            for f in range(count):
-                norms[row[f]] = ZERO
         best[i] = -1
-        for c in range(begin, end, BLOCK):
-            size = min(BLOCK, end - c)
-            _score_block(table, place, x, count, c, size, s)
+        for c in range(begin, end, block):
+            size = min(block, end - c)
+            if rule.regularized:
+                for j in range(size):
+                    s[j] = gd.score(table, place, x, count, np.uint64(c + j), ZERO)
+            else:
+                _score_block(table, place, x, count, c, size, s)
             for j in range(size):
                 p[j] = gd.clip(s[j], limits)
             if link:
@@ -347,17 +275,12 @@ def learn_batch(
                 continue
             for j in range(size):
                 y[j] = ONE if c + j == label[i] else -ONE
-            done = False
-            if quick:
-                k = (c - begin) // BLOCK
-                done = _learn_block(table, rule, scratch, count, norms, k, c, size, batch.weight[i], clock[i])
-                for f in range(0 if done else count):  # N may grow without an update of `norms`
-                    norms[row[f], k] = ZERO
-            if not done:
-                for j in range(size):
-                    if rule.widen:
-                        gd.widen(table.range, y[j])
-                    gd.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i])
+            if quick and _learn_block(table, rule, scratch, count, c, size, batch.weight[i], clock[i]):
+                continue
+            for j in range(size):
+                if rule.widen:
+                    gd.widen(table.range, y[j])
+                gd.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i])
         if learn and draws > 0:
             for k in range(-1, draws):
                 c = label[i] if k < 0 else np.int64(sampled[i, k])  # type: ignore[assignment]  # an int to numba
@@ -377,62 +300,8 @@ def learn_batch(
 
 
 @jit
-def learn_batch_sequentially(
-    table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, output: ClassScores, scratch: Scratch
-) -> None:
-    """Do what `learn_batch` does for all classes, under rules by which updating one class changes all (--l1, --l2).
-
-    Parameters
-    ----------
-    table, output, scratch : written
-    inputs : read only
-    """
-    batch, label, learns, sampled, clock, classes = inputs
-    best, best_score, scores = output
-    row, place, x, p = scratch.row, scratch.place, scratch.x, scratch.p
-    draws = sampled.shape[1]
-    for i in range(batch.label.shape[0]):
-        table.guard.now[0] = i
-        count = _find_rows(table, rows, batch, i, row, place, x)
-        best[i] = -1
-        for c in range(classes):
-            p[c] = gd.clip(gd.score(table, place, x, count, np.uint64(c), ZERO), table.range)
-            if link:
-                p[c] = ONE / (ONE + fast_math.expf(-p[c]))
-            if best[i] < 0 or p[c] > best_score[i]:
-                best[i] = c
-                best_score[i] = p[c]
-        if scores.shape[0] > 0:
-            scores[i] = p
-        if not learns[i]:
-            continue
-        for k in range(draws + 1 if draws > 0 else classes):
-            c = k
-            weight = batch.weight[i]
-            if draws > 0:  # the label's class, then the sampled ones
-                c = label[i] if k == 0 else np.int64(sampled[i, k - 1])  # type: ignore[assignment]  # an int to numba
-                if k > 0:
-                    weight *= np.float32(classes) / np.float32(draws)
-            y = ONE if c == label[i] else -ONE
-            if rule.widen:
-                gd.widen(table.range, y)
-            if c < 0:
-                continue
-            sub = np.uint64(c)
-            if draws > 0:
-                p[c] = gd.clip(gd.score(table, place, x, count, sub, ZERO), table.range)
-            gd.learn(table, rule, place, x, count, sub, p[c], y, weight, clock[i])
-
-
-@jit
 def shuffle(order: Int32s, random: UInt64s) -> None:
-    """Permute `order` in place, as VW does before it samples classes.
-
-    Parameters
-    ----------
-    order : int32[K], written
-    random : uint64[1], state of the random generator, written
-    """
+    """Permute `order` (int32[K]) in place, as VW does before it samples classes."""
     classes = order.shape[0]
     for i in range(classes):
         j = np.int64(rng.draw(random) * np.float32(classes - i)) + i
@@ -443,17 +312,8 @@ def shuffle(order: Int32s, random: UInt64s) -> None:
 def draw_negatives(order: Int32s, start: int, label: Int64s, learns: Bools, sampled: Int32s) -> int:
     """Sample negative classes for each learned example by going cyclically through `order`, skipping its label.
 
-    Parameters
-    ----------
-    order : int32[K], permutation of the classes, read only
-    start : position in `order` at which to continue
-    label : int64[n], read only
-    learns : bool[n], read only
-    sampled : int32[n, draws], written for learned examples
-
-    Returns
-    -------
-    Position in `order` at which the next call continues.
+    `start` is the position in `order` at which to continue; return that for the next call. `sampled` (int32[n, draws])
+    is written for learned examples.
     """
     classes = order.shape[0]
     for i in range(label.shape[0]):
@@ -472,11 +332,7 @@ def draw_negatives(order: Int32s, start: int, label: Int64s, learns: Bools, samp
 def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
     """Select the best class of each example from those of the threads; the lowest class wins a tie.
 
-    Parameters
-    ----------
-    best : int64[threads, n], best class of each thread; threads are in ascending order of their classes; read only
-    best_score : float32[threads, n], read only
-    winner : int64[n], written
+    `best` and `best_score` are int64[threads, n] and float32[threads, n], in ascending order of classes.
     """
     for i in range(winner.shape[0]):
         at = 0
@@ -492,16 +348,10 @@ def class_probabilities(
 ) -> None:
     """Compute the probabilities of all classes for the examples [begin, end), and rank the best classes.
 
-    A score is the log odds of its class or, if it was learned with squared loss, an estimate of the label, -1 or 1.
-
-    Parameters
-    ----------
-    scores : float32[n, K], read only
-    linked : whether the scores are already between 0 and 1
-    least : 0 if scores are log odds, otherwise the least probability before normalisation
-    p : float32[n, K], probabilities that follow from the scores, normalised to a sum of 1; written
-    top : int64[n, k], 0-based classes in descending order of their scores, the lower first on a tie; written
-    top_p : float64[n, k], their probabilities, written
+    A score is the log odds of its class or, if it was learned with squared loss, an estimate of the label, -1 or 1;
+    with `linked` it is between 0 and 1 already. `least` is 0 for log odds, otherwise the least probability before
+    normalisation. Written are `p` (float32[n, K]), which adds up to 1, and the best 0-based classes in `top` (int64[n,
+    k]), the lower first on a tie, and their probabilities in `top_p`.
     """
     classes = scores.shape[1]
     ranked = np.empty(top.shape[1], np.int64)

@@ -9,6 +9,8 @@ Differs   from VW's oaa.cc: nothing in what is computed. The label base (0 or 1)
 Idea      A feature has a row of K neighbouring weights, row `hash mod rows`, so that weights of different classes never
           collide. Each thread processes a range of classes of its own, so that the results do not depend on the number
           of threads. Under `--layout vw`, a row begins at `hash * 2**ceil(log2 K) mod 2**b`.
+          On a cluster, each part has a block of neighbouring classes. Its table has the rows of the whole one, and in
+          each row the weights of its own classes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Float32s, Int64s
+from ...array_types import Bools, Float32s, Int64s
 from ...binary import finite, gd, loss
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
@@ -34,8 +36,11 @@ from ..core.base import Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
-from . import class_blocks, class_rows
-from .class_blocks import Labels
+from . import class_rows
+
+Block = tuple[int, int]  # first class and end
+# class of each example, whether it is learned, and label base before and after, see `OneAgainstAll.classes_by_label`
+Labels = tuple[Int64s, Bools, Int64s, Int64s]
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 MOST_WORK = 1e8  # examples times classes up to which `xclass tune` proposes it
@@ -54,8 +59,6 @@ def _tried(facts: Facts) -> Search | None:
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of one-against-all."""
-
     oaa: int = option(
         "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True, search=_tried
     )
@@ -90,7 +93,6 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Return the values of options that were not given and whose defaults depend on others."""
     resolved = gd.resolve_defaults(
         spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, class_slots_log2=LOG2_SLOTS_PER_CLASS
     )
@@ -136,16 +138,12 @@ class OneAgainstAll(Learner):
 
     Attributes
     ----------
-    own : first class and end of the classes of this part, see `class_blocks`; those of all classes if there are no
-        parts
+    own : first class and end of the classes of this part; those of all classes if there are no parts
     table : weight table with planes, `rows` rows of a weight for each own class
     indexing : lowest label, 0 or 1, or UNDECIDED
     sampled : number of negative classes that learn from an example, 0 for all
-    order : int32[K], order in which negative classes are sampled
-    next_negative : position in `order` at which sampling continues
-    random : uint64[1], state of the random generator
+    order, next_negative : int32[K], order in which negative classes are sampled, and where it continues
     shares : for each thread the first and the end of its classes, counted from the first own one
-    norms : for each thread the array `norms` of `class_rows.learn_batch`
     """
 
     report: Report
@@ -169,13 +167,18 @@ class OneAgainstAll(Learner):
                 f"give at least -b {(self.classes - 1).bit_length() + 1}"
             )
         self.memory = SLOT_BYTES << bits
-        self.own = class_blocks.of_part(self.classes, spec.part)
+        self.own: Block = 0, self.classes
+        if spec.part is not None and spec.part.number is not None:
+            self.own = split_range(self.classes, spec.part.of)[spec.part.number]
+        own = self.own[1] - self.own[0]
         self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // width)
-        if self.own != (0, self.classes):
-            bits, width = class_blocks.size(int(self.rows), self.own)
+        if own < self.classes:
+            bits, width = max(0, int(self.rows) * own - 1).bit_length(), own
         gd.check_memory(bits, SLOT_BYTES)
-        self.table = class_blocks.new_table(self.rule, bits, width, self.own, spec.wanted.weights_only)
+        self.table = gd.new_table(self.rule, bits, own, width, True, spec.wanted.weights_only)
+        if self.own[0]:
+            self.table.sums[0] = 0  # only the first class of all begins with --initial_t
         self.tables = [self.table]
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
         self.sampled = o.oaa_subsample or 0
@@ -195,15 +198,12 @@ class OneAgainstAll(Learner):
         # one thread if updates change the label range or the regularisation that all classes share
         self.indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
         shares = 1 if self.indivisible or spec.part is not None else processors.count()
-        own = self.own[1] - self.own[0]
         self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
-        self.norms = self.no_norms()
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")
 
     @property
     def most_rows(self) -> int | None:
-        """Return the most examples of a batch if the scores of every class are kept, None for no limit."""
         return max(1, probabilities.MOST_PAIRS // self.classes) if self._keeps_scores else None
 
     @property
@@ -211,22 +211,11 @@ class OneAgainstAll(Learner):
         """Return whether the scores of all classes are needed, and not only the best class."""
         return bool(self.options.scores or self.needs_probabilities or self.keep_scores)
 
-    def no_norms(self) -> list[Float32s]:
-        """Return the initial `norms` of `class_rows.learn_batch` for each thread."""
-        return [np.zeros((int(self.rows), -(-(b - a) // class_rows.BLOCK)), np.float32) for a, b in self.shares]
-
     def classes_by_label(self, task: BatchTask) -> Labels:
-        """Determine the class and the label base of every example of a batch.
+        """Determine class and label base of every example of a batch, as `Labels`; the class is -1 for other labels.
 
         VW detects the label base while it learns: label 0 sets it to 0 and label K to 1; until then it is taken to be
         1.
-
-        Returns
-        -------
-        label : int64[n], 0-based class, -1 for labels that are no class
-        learns : bool[n], whether the example is learned
-        base_before : int64[n], label base when the example is predicted
-        base_after : int64[n], label base after the example is learned
         """
         batch = task.batch
         labelled = ~np.isnan(batch.label)
@@ -249,18 +238,15 @@ class OneAgainstAll(Learner):
         return label, learns, base_before, base_after
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch (the only stage)."""
         labels = self.classes_by_label(task)
         self.report_best(task, labels, *self.learn_classes(task, labels))
 
     def learn_classes(self, task: BatchTask, labels: Labels) -> tuple[Int64s, Float32s, Float32s]:
         """Score and train the own classes.
 
-        Returns
-        -------
-        best : int64[threads, n], best class of each thread, counted from the first own one
-        best_score : float32[threads, n]
-        scores : float32[n, own classes], or float32[0, own classes] if they are not wanted
+        Return for each thread the best class of each example, int64[threads, n], counted from the first own one, its
+        score, float32[threads, n], and all scores, float32[n, own classes], or float32[0, own classes] if they are not
+        wanted.
         """
         batch = task.batch
         n = batch.n
@@ -279,14 +265,9 @@ class OneAgainstAll(Learner):
 
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
-            if self.rule.regularized:
-                scratch = class_rows.new_scratch(most_features, 0, self.classes)
-                class_rows.learn_batch_sequentially(table, self.rule, self.rows, self.link, inputs, output, scratch)
-                return
-            scratch = class_rows.new_scratch(most_features, int(self.rows))
-            self._learn_kernel(
-                table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, inputs, output, scratch
-            )
+            block = self.classes if self.rule.regularized else class_rows.BLOCK
+            scratch = class_rows.new_scratch(most_features, int(self.rows), block)
+            self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
 
         self.share(run_share, [(t,) for t in range(len(self.shares))], n)
         return best, best_score, scores
@@ -294,13 +275,7 @@ class OneAgainstAll(Learner):
     def report_best(
         self, task: BatchTask, labels: Labels, best: Int64s, score_of_best: Float32s, scores: Float32s
     ) -> None:
-        """Set the results of a task.
-
-        Parameters
-        ----------
-        best, score_of_best : int64[blocks, n], the best class of each block of classes; float32[blocks, n], its score
-        scores : float32[n, K], or float32[0, K] if they are not wanted
-        """
+        """Set the results of a task from what `learn_classes` has returned for all blocks of classes."""
         batch = task.batch
         n = batch.n
         task.notes += self.first_notes
@@ -336,19 +311,10 @@ class OneAgainstAll(Learner):
     def _class_probabilities(
         self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, output_base: Int64s
     ) -> Float32s:
-        """Compute the probabilities of all classes, report them and list those that were requested.
+        """Compute the probabilities of all classes (float32[n, K]), report them and list those that were requested.
 
-        Parameters
-        ----------
-        scores : float32[n, K]
-        label : int64[n], 0-based class, -1 for labels that are no class
-        place : int64[n], class whose probability is reported as the label's
-        winner : int64[n], predicted class, 0-based
-        output_base : int64[n], label base of the output
-
-        Returns
-        -------
-        float32[n, K].
+        `label` is int64[n], 0-based class, -1 for labels that are no class, and `place` the class whose probability is
+        reported as the label's; `winner` is the predicted class, and `output_base` the label base of the output.
         """
         n = task.batch.n
         p = np.empty_like(scores)
@@ -388,15 +354,10 @@ class OneAgainstAll(Learner):
         return np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
 
     def want(self, wanted: Wanted) -> None:
-        """Set the outputs wanted besides predictions and restart the sums of the report."""
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
         self.needs_probabilities = wanted.needs_probabilities
         self.link = self.learner_options.link == "logistic" and not self.listing_options.probabilities
         self.report = Report(self.listing_options, unknown_labels="labels that are no class")
-
-    def end_pass(self) -> None:
-        """Decay the learning rate at the end of a pass."""
-        self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # model
 
@@ -418,7 +379,6 @@ class OneAgainstAll(Learner):
         low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
-            self.norms = self.no_norms()
             stored_arrays.fill("order", arrays, self.order)
             stored_arrays.check_permutation("order", self.order)
             stored_arrays.fill("random", arrays, self.random)
@@ -438,7 +398,6 @@ REDUCTION = Reduction(
     title="One against all",
     summary="one regressor per class, for up to a few thousand",
     options=Options,
-    labels="multiclass",
     enabled=ENABLED,
     build=OneAgainstAll,
     check=check,
