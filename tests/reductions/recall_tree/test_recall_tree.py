@@ -340,7 +340,7 @@ def test_growth_of_the_count_table_changes_nothing(monkeypatch, words):
 @pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.parametrize("depth", range(6))
 def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
-    tree, taken = routing.new_tree(depth, blocked)
+    tree, taken = routing.new_tree(depth, blocked), routing.subs(depth, blocked)
     nodes = oracle.grow(depth)
     assert tree.left.tolist() == [node.left for node in nodes]
     assert tree.parent.tolist() == [-1, *(node.parent for node in nodes[1:])]
@@ -377,7 +377,7 @@ def test_path_features_need_a_path():
 @pytest.mark.parametrize("bits", [8, 9, 12, 14])
 def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
     depth, classes = 3, 40
-    tree, routers = routing.new_tree(depth, blocked=False)
+    tree, routers = routing.new_tree(depth, blocked=False), routing.subs(depth, blocked=False)
     width, mask = 64, (1 << bits) - 1
     table = gd.new_table(gd.make_rule(configure("--oaa", "2").learner, True), bits, routers + classes, width)
     rng = np.random.default_rng(bits)

@@ -74,42 +74,22 @@ class Counts(NamedTuple):
     secret: np.uint64  # secret of the hash function, see `hash_table`
 
 
-# -- kernels. `a` is a node, `label` a 0-based label, `i` the importance weight of an example.
+# -- kernels. `a` is a node, `label` a 0-based label, `i` the importance weight of an example, and `bern` lambda; `n`,
+# `h` and `c` are weight and entropy of a node and the count of a label there, before the example is added.
 
 
 @jit
 def _cell(counts: Counts, key: np.uint64) -> np.int64:
-    """Return the cell of `key`, or the empty cell where it belongs; -1 if the table is full.
-
-    This is `hash_table.search` for keys stored next to their counts, so that a cell spans at most two cache lines.
-    """
-    keys = counts.cell_key
-    last = np.int64(keys.shape[0] - 1)
-    at = np.int64(hash_table.hashed(key, counts.secret)) & last
-    steps = np.int64(0)
-    while keys[at, 0] != key and keys[at, 0] != np.uint64(0):
-        if steps > last:
-            return np.int64(-1)
-        at = (at + 1) & last
-        steps += 1
-    return at
+    """Return the cell of `key`, or the empty cell where it belongs; a cell spans at most two cache lines."""
+    return hash_table.probe(counts.cell_key[:, 0], key, np.uint64(0), counts.secret)
 
 
 @jit
 def find(counts: Counts, above: Int, label: Int) -> np.int64:
-    """Return the cell of a label below a node, and create it if it is absent.
+    """Return the cell of a label below a node (-1 above the root), and create it if it is absent.
 
-    The caller makes sure that the table has an empty cell, see `has_capacity`.
-
-    Parameters
-    ----------
-    counts : the cell's key and `used` are written if the cell is new
-    above : parent of the two nodes that the cell counts for; -1 for the root
-    label : 0-based label
-
-    Returns
-    -------
-    Row of `counts.cell_count`, whose columns 1 and 2 hold the counts in the left and the right child.
+    The caller makes sure that the table has an empty cell, see `has_capacity`. Columns 1 and 2 of `cell_count` hold the
+    counts in the left and the right child.
     """
     key = (np.uint64(above + 1) << np.uint64(32)) | np.uint64(label + 1)
     at = _cell(counts, key)
@@ -121,14 +101,7 @@ def find(counts: Counts, above: Int, label: Int) -> np.int64:
 
 @jit
 def rehash(old_key: UInt64s, old_count: Float64s, counts: Counts) -> None:
-    """Move all cells of an old hash table into the empty table of `counts`.
-
-    Parameters
-    ----------
-    old_key : uint64[cells, 3], keys in column 0, read only
-    old_count : float64[cells, 3], counts in columns 1 and 2, read only
-    counts : its cells and `used` are written
-    """
+    """Move all cells of an old hash table into the empty table of `counts`."""
     for i in range(old_key.shape[0]):
         key = old_key[i, 0]
         if key != np.uint64(0):
@@ -147,15 +120,7 @@ def _plogp(c: float, n: float) -> float:
 
 @jit
 def entropy_with(n: float, h: float, c: float, i: float) -> float:
-    """Return the label entropy of a node, in nats, after an example is added to it.
-
-    Parameters
-    ----------
-    n : weight of the node before
-    h : entropy of the node before
-    c : count of the example's label at the node before
-    i : weight of the example
-    """
+    """Return the label entropy of a node, in nats, after an example is added to it."""
     share = n / (i + n)
     log_share = math.log(share) if share != 0.0 else 0.0
     h += _plogp(c, n)
@@ -167,14 +132,7 @@ def entropy_with(n: float, h: float, c: float, i: float) -> float:
 
 @jit
 def bound(bern: np.float32, candidate_weight: float, n: float) -> np.float32:
-    """Return the lower bound of a node's recall, computed in float32 as in VW.
-
-    Parameters
-    ----------
-    bern : lambda
-    candidate_weight : weight of the candidates' labels
-    n : weight of the node
-    """
+    """Return the lower bound of a node's recall, computed in float32 as in VW."""
     total = np.float32(n)
     r = np.float32(candidate_weight) / total
     spread = np.float32(math.sqrt(r * (ONE - r) / total))
@@ -189,16 +147,7 @@ def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: fl
 
     The candidates keep VW's order: a label moves in front of all candidates with strictly smaller counts. A label that
     is no candidate becomes one only when its count exceeds that of the last candidate, so other labels need no order.
-
-    Parameters
-    ----------
-    counts : row `a` of its node arrays is written; the caller updates the hash table
-    bern : lambda
-    a : node
-    label : 0-based label
-    c : count of the label at the node before
-    i : weight of the example
-    h : entropy of the node with the example, from `entropy_with`
+    The caller updates the hash table; `h` is the entropy with the example, from `entropy_with`.
     """
     node, top_label, top_count = counts.node, counts.top_label, counts.top_count
     capacity = top_label.shape[1]
@@ -245,15 +194,7 @@ def recall(counts: Counts, classes: int, a: int) -> float:
 
 @jit
 def count_recall(counts: Counts, a: int, recalled: bool, weight: np.float32) -> None:
-    """Update the recall estimate of a node with an example predicted there, before its label is counted.
-
-    Parameters
-    ----------
-    counts : `recall[a]` is written
-    a : node where the prediction ended
-    recalled : whether the example's label is a candidate of the node
-    weight : importance weight of the example
-    """
+    """Update the recall estimate of a node with an example predicted there, before its label is counted."""
     if counts.top_size[a] == 0:
         return
     counts.recall[a, PREDICTED] = RECALL_DECAY * counts.recall[a, PREDICTED] + np.float64(weight)
@@ -271,12 +212,7 @@ def is_candidate(counts: Counts, a: int, label: Int) -> bool:
 
 @jit
 def count_gain(counts: Counts, a: int, child: int, label: Int) -> None:
-    """Update the gain of a child of node `a` with an example routed to the child, before its label is counted.
-
-    Parameters
-    ----------
-    counts : `gain[child]` is written
-    """
+    """Update the gain of a child of node `a` with an example routed to the child, before its label is counted."""
     counts.gain[child] *= GAIN_DECAY
     counts.gain[child] += int(is_candidate(counts, child, label)) - int(is_candidate(counts, a, label))
 
@@ -297,13 +233,9 @@ def bytes_of_node(candidates: int) -> int:
 
 
 def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
-    """Return empty counts; the operating system allocates pages only for nodes that are reached, which are few.
+    """Return empty counts of m nodes, with a power of two of `cells`.
 
-    Parameters
-    ----------
-    nodes : number of nodes m
-    candidates : most candidates of a node F
-    cells : cells of the hash table, a power of two
+    The operating system allocates pages only for nodes that are reached, which are few.
     """
     keys, cell_counts = _new_cells(cells)
     return Counts(
@@ -368,22 +300,9 @@ def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int
 
     The kernels of `routing` and `scoring` use candidates as classes and `top_size` as a loop bound, so both are
     checked; counts are only compared and added. Strictly ascending keys are distinct, so `find` reaches each of them;
-    at least 3/8 of the cells stay empty, where searches end.
-
-    Parameters
-    ----------
-    c : empty counts, whose node arrays are written
-    stored : the arrays by name
-    classes : number of classes K
-    deepest : levels of routers of the tree
-    left : int32[m], left child of each node, 0 at a leaf
-    finite : whether learning continues and has to stay finite; `entropy_with` and `bound` then need finite counts, and
-        no label may be counted more often at a node than the node's weight allows
-
-    Raises
-    ------
-    ModelError
-        If the arrays do not describe counts of this tree.
+    at least 3/8 of the cells stay empty, where searches end. If learning continues and has to stay `finite`,
+    `entropy_with` and `bound` need finite counts, and no label may be counted more often at a node than the node's
+    weight allows. `left` is int32[m], left child of each node, 0 at a leaf.
     """
     seen = stored_arrays.take_row_numbers("nodes.id", stored, len(c.node))
     for name, target in (
@@ -413,13 +332,7 @@ def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int
 
 
 def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
-    """Raise ModelError unless keys ascend and belong to classes and to nodes with children.
-
-    Parameters
-    ----------
-    keys : uint64[cells in use]
-    inner : bool[m], whether each node has children
-    """
+    """Raise ModelError unless keys ascend and belong to classes and to nodes with children (`inner`, bool[m])."""
     if not (keys[1:] > keys[:-1]).all():
         raise stored_arrays.unfit("cells.key", "its keys are not in ascending order")
     stored_arrays.check_range("cells.key", keys & np.uint64(0xFFFFFFFF), 1, classes)
@@ -430,15 +343,7 @@ def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
 
 
 def _check_counts(node: AnyArray, stored: Mapping[str, Stored], keys: UInt64s, left: Int32s) -> None:
-    """Raise ModelError if learning from these counts could produce a number that is not finite.
-
-    Parameters
-    ----------
-    node : float64[m, 4], as in `Counts`
-    stored : the arrays by name
-    keys : uint64[cells in use]
-    left : int32[m], left child of each node
-    """
+    """Raise ModelError if learning from these counts could produce a number that is not finite."""
     for name in ("nodes.top_count", "nodes.recall", "cells.count"):
         stored_arrays.check_range(name, stored[name], 0, MOST_WEIGHT)
     state = np.asarray(stored["nodes.state"])

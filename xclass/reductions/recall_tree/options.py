@@ -36,8 +36,6 @@ def _depths(facts: Facts) -> Search:
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of the recall tree."""
-
     recall_tree: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     max_candidates: int = option(
         "number of classes scored at a node [F]",
@@ -106,7 +104,6 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Return the values of options that were not given and whose defaults depend on K."""
     o: Options = spec.options
     classes = o.recall_tree
     levels = max(0, classes - 1).bit_length()
@@ -121,10 +118,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Raise ModelError unless the arrays of a model file have the sizes that the options imply.
-
-    This runs before memory is allocated for them.
-    """
+    """Raise ModelError unless the arrays of a model have the sizes that the options imply; called before `build`."""
     o: Options = spec.options
     sequential = spec.binary.layout == "vw"
     router_subs = routing.subs(o.max_depth, blocked=not sequential)
@@ -135,9 +129,3 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
         for j in range(SHARDS):
             stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
     stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
-
-
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return the lowest label, the highest label and the option that sets them."""
-    classes = spec.options.recall_tree
-    return 1, classes, f"--recall_tree {classes}"

@@ -59,11 +59,7 @@ class RecallTree(Learner):
     Attributes
     ----------
     tables : weight tables; one for all subproblems with `--layout vw`, otherwise the routers' and SHARDS of scorers
-    tree : the complete tree of m nodes
-    counts : label counts and candidates of the nodes
-    settings : options that the kernels read
-    random : uint64[1], state of the random generator
-    pairs : uint8[p, 2], namespaces crossed with the path features, see `scoring.path`
+    pairs : uint8[p, 2], namespaces crossed with the path features, see `scoring`
     sequential : whether examples are processed one after the other in one table (`--layout vw`)
     """
 
@@ -99,8 +95,8 @@ class RecallTree(Learner):
         node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
         self.memory = gd.SLOT_BYTES << bits, nodes * node_bytes
         gd.check_memory(bits, extra_bytes=self.memory[1])
-        self.tree, router_subs = routing.new_tree(self.depth, blocked=not self.sequential)
-        self.routers = router_subs
+        self.tree = routing.new_tree(self.depth, blocked=not self.sequential)
+        self.routers = router_subs = self.settings.routers
         self.counts = label_counts.new_counts(len(self.tree.left), self.candidates)
         if self.sequential:
             subs = router_subs + self.classes
@@ -126,13 +122,7 @@ class RecallTree(Learner):
         self.want(spec.wanted)
 
     def cross_path(self, interactions: list[bytes]) -> None:
-        """Cross the path features (namespace PATH_GROUP) with one other namespace per interaction.
-
-        Raises
-        ------
-        UsageError
-            If an interaction is not a pair of PATH_GROUP and a named namespace, or if there are no path features.
-        """
+        """Cross the path features (namespace PATH_GROUP) with one other named namespace per interaction."""
         pairs = []
         for interaction in interactions:
             others = [group for group in interaction if group != PATH_GROUP]
@@ -148,7 +138,6 @@ class RecallTree(Learner):
     # stages
 
     def _new_plan(self, task: BatchTask) -> Plan:
-        """Return a plan for the batch, with its labels and capacity for all its items."""
         batch = task.batch
         n = batch.n
         capacity = n * (2 * self.candidates + 1)
@@ -266,14 +255,9 @@ class RecallTree(Learner):
             task.class_lists = scoring.by_class(plan, odds)
 
     def want(self, wanted: Wanted) -> None:
-        """Set the outputs wanted besides predictions and restart the sums of the report."""
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
         self.needs_probabilities = wanted.needs_probabilities
         self.report = Report(self.listing_options, unknown_labels="labels that are no class")
-
-    def end_pass(self) -> None:
-        """Decay the learning rate at the end of a pass."""
-        self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # model
 
@@ -313,11 +297,9 @@ REDUCTION = Reduction(
     title="Recall tree",
     summary="a tree proposes candidates, their regressors decide",
     options=options.Options,
-    labels="multiclass",
     enabled="gd, scorer-identity, recall_tree",
     build=RecallTree,
     resolve_defaults=options.resolve_defaults,
-    label_range=options.label_range,
     check_arrays=options.check_arrays,
     probabilities=True,
     class_scores=True,

@@ -8,7 +8,9 @@ Idea      Routing needs no scorer. It therefore runs ahead of scoring and produc
           example the classes to score and the classes to train.
 
 The kernels receive an example as `place` (uint64[s], hash * width of each feature), `x` (float32[s], values) and
-`count`, the number of its features; kernels that score or train only read these.
+`count`, the number of its features; kernels that score or train only read these. `label` is 0-based, -1 where nothing
+is learned, `clock` the weight of the labelled examples up to and including one, and `random` the state of the
+random generator, uint64[1].
 """
 
 from __future__ import annotations
@@ -107,15 +109,7 @@ def descend(
 ) -> int:  # fmt: skip
     """Return the node where the prediction of an example ends (Algorithm 1 without the scorers).
 
-    Parameters
-    ----------
-    tree, table : read only
-    counts : the gains of the nodes on the way are written if the example has a label
-    place : uint64[s], read only
-    x : float32[s], read only
-    count : number of features
-    initial : initial score of the example
-    label : 0-based label, -1 where nothing is learned
+    If the example has a label, the gains of the nodes on the way are written.
     """
     a = 0
     while tree.router[a] >= 0:
@@ -137,20 +131,7 @@ def learn_route(
 ) -> int:  # fmt: skip
     """Train the routers on the path of an example and count its label (Algorithms 2 and 3 without the scorers).
 
-    Parameters
-    ----------
-    counts, table : written
-    place : uint64[s], read only
-    x : float32[s], read only
-    count : number of features
-    label : 0-based label
-    weight : importance weight
-    clock : weight of all labelled examples up to this one
-    random : uint64[1], state of the random generator, written
-
-    Returns
-    -------
-    The node where learning ends.
+    Return the node where learning ends.
     """
     i = np.float64(weight)
     a = 0
@@ -202,18 +183,7 @@ def learn_route(
 
 @jit
 def load(batch: Batch, i: int, width: np.uint64, place: UInt64s, x: Float32s) -> int:
-    """Copy the features of example i into `place` and `x`.
-
-    Parameters
-    ----------
-    width : slots per feature of the weight table
-    place : uint64[s], written
-    x : float32[s], written
-
-    Returns
-    -------
-    Number of features.
-    """
+    """Copy the features of example i into `place` and `x`; return their number. `width` is the slots per feature."""
     begin: int = batch.start[i]
     count: int = batch.start[i + 1] - begin
     for f in range(count):
@@ -229,19 +199,8 @@ def route(
 ) -> int:  # fmt: skip
     """Route the examples of a batch, starting with example `begin`, and learn from those with a label in the plan.
 
-    Parameters
-    ----------
-    counts, table : written
-    batch : read only
-    clock : float64[n], weight of the labelled examples up to and including each one, read only
-    random : uint64[1], state of the random generator, written
-    plan : all fields but `label` and `score` are written
-    begin : first example to route
-    features : scratch, written
-
-    Returns
-    -------
-    Index of the first example not routed; less than n if the hash table of `counts` has to grow first.
+    All fields of the plan but `label` and `score` are written. Return the index of the first example not routed, which
+    is less than n if the hash table of `counts` has to grow first.
     """
     place, x = features
     for i in range(begin, batch.label.shape[0]):
@@ -289,78 +248,50 @@ def route(
     return examples
 
 
-@jit
-def grow_tree(depth: int, blocked: bool, left: Int32s, parent: Int32s, router: Int64s, order: Int64s) -> int:
-    """Fill in a complete tree with `depth` levels of routers, numbering the nodes depth first.
-
-    Parameters
-    ----------
-    blocked : number routers so that a router and its two children share a block of four, which is one cache line for
-        every feature, instead of in the order in which nodes are expanded (VW)
-    left, parent : int32[m], written
-    router : int64[m], written
-    order : int64[depth + 2], stack of nodes, written
-
-    Returns
-    -------
-    Number of subproblems that the routers occupy.
-    """
-    level = order.copy()
-    size = 1
-    nodes = 1
-    routers = 0
-    blocks = 0
-    order[0] = 0
-    level[0] = 0
-    parent[0] = -1
-    odd = depth % 2
-    while size > 0:
-        size -= 1
-        a = order[size]
-        d = level[size]
-        if d >= depth:
-            router[a] = -1
-            left[a] = 0
-            continue
-        if not blocked:
-            router[a] = routers
-        elif (d + odd) % 2 == 0 or d == 0:
-            router[a] = 4 * blocks
-            blocks += 1
-        else:
-            up = parent[a]
-            router[a] = router[up] + (1 if left[up] == a else 2)
-        routers += 1
-        left[a] = nodes
-        parent[nodes] = a
-        parent[nodes + 1] = a
-        nodes += 2
-        order[size] = left[a] + 1
-        level[size] = d + 1
-        order[size + 1] = left[a]
-        level[size + 1] = d + 1
-        size += 2
-    return 4 * blocks if blocked else routers
-
-
 # -- Python
 
 
-def new_tree(depth: int, blocked: bool) -> tuple[Tree, int]:
-    """Return a complete tree with `depth` levels of routers and the number of subproblems they occupy."""
+def new_tree(depth: int, blocked: bool) -> Tree:
+    """Return a complete tree with `depth` levels of routers.
+
+    Nodes are numbered as VW does: in the order in which a descent to the left first expands them. Routers have the
+    order of their nodes or, if `blocked`, a router and its two children share a block of four, which is one cache line
+    for every feature.
+    """
     nodes = (2 << depth) - 1
-    tree = Tree(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), np.zeros(nodes, np.int64))
-    occupied = grow_tree(depth, blocked, tree.left, tree.parent, tree.router, np.zeros(depth + 2, np.int64))
-    return tree, int(occupied)
+    left, parent, router = np.zeros(nodes, np.int32), np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int64)
+    level, routers, blocks = (np.zeros(1, np.int64) for _ in range(3))  # nodes, and what precedes each in their order
+    for d in range(depth):
+        first = _begins_block(d, depth)
+        if not blocked:
+            router[level] = routers
+        elif first:
+            router[level] = 4 * blocks
+        else:
+            router[level] = router[parent[level]] + 1 + np.arange(len(level)) % 2
+        left[level] = 2 * routers + 1
+        children = left[level][:, None] + np.arange(2)
+        parent[children] = level[:, None]
+        routers = (routers[:, None] + np.array([1, 1 << (depth - 1 - d)])).ravel()
+        blocks = (blocks[:, None] + np.array([first, first + _blocks(d + 1, depth)])).ravel()
+        level = children.ravel()
+    return Tree(left, parent, router)
+
+
+def _begins_block(level: int, depth: int) -> bool:
+    return level == 0 or (level + depth) % 2 == 0
+
+
+def _blocks(level: int, depth: int) -> int:
+    """Return the number of blocks that begin in the subtree of a node."""
+    return sum(1 << (d - level) for d in range(level, depth) if _begins_block(d, depth))
+
+
+def subs(depth: int, blocked: bool) -> int:
+    """Return the number of subproblems that the routers of `new_tree` occupy."""
+    return 4 * _blocks(0, depth) if blocked else (1 << depth) - 1
 
 
 def new_features(size: int) -> Features:
     """Return buffers for an example of up to `size` features."""
     return Features(np.empty(size, np.uint64), np.empty(size, np.float32))
-
-
-def subs(depth: int, blocked: bool) -> int:
-    """Return the number of subproblems that the routers of `new_tree` occupy."""
-    if not blocked:
-        return (1 << depth) - 1
-    return sum(4 << level for level in range(depth) if (level + depth) % 2 == 0 or level == 0)

@@ -18,7 +18,9 @@ K candidates the recall is 1.
 
 The kernels receive an example as `place` (uint64[s], hash * width of each feature) and `x` (float32[s], values). Its
 own features come first, and the path features follow: `count` is the number of features without the path features,
-`full` the number with them.
+`full` the number with them. `pairs` (uint8[p, 2]) has a row for each cross of a namespace, `pairs[k, 0]`, with the
+path, whose features come first in the cross if `pairs[k, 1]` is set. `odds` (float64[capacity]) are the probabilities
+of the classes of `plan.item`.
 """
 
 from __future__ import annotations
@@ -54,13 +56,9 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(features: routing.Features, candidates: int, subs: int = 0) -> Scratch:
-    """Return buffers for one example.
+    """Return buffers for one example, with a lane more than candidates, for the label.
 
-    Parameters
-    ----------
-    features : buffers for the example's features
-    candidates : most candidates; there is one lane more, for the label
-    subs : number of subproblems of the table that `learn_sequentially` uses, 0 for `score_shard`
+    `subs` is the number of subproblems of the table that `learn_sequentially` uses, 0 for `score_shard`.
     """
     lanes = candidates + 1
     return Scratch(
@@ -76,22 +74,9 @@ def path(
     tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, a: int, width: np.uint64, batch: Batch, i: int,
     place: UInt64s, x: Float32s, count: int,
 ) -> int:  # fmt: skip
-    """Append the path features of a node, and their crosses, to the features of an example.
+    """Append the path features of node `a`, and their crosses, to the features of example i; return the new number.
 
-    Parameters
-    ----------
-    pairs : uint8[p, 2], read only; row k crosses namespace `pairs[k, 0]` with the path, whose features come first in
-        the cross if `pairs[k, 1]` is set
-    a : node
-    width : slots per path feature
-    i : example in the batch
-    place : uint64[s], written from `count` on
-    x : float32[s], written from `count` on
-    count : number of features before
-
-    Returns
-    -------
-    Number of features with the path features and their crosses.
+    `width` is the slots per path feature.
     """
     if not settings.path:
         return count
@@ -169,15 +154,8 @@ def _gather(
 ) -> int:
     """Fill the lanes with the classes of this shard among the items [begin, end) of the plan, except item `skip`.
 
-    Parameters
-    ----------
-    label : 0-based label of the example, whose lane gets y = 1 and all others -1
-    scratch : `sub` and `y` are written
-    position : int64[lanes], position of each lane in `plan.item`, written
-
-    Returns
-    -------
-    Number of lanes.
+    `sub` and `y` of `scratch` are written, with y = 1 for the `label` and -1 for others, and so is `position`
+    (int64[lanes]), the position of each lane in `plan.item`. Return the number of lanes.
     """
     lanes = 0
     for j in range(begin, end):
@@ -202,16 +180,9 @@ def score_shard(
     tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, table: gd.Table, rule: gd.Rule, shard: int,
     batch: Batch, clock: Float64s, plan: Plan, scratch: Scratch,
 ) -> None:  # fmt: skip
-    """Score and train the classes of one shard on every example of a batch, as the plan says.
+    """Score and train the classes c with c % SHARDS == shard on every example of a batch, as the plan says.
 
-    Parameters
-    ----------
-    pairs : uint8[p, 2], namespaces crossed with the path, see `path`; read only
-    table : weight table of the shard, written
-    shard : number of the shard; it has the classes c with c % SHARDS == shard
-    clock : float64[n], weight of the labelled examples up to and including each one, read only
-    plan : scores of the shard's classes are written to `plan.score`
-    scratch : written
+    Their scores are written to `plan.score`.
     """
     (place, x), lane_scratch, position, out, _ = scratch
     for i in range(batch.label.shape[0]):
@@ -246,12 +217,7 @@ def score_shard(
 
 @bare
 def choose(plan: Plan, prediction: Float64s) -> None:
-    """Set each prediction to the label with the best score; the earlier candidate wins a tie.
-
-    Parameters
-    ----------
-    prediction : float64[n], 1-based label, 0 if there are no candidates; written
-    """
+    """Set each prediction to the 1-based label of the best score, 0 without candidates; the earlier one wins a tie."""
     for i in range(prediction.shape[0]):
         best = -1
         for j in range(plan.first[i], plan.scored[i]):
@@ -262,18 +228,10 @@ def choose(plan: Plan, prediction: Float64s) -> None:
 
 @jit
 def candidate_probabilities(plan: Plan, classes: int, label: Int64s, odds: Float64s, own: Float64s) -> None:
-    """Compute the probabilities of the candidates and of the labels.
+    """Compute the probabilities of the candidates (`odds`) and of the labels (`own`, float64[n]).
 
     A label that is no candidate gets an equal share of the probability that the candidates leave; a label that is no
     class gets 0.
-
-    Parameters
-    ----------
-    plan : read only
-    classes : number of classes K
-    label : int64[n], 0-based labels, read only
-    odds : float64[capacity], probability of the class at each position of `plan.item`, written
-    own : float64[n], probability of the label of each example, written
     """
     for i in range(label.shape[0]):
         begin, end = plan.first[i], plan.scored[i]
@@ -295,12 +253,8 @@ def candidate_probabilities(plan: Plan, classes: int, label: Int64s, odds: Float
 def best_candidates(plan: Plan, odds: Float64s, top: Int64s, top_p: Float64s) -> None:
     """Rank the k best candidates of each example by their scores; the earlier candidate wins a tie.
 
-    Parameters
-    ----------
-    plan : read only
-    odds : float64[capacity], probabilities of the candidates, read only
-    top : int64[n, k], 1-based labels in descending order of scores, 0 where there are fewer candidates; written
-    top_p : float64[n, k], their probabilities, 0 where there are fewer; written
+    Written are their 1-based labels, `top` (int64[n, k]), and their probabilities, `top_p` (float64[n, k]), 0 where
+    there are fewer.
     """
     ranked = np.empty(top.shape[1], np.int64)
     for i in range(top.shape[0]):
@@ -329,15 +283,10 @@ def _slots_are_distinct(
 ) -> bool:  # fmt: skip
     """Return whether no lane shares a slot with another lane or with a router on the path to node z.
 
-    The places of the first `count` features are multiples of the table's width, so different subproblems have
-    different slots there. The places of path features are not. But the lanes' slots of one path feature lie in at most
-    two rows, that of the lowest and that of the highest subproblem, so its slots are compared one by one only if
-    another feature has one of these rows.
-
-    Parameters
-    ----------
-    place : uint64[full], read only
-    marks : uint8[subproblems], all 0; written, and all 0 again on return
+    The places of the first `count` features are multiples of the table's width, so different subproblems have different
+    slots there. The places of path features are not. But the lanes' slots of one path feature lie in at most two rows,
+    that of the lowest and that of the highest subproblem, so its slots are compared one by one only if another feature
+    has one of these rows. `marks` (uint8[subproblems]) are all 0 before and after.
     """
     width, mask = table.width, table.mask
     if width > mask:
@@ -384,19 +333,8 @@ def learn_sequentially(
     share slots. Therefore neither stages nor shards may run ahead, and lanes are trained together only if they share no
     slot. With --vw_exact, scorers add the path features before the generated crosses, as in VW.
 
-    Parameters
-    ----------
-    counts, table : written
-    pairs : uint8[p, 2], namespaces crossed with the path, see `path`; read only
-    clock : float64[n], weight of the labelled examples up to and including each one, read only
-    random : uint64[1], state of the random generator, written
-    plan : `label` is read; `node`, `recall`, `last`, `first`, `scored`, `item` and `score` are written
-    begin : first example to process
-    scratch : written
-
-    Returns
-    -------
-    Index of the first example not processed; less than n if the hash table of `counts` has to grow first.
+    Return the index of the first example not processed, which is less than n if the hash table of `counts` has to grow
+    first. `label` of the plan is read; `node`, `recall`, `last`, `first`, `scored`, `item` and `score` are written.
     """
     (place, x), lane_scratch, _, out, marks = scratch
     routers = settings.routers
@@ -474,10 +412,7 @@ def learn_sequentially(
 def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:
     """Return the scored candidates of a batch without the gaps between examples.
 
-    Returns
-    -------
-    start : int64[n + 1], start of each example's candidates
-    position : int64[start[n]], their positions in `plan.item`
+    They are the start of each example's candidates, int64[n + 1], and their positions in `plan.item`.
     """
     size = plan.scored - plan.first[:-1]
     start = np.concatenate([[0], np.cumsum(size)])
@@ -485,14 +420,7 @@ def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:
 
 
 def by_class(plan: Plan, odds: Float64s) -> probabilities.ClassLists:
-    """Return the probabilities of all candidates in ascending order of classes.
-
-    The probability that the candidates leave follows behind them under label 0.
-
-    Parameters
-    ----------
-    odds : float64[capacity], probability of the class at each position of `plan.item`
-    """
+    """Return the probabilities of all candidates in ascending order of classes, and then the rest under label 0."""
     start, chosen = scored_items(plan)
     n = len(plan.scored)
     row = np.repeat(np.arange(n), np.diff(start))
