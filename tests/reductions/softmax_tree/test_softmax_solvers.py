@@ -57,8 +57,6 @@ def test_logistic_regression_is_liblinears(alpha):
     value = logistic_objective(x, right, weight, w, 0.0, alpha)
     liblinear = logistic_objective(x, right, weight, other.coef_[0], 0.0, alpha)
     assert abs(value - liblinear) < 1e-3 * liblinear
-    z = np.empty(len(y))
-    assert router_logistic.objective(problem_of(x, weight), right, w, 0.0, alpha, z) == pytest.approx(value, rel=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:The max_iter")

@@ -349,11 +349,11 @@ def test_pruning_takes_out_what_does_nothing():
 
 def test_prototypes_are_means():
     x, y, weight = groups(7, 60, 5)
-    label, size, (start, feature, value) = initialise.prototypes(rows_of(x, y, weight), x.shape[1])
+    label, size, (row, feature, value) = initialise.prototypes(rows_of(x, y, weight))
     assert label.tolist() == sorted(set(y.tolist()))
     for r, name in enumerate(label):
         dense = np.zeros(x.shape[1])
-        dense[feature[start[r] : start[r + 1]]] = value[start[r] : start[r + 1]]
+        dense[feature[row == r]] = value[row == r]
         of_class = y == name
         assert dense == pytest.approx(
             (x[of_class] * weight[of_class, None]).sum(axis=0) / weight[of_class].sum(), abs=1e-6
@@ -366,7 +366,7 @@ def test_k_means_ends_where_no_prototype_is_nearer_to_another_centre():
     planted = np.repeat(np.arange(4), 10)
     x = 5 * np.eye(4)[planted] + 0.2 * rng.standard_normal((40, 4))
     rows = rows_of(x, np.arange(1, 41), rng.choice((1.0, 3.0), 40))
-    _, size, proto = initialise.prototypes(rows, 4)
+    _, size, proto = initialise.prototypes(rows)
     where, centre = initialise.k_means(proto, size, 4, 4, 0)
     x = x.astype(np.float32).astype(np.float64)
     far = ((x[:, :, None] - centre[None]) ** 2).sum(axis=1)

@@ -17,27 +17,27 @@ from .reasons import NOTHING, Candidate, Reasons, Term, Turn, chosen
 def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
     prepared, classes, eps = learner.prepared, learner.classes, learner.eps
     index, x, label = batch.index, learner.scaled_values(batch), float(batch.label[0])
-    if not len(prepared.label):
+    if not len(prepared.tree.label):
         return NOTHING
     node, path = _route(prepared, index, x)
-    leaf = -1 - int(prepared.left[node])
-    first, last = int(prepared.first[leaf]), int(prepared.first[leaf + 1])
+    leaf = -1 - int(prepared.tree.left[node])
+    first, last = int(prepared.tree.first[leaf]), int(prepared.tree.first[leaf + 1])
     size = last - first
-    terms: list[list[Term]] = [[Term(float(prepared.score[c]), name="intercept")] for c in range(first, last)]
+    terms: list[list[Term]] = [[Term(float(prepared.tree.score[c]), name="intercept")] for c in range(first, last)]
     for f in range(len(index)):
         row = _row(prepared, node, index[f])
         if row >= 0:
-            for j in range(int(prepared.entry[row]), int(prepared.entry[row + 1])):
-                share = float(prepared.value[j]) * float(x[f])
+            for j in range(int(prepared.tree.entry[row]), int(prepared.tree.entry[row + 1])):
+                share = float(prepared.tree.value[j]) * float(x[f])
                 if share:
-                    terms[int(prepared.owner[j])].append(Term(share, feature=f))
+                    terms[int(prepared.tree.owner[j])].append(Term(share, feature=f))
     score = np.array([math.fsum(term.share for term in of_class) for of_class in terms])
     highest = score.max()
     odds = np.exp(np.maximum(score - highest, -700.0))
     log_total = float(highest + math.log(odds.sum()))
     inside = 1.0 / (1.0 + eps * (classes - size))
     p = inside * odds / odds.sum()
-    labels = prepared.label[first:last]
+    labels = prepared.tree.label[first:last]
     ranked = (
         Candidate(int(labels[c]), float(score[c]), float(p[c]), tuple(terms[c]), path)
         for c in np.argsort(-score, kind="stable").tolist()
@@ -51,11 +51,11 @@ def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
 def _route(prepared: PreparedTree, index: UInt32s, x: Float32s) -> tuple[int, tuple[Turn, ...]]:
     """Return the node of the leaf that an example reaches, and its way."""
     node, path = 0, []
-    while prepared.left[node] >= 0:
-        terms = [Term(float(prepared.bias[node]), name="intercept")] if prepared.bias[node] else []
+    while prepared.tree.left[node] >= 0:
+        terms = [Term(float(prepared.tree.bias[node]), name="intercept")] if prepared.tree.bias[node] else []
         for f in range(len(index)):
             at = _row(prepared, node, index[f])
-            share = float(prepared.weight[at]) * float(x[f]) if at >= 0 else 0.0
+            share = float(prepared.tree.weight[at]) * float(x[f]) if at >= 0 else 0.0
             if share:
                 terms.append(Term(share, feature=f))
         score = 0.0
@@ -63,7 +63,7 @@ def _route(prepared: PreparedTree, index: UInt32s, x: Float32s) -> tuple[int, tu
             score += term.share  # in the order of the kernel
         right = score >= 0.0
         path.append(Turn(str(node), "right" if right else "left", score, None, tuple(terms)))
-        node = int(prepared.right[node] if right else prepared.left[node])
+        node = int(prepared.tree.right[node] if right else prepared.tree.left[node])
     return node, tuple(path)
 
 

@@ -90,15 +90,14 @@ def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
 
 
 @jit
-def move_cells(sums: Sums, larger: Sums) -> None:
-    """Copy all cells of a map into a larger, empty one, which is written."""
-    for c in range(sums.key.shape[0]):
-        if sums.key[c] != EMPTY_KEY:
-            cell = _cell(larger.key, sums.key[c])
-            if cell >= 0:
-                larger.key[cell] = sums.key[c]
-                larger.value[cell] = sums.value[c]
-                larger.used[0] += 1
+def enter(key: UInt64s, value: Float32s, sums: Sums) -> None:
+    """Enter sums by their keys, which are distinct, into an empty map, which is written."""
+    for i in range(key.shape[0]):
+        cell = _cell(sums.key, key[i])
+        if cell >= 0:
+            sums.key[cell] = key[i]
+            sums.value[cell] = value[i]
+            sums.used[0] += 1
 
 
 @jit
@@ -127,23 +126,6 @@ def mark_heaviest(start: Int64s, worth: Float64s, most: int, marked: Bools) -> N
         quickselect.select(item, start[r], start[r + 1], middle, worth)
         for j in range(start[r], middle):
             marked[item[j]] = True
-
-
-@jit
-def copy_marked(rows: Rows, label: UInt64s, feature: UInt64s, marked: Bools, sums: Sums) -> None:
-    """Copy the marked features (bool[z]) of the rows into an empty map.
-
-    `label` is uint64[k], label of each row, and `feature` uint64[F], hash of each feature.
-    """
-    for r in range(rows.start.shape[0] - 1):
-        for j in range(rows.start[r], rows.start[r + 1]):
-            if marked[j]:
-                key = label[r] << np.uint64(32) | feature[rows.feature[j]]
-                cell = _cell(sums.key, key)
-                if cell >= 0:
-                    sums.key[cell] = key
-                    sums.value[cell] = rows.value[j]
-                    sums.used[0] += 1
 
 
 # -- Python
@@ -196,7 +178,8 @@ def trimmed(sums: Sums, target: int) -> Sums:
     marked = np.zeros(len(worth), bool)
     mark_heaviest(rows.start, worth, low, marked)
     trimmed = new_sums(len(sums.key))
-    copy_marked(rows, label, feature, marked, trimmed)
+    key = np.repeat(label, size) << np.uint64(32) | feature[rows.feature]
+    enter(key[marked], rows.value[marked], trimmed)
     return trimmed
 
 
@@ -216,5 +199,6 @@ def _with_free_cells(sums: Sums) -> Sums:
         if sums.used[0] <= cells // 4:
             return sums
     larger = new_sums(2 * cells)
-    move_cells(sums, larger)
+    full = np.flatnonzero(sums.key)
+    enter(sums.key[full], sums.value[full], larger)
     return larger

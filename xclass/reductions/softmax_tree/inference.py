@@ -28,22 +28,32 @@ NODE_SHIFT = np.uint64(32)
 EMPTY_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
 
 
-class PreparedTree(NamedTuple):
-    """Hold a tree prepared for routing; node 0 is the root."""
+class TreeArrays(NamedTuple):
+    """Hold a tree as it is stored; node 0 is the root. Features are hashes, or numbers while the tree is trained."""
 
     left: Int32s  # int32[m], left child; if negative, the node is leaf -1 - left
     right: Int32s  # int32[m], right child
     bias: Float32s  # float32[m], intercepts of routers
-    secret: np.uint64  # secret of the hash of keys, see `hash_table`
-    key: UInt64s  # uint64[cells], node << 32 | feature
-    at: Int64s  # int64[cells], index into `weight`, or row of `entry`
+    router_node: Int32s  # int32[...], node of each router weight
+    router_feature: UInt32s  # uint32[...], its feature
     weight: Float32s  # float32[...], weights of routers
+    leaf_node: Int32s  # int32[rows], node of each row of `entry`
+    leaf_feature: UInt32s  # uint32[rows], its feature
     entry: Int64s  # int64[rows + 1], first weight of each feature of each leaf
     owner: Int32s  # int32[...], class of a leaf's weight, numbered within the leaf
     value: Float32s  # float32[...], weights of leaves
     first: Int64s  # int64[leaves + 1], first class of each leaf in the arrays below
     label: Int64s  # int64[...], label of each class, ascending within a leaf
     score: Float32s  # float32[...], intercepts
+
+
+class PreparedTree(NamedTuple):
+    """Hold a tree prepared for routing."""
+
+    tree: TreeArrays
+    secret: np.uint64  # secret of the hash of keys, see `hash_table`
+    key: UInt64s  # uint64[cells], node << 32 | feature
+    at: Int64s  # int64[cells], index into `weight`, or row of `entry`
     order: Int32s  # int32[...], classes of a leaf by descending intercept, numbered within the leaf
     mass: Float64s  # float64[leaves], sum of the exponentials of a leaf's intercepts
 
@@ -78,7 +88,7 @@ def new_walk_result(n: int, most: int) -> WalkResult:
 
 
 def new_scratch(prepared: PreparedTree, most: int) -> Scratch:
-    k = int(np.diff(prepared.first).max(initial=1))
+    k = int(np.diff(prepared.tree.first).max(initial=1))
     return Scratch(
         np.zeros(k),
         np.zeros(k, np.uint8),
@@ -131,7 +141,7 @@ def _rank_classes(prepared, first, last, total, count, scratch, r, output):
     for j in range(count):
         c = scratch.touched[j]
         scratch.candidate[j] = c
-        scratch.p[j] = np.float64(prepared.score[first + c]) + scratch.z[c]
+        scratch.p[j] = np.float64(prepared.tree.score[first + c]) + scratch.z[c]
     untouched = 0
     for j in range(first, last):
         if untouched == most:
@@ -139,7 +149,7 @@ def _rank_classes(prepared, first, last, total, count, scratch, r, output):
         c = prepared.order[j]
         if scratch.mark[c] == 0:
             scratch.candidate[size] = c
-            scratch.p[size] = np.float64(prepared.score[first + c])
+            scratch.p[size] = np.float64(prepared.tree.score[first + c])
             size += 1
             untouched += 1
     size = top_k.rank(scratch.p, 0, size, scratch.place)
@@ -150,22 +160,22 @@ def _rank_classes(prepared, first, last, total, count, scratch, r, output):
         c = scratch.candidate[scratch.place[j]]
         p = fast_math.exp(scratch.p[scratch.place[j]]) / total
         at = j  # the order is right already, but labels of equal probability are put in ascending order
-        while at > 0 and output.top_p[r, at - 1] == p and output.top[r, at - 1] > prepared.label[first + c]:
+        while at > 0 and output.top_p[r, at - 1] == p and output.top[r, at - 1] > prepared.tree.label[first + c]:
             output.top[r, at] = output.top[r, at - 1]
             output.top_p[r, at] = p
             at -= 1
-        output.top[r, at] = prepared.label[first + c]
+        output.top[r, at] = prepared.tree.label[first + c]
         output.top_p[r, at] = p
 
 
 @jit
 def _goes_right(prepared, at, start, feature, value, r):
-    s = np.float64(prepared.bias[at])
+    s = np.float64(prepared.tree.bias[at])
     high = np.uint64(at) << NODE_SHIFT
     for i in range(start[r], start[r + 1]):
         cell = _cell(prepared.key, high | np.uint64(feature[i]), prepared.secret)
         if prepared.key[cell] != EMPTY_KEY:
-            s += np.float64(prepared.weight[prepared.at[cell]]) * np.float64(value[i])
+            s += np.float64(prepared.tree.weight[prepared.at[cell]]) * np.float64(value[i])
     return s >= 0.0
 
 
@@ -177,7 +187,7 @@ def sides(prepared, start, feature, value, node, begin, end, right):
     """
     for r in range(begin, end):
         at = np.int64(node[r])
-        right[r] = prepared.left[at] >= 0 and _goes_right(prepared, at, start, feature, value, r)
+        right[r] = prepared.tree.left[at] >= 0 and _goes_right(prepared, at, start, feature, value, r)
 
 
 @jit
@@ -186,16 +196,15 @@ def walk(prepared, start, feature, value, label, node, begin, end, scratch, outp
 
     `label` is int64[n], and `node` int32[n], node at which each row begins.
     """
+    tree = prepared.tree
     most = output.top.shape[1]
     z, mark, touched = scratch.z, scratch.mark, scratch.touched
     for r in range(begin, end):
         at = np.int64(node[r])
-        while prepared.left[at] >= 0:
-            at = np.int64(
-                prepared.right[at] if _goes_right(prepared, at, start, feature, value, r) else prepared.left[at]
-            )
-        leaf = -1 - np.int64(prepared.left[at])
-        first, last = prepared.first[leaf], prepared.first[leaf + 1]
+        while tree.left[at] >= 0:
+            at = np.int64(tree.right[at] if _goes_right(prepared, at, start, feature, value, r) else tree.left[at])
+        leaf = -1 - np.int64(tree.left[at])
+        first, last = tree.first[leaf], tree.first[leaf + 1]
         count = 0
         high = np.uint64(at) << NODE_SHIFT
         for i in range(start[r], start[r + 1]):
@@ -203,13 +212,13 @@ def walk(prepared, start, feature, value, label, node, begin, end, scratch, outp
             if prepared.key[cell] != EMPTY_KEY:
                 q = prepared.at[cell]
                 x = np.float64(value[i])
-                for j in range(prepared.entry[q], prepared.entry[q + 1]):
-                    c = prepared.owner[j]
+                for j in range(tree.entry[q], tree.entry[q + 1]):
+                    c = tree.owner[j]
                     if mark[c] == 0:
                         mark[c] = 1
                         touched[count] = c
                         count += 1
-                    z[c] += np.float64(prepared.value[j]) * x
+                    z[c] += np.float64(tree.value[j]) * x
         best = np.int64(-1)
         best_score = -np.inf
         rest = prepared.mass[leaf]
@@ -219,12 +228,12 @@ def walk(prepared, start, feature, value, label, node, begin, end, scratch, outp
             for j in range(first, last):
                 if mark[prepared.order[j]] == 0:
                     best = np.int64(prepared.order[j])
-                    best_score = np.float64(prepared.score[first + best])
+                    best_score = np.float64(tree.score[first + best])
                     break
         touched_mass = 0.0
         for j in range(count):
             c = touched[j]
-            b = np.float64(prepared.score[first + c])
+            b = np.float64(tree.score[first + c])
             s = b + z[c]
             touched_mass += fast_math.exp(s)
             if rest > 0.0:
@@ -234,12 +243,12 @@ def walk(prepared, start, feature, value, label, node, begin, end, scratch, outp
         total = max(touched_mass + max(rest, 0.0), 1e-300)
         output.leaf[r] = leaf
         output.size[r] = last - first
-        output.predicted[r] = prepared.label[first + best] if best >= 0 else 0
-        own_place = _class_index(prepared.label, first, last, label[r])
+        output.predicted[r] = tree.label[first + best] if best >= 0 else 0
+        own_place = _class_index(tree.label, first, last, label[r])
         if own_place < 0:
             output.log_p[r] = np.nan
         else:
-            output.log_p[r] = np.float64(prepared.score[own_place]) + z[own_place - first] - math.log(total)
+            output.log_p[r] = np.float64(tree.score[own_place]) + z[own_place - first] - math.log(total)
         if most > 0:
             _rank_classes(prepared, first, last, total, count, scratch, r, output)
         for j in range(count):
@@ -248,25 +257,6 @@ def walk(prepared, start, feature, value, label, node, begin, end, scratch, outp
 
 
 # -- Python
-
-
-class TreeArrays(NamedTuple):
-    """Hold a tree as it is stored; features are hashes, or numbers while the tree is trained."""
-
-    left: np.ndarray  # arrays without a comment are as in PreparedTree
-    right: np.ndarray
-    bias: np.ndarray
-    router_node: Int32s  # int32[...], node of each router weight
-    router_feature: UInt32s  # uint32[...], its feature
-    weight: np.ndarray
-    leaf_node: Int32s  # int32[rows], node of each row of `entry`
-    leaf_feature: UInt32s  # uint32[rows], its feature
-    entry: np.ndarray
-    owner: np.ndarray
-    value: np.ndarray
-    first: np.ndarray
-    label: np.ndarray
-    score: np.ndarray
 
 
 DTYPES = {
@@ -290,10 +280,7 @@ def prepare(stored: TreeArrays) -> PreparedTree:
         own = score[first[leaf] : first[leaf + 1]].astype(np.float64)
         order[first[leaf] : first[leaf + 1]] = np.argsort(-own, kind="stable")
         mass[leaf] = np.exp(own).sum()
-    return PreparedTree(
-        stored.left, stored.right, stored.bias, secret, key, at, stored.weight, stored.entry, stored.owner,
-        stored.value, first, stored.label, score, order, mass,
-    )  # fmt: skip
+    return PreparedTree(stored, secret, key, at, order, mass)
 
 
 def empty_tree() -> TreeArrays:

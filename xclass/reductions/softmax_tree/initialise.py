@@ -16,11 +16,12 @@ Differs   from the paper: `clusters` is the default.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ...array_types import Float32s, Float64s, Int32s, Int64s, UInt32s
+from ...array_types import Float64s, Int64s
 from ...data.batch import Batch
-from ...kernels.jit import jit
 from ..clusters import two_means
 from ..clusters.two_means import Share
 from . import row_store
@@ -28,147 +29,64 @@ from . import row_store
 ROUNDS = 30  # most rounds of k-means
 
 
-# -- kernels
+class Prototypes(NamedTuple):
+    """Hold the mean rows of k classes as compressed sparse rows."""
+
+    row: Int64s  # int64[z], row of each entry
+    feature: Int64s  # int64[z], 0..F-1, ascending within a row
+    value: Float64s  # float64[z]
 
 
-@jit
-def nearest(
-    start: Int64s, feature: Int32s, value: Float32s, centre: Float64s, square: Float64s, cluster: Int64s
-) -> float:
-    """Find the nearest of L centres for every prototype.
-
-    Prototypes are as in `row_store.Rows`. `centre` is float64[F, L], and `square` float64[L], squared lengths of the
-    centres; `cluster` is int64[k], written. Return the sum of the squared distances, without the squared lengths of the
-    prototypes.
-    """
-    count = square.shape[0]
-    distance = np.zeros(count)
-    total = 0.0
-    for r in range(start.shape[0] - 1):
-        distance[:] = square
-        for i in range(start[r], start[r + 1]):
-            x = 2.0 * np.float64(value[i])
-            f = feature[i]
-            for c in range(count):
-                distance[c] -= x * centre[f, c]
-        best = 0
-        for c in range(count):
-            if distance[c] < distance[best]:
-                best = c
-        cluster[r] = best
-        total += distance[best]
-    return total
-
-
-@jit
-def means(
-    start: Int64s, feature: Int32s, value: Float32s, size: Float64s, cluster: Int64s, centre: Float64s, mass: Float64s
-) -> None:
-    """Compute the weighted mean of the prototypes of every cluster; empty clusters keep their centre.
-
-    `size` and `cluster` are float64[k] and int64[k], weight and cluster of each prototype. `centre` is float64[F, L],
-    and `mass` is float64[L], weight of each cluster; both are written.
-    """
-    mass[:] = 0.0
-    for r in range(start.shape[0] - 1):
-        mass[cluster[r]] += size[r]
-    for f in range(centre.shape[0]):
-        for c in range(mass.shape[0]):
-            if mass[c] > 0.0:
-                centre[f, c] = 0.0
-    for r in range(start.shape[0] - 1):
-        c = cluster[r]
-        for i in range(start[r], start[r + 1]):
-            centre[feature[i], c] += size[r] / mass[c] * np.float64(value[i])
-
-
-@jit
-def class_means(
-    start: Int64s, feature: UInt32s, value: Float32s, weight: Float64s, order: Int64s, class_of: Int64s,
-    out_start: Int64s, out_feature: Int32s, out_value: Float32s, place: Float64s, total: Float64s,
-) -> int:  # fmt: skip
-    """Compute the mean row of every class and return the number of its nonzeros over all classes.
-
-    `order` and `class_of` are int64[n], rows sorted by class, and the class of each row in this order. `out_start`,
-    `out_feature` and `out_value`, int64[k + 1], int32[z] and float32[z], are the mean rows, written. `place` is
-    float64[F], scratch, 0 before and after; `total` is float64[k], weight of the rows of each class.
-    """
-    used = 0
-    begin = 0
-    n = order.shape[0]
-    for c in range(total.shape[0]):
-        out_start[c] = used
-        first = used
-        while begin < n and class_of[begin] == c:
-            r = order[begin]
-            for i in range(start[r], start[r + 1]):
-                f = np.int64(feature[i])
-                if place[f] == 0.0:
-                    out_feature[used] = f
-                    used += 1
-                place[f] += weight[r] * np.float64(value[i]) + 1e-300
-            begin += 1
-        for j in range(first, used):
-            out_value[j] = place[out_feature[j]] / total[c]
-            place[out_feature[j]] = 0.0
-    out_start[total.shape[0]] = used
-    return used
-
-
-# -- Python
-
-
-def prototypes(rows: row_store.Rows, features: int) -> tuple[Int64s, Float64s, tuple[Int64s, Int32s, Float32s]]:
+def prototypes(rows: row_store.Rows) -> tuple[Int64s, Float64s, Prototypes]:
     """Return the labels that occur (int64[k]), the weight of the rows of each (float64[k]), and their mean rows."""
     label, class_of = np.unique(rows.label, return_inverse=True)
     total: Float64s = np.bincount(class_of, rows.weight).astype(np.float64, copy=False)
-    order = np.argsort(class_of, kind="stable")
-    start = np.zeros(len(label) + 1, np.int64)
-    feature, value = np.empty(len(rows.feature), np.int32), np.empty(len(rows.feature), np.float32)
-    used = class_means(
-        rows.start, rows.feature, rows.value, rows.weight, order, class_of[order].astype(np.int64), start, feature,
-        value, np.zeros(features), total,
-    )  # fmt: skip
-    return label, total, (start, feature[:used].copy(), value[:used].copy())
+    row = np.repeat(np.arange(len(rows.label)), np.diff(rows.start))
+    features = int(rows.feature.max(initial=0)) + 1
+    pair, entry = np.unique(class_of[row] * features + rows.feature, return_inverse=True)
+    value = np.bincount(entry, rows.weight[row] * rows.value, len(pair))
+    owner = pair // features
+    return label, total, Prototypes(owner, pair % features, value / total[owner])
 
 
-def k_means(
-    proto: tuple[Int64s, Int32s, Float32s], size: np.ndarray, features: int, clusters: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def k_means(proto: Prototypes, size: Float64s, features: int, clusters: int, seed: int) -> tuple[Int64s, Float64s]:
     """Cluster prototypes by k-means, with initial centres drawn as in k-means++.
 
     `size` is float64[k], weight of each prototype. Return the cluster of each prototype, int64[k], and the means of the
     clusters, float64[F, L].
     """
-    start, feature, value = proto
+    row, feature, value = proto
     k = len(size)
     rng = np.random.default_rng(seed)
     centre = np.zeros((features, clusters))
-    own_square = np.add.reduceat(np.append(value.astype(np.float64) ** 2, 0.0), np.minimum(start[:-1], len(value)))
-    own_square[np.diff(start) == 0] = 0.0
-    cluster = np.zeros(k, np.int64)
-    nearest_distance = np.ones(k)
+    square = np.bincount(row, value**2, k)
+
+    def distances(c: int) -> Float64s:
+        products = np.bincount(row, centre[feature, c] * value, k)
+        return square - 2.0 * products + float(centre[:, c] @ centre[:, c])
+
+    nearest = np.ones(k)
     for c in range(clusters):
-        probability = nearest_distance * size
-        pick = int(rng.choice(k, p=probability / probability.sum())) if probability.sum() > 0 else int(rng.integers(k))
-        entries = slice(start[pick], start[pick + 1])
-        picked = np.zeros((features, 1))
-        picked[feature[entries], 0] = value[entries]
-        centre[:, c] = picked[:, 0]
-        picked_square = np.array([own_square[pick]])
-        cross = picked[feature, 0] * value
-        dots = np.add.reduceat(np.append(cross, 0.0), np.minimum(start[:-1], len(cross)))
-        dots[np.diff(start) == 0] = 0.0
-        distance = np.maximum(own_square + picked_square - 2.0 * dots, 0.0)
-        nearest_distance = distance if c == 0 else np.minimum(nearest_distance, distance)
-    mass = np.zeros(clusters)
-    last_loss = np.inf
+        p = nearest * size
+        pick = int(rng.choice(k, p=p / p.sum())) if p.sum() > 0 else int(rng.integers(k))
+        own = row == pick
+        centre[feature[own], c] = value[own]
+        distance = np.maximum(distances(c), 0.0)
+        nearest = distance if c == 0 else np.minimum(nearest, distance)
+    cluster, last_loss = np.zeros(k, np.int64), np.inf
     for _ in range(ROUNDS):
-        loss = nearest(start, feature, value, centre, (centre**2).sum(axis=0), cluster)
-        if not loss < last_loss:
+        distance, cluster = distances(0), np.zeros(k, np.int64)
+        for c in range(1, clusters):
+            other = distances(c)
+            cluster[other < distance] = c
+            np.minimum(distance, other, out=distance)
+        if not distance.sum() < last_loss:
             break
-        last_loss = loss
-        means(start, feature, value, size, cluster, centre, mass)
+        last_loss = distance.sum()
+        mass = np.bincount(cluster, size, clusters)
+        sums = np.bincount(feature * clusters + cluster[row], size[row] * value, features * clusters)
+        used = mass > 0.0  # empty clusters keep their centre
+        centre[:, used] = sums.reshape(features, clusters)[:, used] / mass[used]
     return cluster, centre
 
 
@@ -200,7 +118,7 @@ def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:
 
 def by_prototypes(rows: row_store.Rows, features: int, leaves: int, seed: int) -> Int64s:
     """Return the leaf, numbered from left to right, where each row begins by algorithm 2 (int64[n])."""
-    label, size, proto = prototypes(rows, features)
+    label, size, proto = prototypes(rows)
     cluster, centre = k_means(proto, size, features, leaves, seed)
     order = pair_clusters(centre, np.bincount(cluster, size, minlength=leaves))
     place = np.empty(leaves, np.int64)

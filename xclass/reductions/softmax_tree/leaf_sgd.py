@@ -237,34 +237,6 @@ def load_weights(table, start, feature, value):
                         table.w[j] = np.float32(value[i])
 
 
-@jit
-def extract_weights(table, k, end, feature, value):
-    """Copy the nonzero weights to `feature` and `value` (int32[...], float64[...]), ordered by class.
-
-    `end`, int64[k], is the start of each class in the output; its end afterwards. Weights are only counted there if
-    `feature` is empty.
-    """
-    write = len(feature) > 0
-    base = table.base[0]
-    for f in range(table.place.shape[0]):
-        p = table.place[f]
-        if table.class_count[f] < 0:
-            for c in range(k):
-                if table.w[p + c] != ZERO:
-                    if write:
-                        feature[end[c]] = f
-                        value[end[c]] = table.w[p + c]
-                    end[c] += 1
-        else:
-            for j in range(p, p + table.class_count[f]):
-                if table.w[j] != ZERO:
-                    c = table.owner[j - base]
-                    if write:
-                        feature[end[c]] = f
-                        value[end[c]] = table.w[j]
-                    end[c] += 1
-
-
 # -- Python
 
 
@@ -301,12 +273,18 @@ def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_D
 
 
 def weights(table: Table, k: int) -> leaf_exact.Weights:
-    start = np.zeros(k + 1, np.int64)
-    extract_weights(table, k, start[1:], np.empty(0, np.int32), np.empty(0))
-    start = np.cumsum(start)
-    feature, value = np.empty(int(start[-1]), np.int32), np.empty(int(start[-1]))
-    extract_weights(table, k, start[:-1].copy(), feature, value)
-    return leaf_exact.Weights(start, feature, value)
+    """Return the weights of a table that are not 0."""
+    frequent, base = table.class_count < 0, table.base[0]
+    by_place = np.flatnonzero(frequent)[np.argsort(table.place[frequent])]
+    block = table.w[:base].reshape(len(by_place), len(table.bias))
+    row, owner = np.nonzero(block[:, :k])
+    rare = np.flatnonzero(table.w[base:])
+    of_rare = np.repeat(np.flatnonzero(~frequent), table.class_count[~frequent])[rare]
+    feature, owner = np.append(by_place[row], of_rare), np.append(owner, table.owner[rare])
+    value = np.append(block[row, owner[: len(row)]], table.w[base + rare])
+    order = np.lexsort((feature, owner))
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))])
+    return leaf_exact.Weights(start, feature[order].astype(np.int32), value[order].astype(np.float64))
 
 
 def run_serially(job, items) -> None:

@@ -174,34 +174,12 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
     return 0.0, 0.0
 
 
-@jit
-def columns(row_start, row_feature, row_value, col_start, col_row, col_value):
-    """Compute the columns of rows, int64[n + 1], int32[z] and float32[z].
-
-    `col_start`, int64[F + 1], 0 before, and `col_row` and `col_value`, int32[z] and float32[z], are written.
-    """
-    n = row_start.shape[0] - 1
-    for i in range(row_start[0], row_start[n]):
-        col_start[row_feature[i] + 1] += 1
-    for f in range(col_start.shape[0] - 1):
-        col_start[f + 1] += col_start[f]
-    for r in range(n):
-        for i in range(row_start[r], row_start[r + 1]):
-            at = col_start[row_feature[i]]
-            col_row[at] = r
-            col_value[at] = row_value[i]
-            col_start[row_feature[i]] += 1
-    for f in range(col_start.shape[0] - 1, 0, -1):
-        col_start[f] = col_start[f - 1]
-    col_start[0] = 0
-
-
 # -- Python
 
 
 def new_problem(row_start, row_feature, row_value, features: int, weight) -> Problem:
     """Return a problem with the columns of its rows, int64[n + 1], int32[z] and float32[z]; `weight` is float64[n]."""
-    z = len(row_feature)
-    col_start, col_row, col_value = np.zeros(features + 1, np.int64), np.empty(z, np.int32), np.empty(z, np.float32)
-    columns(row_start, row_feature, row_value, col_start, col_row, col_value)
-    return Problem(row_start, row_feature, row_value, col_start, col_row, col_value, weight)
+    order = np.argsort(row_feature, kind="stable")
+    col_start = np.concatenate([[0], np.cumsum(np.bincount(row_feature, minlength=features))])
+    col_row = np.repeat(np.arange(len(weight), dtype=np.int32), np.diff(row_start))[order]
+    return Problem(row_start, row_feature, row_value, col_start, col_row, row_value[order], weight)

@@ -158,10 +158,6 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return {**gd.resolve_defaults(spec.binary, spec.options.softmax_tree, True), **resolved}
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    return 1, spec.options.softmax_tree, f"--softmax_tree {spec.options.softmax_tree}"
-
-
 def default_depth(examples: int, classes: int) -> int:
     work = float(examples) * classes  # of one pass over a single softmax
     return max(0, min(10, math.ceil(math.log2(max(work, 1.0) / WORK))))

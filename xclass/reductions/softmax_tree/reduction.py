@@ -77,9 +77,8 @@ class SoftmaxTree(Learner):
         self.eps = self.options.smooth if self.options.smooth is not None else DEFAULT_EPS
         self._use(inference.empty_tree())
         self.want(spec.wanted)
-        self.missed_top_5 = self.inside = self.inside_log = (
-            0.0  # sums of weights; the last is multiplied by -log p within the leaf
-        )
+        # sums of weights; the last is multiplied by -log p within the leaf
+        self.missed_top_5 = self.inside = self.inside_log = 0.0
         self.training_lines: list[str] = []
         self.info: Callable[[str], None] = lambda line: None
         self.start_steps: Callable[[int, str], None] = lambda count, unit: None
@@ -158,7 +157,7 @@ class SoftmaxTree(Learner):
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
         if results is None:
             task.prediction = np.zeros(n)
-            if self.listing_options.lists_classes or self.makes_lists:
+            if self.makes_lists:
                 self._list(task, np.zeros((n, 1), np.int64), np.zeros((n, 1)), np.zeros(n, np.int64))
             return
         most = results.top.shape[1]
@@ -167,18 +166,16 @@ class SoftmaxTree(Learner):
         right = results.predicted == label
         task.loss = np.where(labelled & ~right, weight, 0.0)
         self._count(task, results, labelled, label, weight, right)
-        if self.listing_options.lists_classes or self.makes_lists:
+        if self.makes_lists:
             scale = 1.0 / (1.0 + self.eps * (self.classes - results.size))
             top, top_p = results.top, results.top_p * scale[:, None]
             size = np.minimum(results.size, most)
             if self.listing_options.probabilities:
                 order = np.argsort(np.where(top > 0, top, np.iinfo(np.int64).max), axis=1, kind="stable")
                 top, top_p = np.take_along_axis(top, order, axis=1), np.take_along_axis(top_p, order, axis=1)
-            elif self.listing_options.top_k is not None:
-                top, top_p = top[:, : self.listing_options.top_k], top_p[:, : self.listing_options.top_k]
-                size = np.minimum(size, self.listing_options.top_k)
             else:
-                top, top_p, size = top[:, :1], top_p[:, :1], np.minimum(size, 1)
+                k = self.listing_options.top_k or 1
+                top, top_p, size = top[:, :k], top_p[:, :k], np.minimum(size, k)
             self._list(task, top, top_p, size)
 
     def _list(self, task: BatchTask, top: Int64s, top_p: Float64s, size: Int64s) -> None:
@@ -214,7 +211,7 @@ class SoftmaxTree(Learner):
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options
-        self.makes_lists = self.listing_options.top_k is not None or wanted.scores
+        self.makes_lists = self.listing_options.lists_classes or wanted.scores
         self.report = Report(self.listing_options)
 
     # learning
@@ -239,10 +236,7 @@ class SoftmaxTree(Learner):
         held_out = None
         if self.options.smooth is None and len(rows.label) >= HELD_OUT_EVERY * FEWEST_HELD_OUT:
             is_held_out = np.arange(len(rows.label)) % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
-            held_out, rows = (
-                row_store.chosen(rows, np.flatnonzero(is_held_out)),
-                row_store.chosen(rows, np.flatnonzero(~is_held_out)),
-            )
+            held_out, rows = (row_store.chosen(rows, np.flatnonzero(one)) for one in (is_held_out, ~is_held_out))
         classes = len(np.unique(rows.label))
         if len(self.tree_arrays.label):
             tree = softmax_nodes.from_arrays(self.tree_arrays, lambda feature: _feature_numbers(hashes, feature))
@@ -391,11 +385,9 @@ REDUCTION = Reduction(
     title="Softmax tree",
     summary="sparse routers to softmax leaves, trained in batch",
     options=softmax_options.Options,
-    labels="multiclass",
     enabled="softmax_tree",
     build=SoftmaxTree,
     resolve_defaults=softmax_options.resolve_defaults,
-    label_range=softmax_options.label_range,
     probabilities=True,
     learner_options=softmax_options.SUPPORTED_OPTIONS,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",

@@ -11,7 +11,6 @@ Differs   from LIBLINEAR, which penalises the intercept as one of the weights; h
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -76,19 +75,6 @@ def scores(problem, w, b, z):
         for i in range(problem.row_start[r], problem.row_start[r + 1]):
             s += w[problem.row_feature[i]] * np.float64(problem.row_value[i])
         z[r] = s
-
-
-@jit
-def objective(problem, right, w, b, alpha, z):
-    """Return the objective; `right` is bool[n], `w` float64[F], and `z` float64[n], written."""
-    scores(problem, w, b, z)
-    total = 0.0
-    for r in range(problem.weight.shape[0]):
-        s = z[r] if right[r] else -z[r]
-        total += problem.weight[r] * (math.log1p(fast_math.exp(-abs(s))) + max(-s, 0.0))
-    for f in range(w.shape[0]):
-        total += alpha * abs(w[f])
-    return total
 
 
 @jit

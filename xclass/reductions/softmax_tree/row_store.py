@@ -43,11 +43,7 @@ def values(batch: Batch, unit: bool) -> Float32s:
     places = batch.group_start[groups] - low
     result[places[(places >= 0) & (places < high - low)]] = 0.0
     if unit:
-        size = np.diff(batch.start)
-        row = np.repeat(np.arange(batch.n), size)
-        square = np.bincount(row, result.astype(np.float64) ** 2, minlength=batch.n)
-        scale = np.where(square > 0, 1.0 / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
-        result = (result * scale[row]).astype(np.float32)
+        to_unit(batch.start - low, result)
     return result
 
 

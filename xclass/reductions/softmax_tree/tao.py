@@ -22,6 +22,7 @@ Differs   from the paper: intercepts have no penalty.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -40,6 +41,7 @@ FIRST_TOLERANCE, LATER_TOLERANCE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in t
 
 # the nodes of a level that a part has fitted, with their new contents, None if the old ones are better
 Fitted = list[tuple[int, "softmax_nodes.Router | softmax_nodes.Leaf | None"]]
+Sides = tuple[Float64s, Float64s]  # losses of rows on the left and on the right of their router, float64[n] each
 WHOLE = Part(0, 1)  # the part that fits all nodes
 
 
@@ -135,7 +137,7 @@ class Trainer:
                 output = self.results or softmax_nodes.walk(self.tree, self.rows, self._share)
                 leaf_of = np.array(numbers, np.int32)[output.leaf]
             assert leaf_of is not None
-            unchanged = yield from self._iterate(leaf_of, output, first)
+            unchanged = yield from self._iterate(leaf_of, output)
             output = self.results = softmax_nodes.walk(self.tree, self.rows, self._share)
             objective = self.objective(output)
             weight = self.rows.weight
@@ -150,44 +152,24 @@ class Trainer:
             last_objective, first = objective, False
 
     def _iterate(
-        self, leaf_of: Int32s, results: inference.WalkResult | None, first: bool
+        self, leaf_of: Int32s, results: inference.WalkResult | None
     ) -> Generator[Fitted, Sequence[Fitted], int]:
-        """Update every node once; return the number of nodes that kept their weights."""
+        """Update every node once, for the first time without `results`; return how many kept their weights."""
         tree = self.tree
         node_rows = self._rows_of_nodes(leaf_of)
         old_loss = None if results is None else self.losses(results)
-        left = right = None  # losses of rows on the left and right of the routers of the level below
+        sides = None  # those of the level below
         unchanged = 0
         for level in reversed(tree.levels()):
             if self._stopped():  # before all rows are routed for this level's routers
                 break
             routers = [i for i in level if tree.left[i] >= 0]
-            left, right = self._both_sides(routers, node_rows, left, right) if routers else (None, None)
+            sides = self._both_sides(routers, node_rows, sides) if routers else None
             fitted: Fitted = []
-
-            only = len(level) == 1
-
-            def job(
-                i: int,
-                left: Float64s | None = left,
-                right: Float64s | None = right,
-                fitted: Fitted = fitted,
-                only: bool = only,
-            ) -> None:
-                if self._stopped():
-                    return
-                new: softmax_nodes.Router | softmax_nodes.Leaf | None
-                if tree.left[i] >= 0:
-                    assert left is not None and right is not None  # a level with a router has both
-                    new = self._router(i, node_rows[i], left, right, first)
-                else:
-                    new = self._leaf(i, node_rows[i], None if first else old_loss, first, only)
-                fitted.append((i, new))
-                self._node_done()
-
             # Large nodes come first, so that the threads end together.
             nodes = sorted(level, key=lambda i: -len(node_rows[i]))
-            self._share(job, [(i,) for i in nodes[self._part.number :: self._part.of]])
+            job = functools.partial(self._fit, sides, old_loss, len(level) == 1, fitted)
+            self._share(job, [(i, node_rows[i]) for i in nodes[self._part.number :: self._part.of]])
             for i, new in itertools.chain(*(yield fitted)):
                 if new is None:
                     unchanged += 1
@@ -195,18 +177,27 @@ class Trainer:
                     tree.contents[i] = new
         return unchanged
 
-    def _both_sides(
-        self,
-        routers: list[int],
-        node_rows: dict[int, Int64s],
-        below_left: Float64s | None,
-        below_right: Float64s | None,
-    ) -> tuple[Float64s, Float64s]:
-        """Return the losses of the rows under some routers on the left and on the right (float64[n] each).
+    def _fit(
+        self, sides: Sides | None, old_loss: Float64s | None, only: bool, fitted: Fitted, i: int, rows: Int64s
+    ) -> None:
+        """Fit node i to its rows and append it to `fitted`; `only` if no other node is in progress."""
+        if self._stopped():
+            return
+        new: softmax_nodes.Router | softmax_nodes.Leaf | None
+        if self.tree.left[i] >= 0:
+            assert sides is not None  # a level with a router has them
+            new = self._router(i, rows, sides, old_loss is None)
+        else:
+            new = self._leaf(i, rows, old_loss, only)
+        fitted.append((i, new))
+        self._node_done()
+
+    def _both_sides(self, routers: list[int], node_rows: dict[int, Int64s], below: Sides | None) -> Sides:
+        """Return the losses of the rows under some routers on their two sides.
 
         A row is under one of the two children of its router. If this child is a router too, the row's losses on its two
-        sides are `below_left` and `below_right` from the level below, and only the side to which it now sends the row
-        has to be found. If this child is a leaf, and for the other child, the loss is found by routing the row.
+        sides are those of the level below, and only the side to which it now sends the row has to be found. If this
+        child is a leaf, and for the other child, the loss is found by routing the row.
         """
         tree, rows = self.tree, self.rows
         n = len(rows.label)
@@ -222,9 +213,9 @@ class Trainer:
         if to_walk.any():
             own_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, prepared))
         if to_step.any():
-            assert below_left is not None and below_right is not None  # of the level below
+            assert below is not None
             goes_right = softmax_nodes.sides(prepared, rows, self._share, near)
-            own_loss[to_step] = np.where(goes_right[to_step], below_right[to_step], below_left[to_step])
+            own_loss[to_step] = np.where(goes_right, below[1], below[0])[to_step]
         other_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, prepared))
         return np.where(on_right, other_loss, own_loss), np.where(on_right, own_loss, other_loss)
 
@@ -254,12 +245,10 @@ class Trainer:
         )
         return newton_step.new_problem(start, feature, value, count, weight), name[:count].astype(np.uint32)
 
-    def _router(
-        self, i: int, rows: Int64s, left: Float64s, right: Float64s, first: bool
-    ) -> softmax_nodes.Router | None:
+    def _router(self, i: int, rows: Int64s, sides: Sides, first: bool) -> softmax_nodes.Router | None:
         old = self.tree.router(i)
         with np.errstate(invalid="ignore"):  # both losses may be infinite
-            gap = left[rows] - right[rows]
+            gap = sides[0][rows] - sides[1][rows]
         matters = np.isfinite(gap) & (gap != 0.0)
         chosen = rows[matters]
         weight = self.rows.weight[chosen] * np.abs(gap[matters])
@@ -283,12 +272,9 @@ class Trainer:
         order = order[w[order] != 0.0]
         return softmax_nodes.Router(name[order], w[order], b)
 
-    def _leaf(
-        self, i: int, rows: Int64s, old_loss: Float64s | None, first: bool, only: bool
-    ) -> softmax_nodes.Leaf | None:
-        """Return a new softmax of a leaf, or None if the old one is better; `only` if no other node is in progress."""
+    def _leaf(self, i: int, rows: Int64s, old_loss: Float64s | None, only: bool) -> softmax_nodes.Leaf | None:
         old = self.tree.leaf(i)
-        s = self.settings
+        s, first = self.settings, old_loss is None
         if not len(rows):
             return softmax_nodes.NO_LEAF if first else None
         label, weight = self.rows.label[rows], self.rows.weight[rows]
@@ -322,9 +308,8 @@ class Trainer:
             classes, bias.astype(np.float32).astype(np.float64), weights.start,
             name[weights.feature[:used]], weights.value[:used].astype(np.float32).astype(np.float64),
         )  # fmt: skip
-        if first:
+        if old_loss is None:
             return new
-        assert old_loss is not None  # but for the first time
         penalty = 0.0 if s.zero_loss == "01" else s.alpha
         before = _finite(old_loss[rows] * weight) + penalty * float(np.abs(old.weight).sum())
         one_leaf_tree = softmax_nodes.Tree([-1], [-1])
