@@ -42,7 +42,6 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Float64s, Int64s
-from ...binary import gd
 from ...data.batch import Batch
 from ...errors import ModelError
 from ...kernels.jit import bare
@@ -131,17 +130,6 @@ class @CLASS@(Learner):
             self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
 
 
-def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Return {field: value} for options whose defaults depend on others."""
-    return gd.resolve_defaults(spec.binary, spec.options.@NAME@, reduction=True)
-
-
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return lowest label, highest label and the option that sets them."""
-    classes = spec.options.@NAME@
-    return 1, classes, f"--@NAME@ {classes}"
-
-
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Check the size of the arrays that depend on K before `build` allocates them."""
     stored_arrays.check_rows("count", arrays, spec.options.@NAME@)
@@ -152,11 +140,8 @@ REDUCTION = Reduction(
     title="@TITLE@",
     summary="REPLACE: what it is and when to use it",
     options=Options,
-    labels="multiclass",
     enabled="@NAME@",
     build=@CLASS@,
-    resolve_defaults=resolve_defaults,
-    label_range=label_range,
     check_arrays=check_arrays,
     learner_options=(),
     abilities=("explain",),

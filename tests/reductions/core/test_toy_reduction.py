@@ -57,11 +57,9 @@ RECORD = Reduction(
     title="Majority",
     summary="the class that was seen most often",
     options=Options,
-    labels="multiclass",
     enabled="majority",
     build=Majority,
     resolve_defaults=lambda spec: gd.resolve_defaults(spec.binary, 1, reduction=True),
-    label_range=lambda spec: (1, spec.classes, f"--majority {spec.classes}"),
 )
 
 

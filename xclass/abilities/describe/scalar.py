@@ -7,7 +7,7 @@ from ...reductions.scalar.reduction import Scalar
 
 
 def banner(learner: Scalar) -> list[str]:
-    return [in_words.table(learner.options.bits, gd.SLOT_BYTES)]
+    return [in_words.table(learner.learner_options.bits, gd.SLOT_BYTES)]
 
 
 def vw_banner(learner: Scalar) -> list[str]:

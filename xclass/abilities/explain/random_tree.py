@@ -15,7 +15,7 @@ from .reasons import Candidate, Reasons
 def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
-    leaf, level = reduction.predict(learner.routers, scratch, 0, np.int64(learner.classes - 1))
+    leaf, level = reduction.predict(learner.routers, scratch, np.int64(learner.classes - 1))
     nodes, numbers = scratch.node[:level].tolist(), [-1]
     for a in nodes:
         below = reduction.router_below(np.int64(numbers[-1]), np.int64(a), learner.routers.vw_layout)

@@ -21,7 +21,7 @@ def _lookups(learner: RandomTree, batch: Batch) -> list[WeightLookup]:
     """Return the routers on the path of the prediction."""
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
-    _, level = reduction.predict(learner.routers, scratch, 0, np.int64(learner.classes - 1))
+    _, level = reduction.predict(learner.routers, scratch, np.int64(learner.classes - 1))
     return [WeightLookup(0, a, a) for a in scratch.node[:level].tolist()]
 
 

@@ -24,9 +24,8 @@ from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
 from ...system import processors, thread_limit
 from . import label_arrays
-from .calibration import Report
+from .calibration import Report, Result
 from .contract import BatchTask, empty_task
-from .result import Result
 from .spec import LearnerSpec, Wanted
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
@@ -71,7 +70,7 @@ class Learner(ABC):
     enabled : text of the line `Enabled learners:` if options change it; otherwise `Reduction.enabled` is used
     report : sums of the probabilities' losses for the summary, None if there are none
     tables : weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
-    rule : update rule of these tables
+    rule, learner_options : update rule and options of these tables
     tallied : names of the attributes that are other sums over examples for the summary
     """
 
@@ -88,6 +87,7 @@ class Learner(ABC):
     tallied: Sequence[str] = ()
     tables: Sequence[gd.Table] = ()
     rule: gd.Rule
+    learner_options: gd.Options
     _pool: tuple[ThreadPoolExecutor, int] | None = None  # made when `share` first needs it, by the process of this id
 
     @property
@@ -121,10 +121,7 @@ class Learner(ABC):
     def report_to(self, console: Console, part: Callable[[], float | None]) -> None:  # noqa: B027 (few have messages)
         """Set the console for messages of `end_pass`; called before the first batch.
 
-        Parameters
-        ----------
-        console : receives the messages
-        part : returns which part of the pass was read, from 0 to 1, or None if that is unknown
+        `part` returns which part of the pass was read, from 0 to 1, or None if that is unknown.
         """
 
     def stop(self) -> None:  # noqa: B027 (most learners end a pass at once)
@@ -138,13 +135,7 @@ class Learner(ABC):
         """Change which results are produced in addition to predictions, and reset the sums for the summary."""
 
     def survey(self, task: BatchTask, vw_exact: bool) -> None:
-        """Mark examples that cannot be learned from without overflow; see `finite.survey`.
-
-        Parameters
-        ----------
-        task : the batch; `skipped` and `value_range` are written
-        vw_exact : follow VW, which refuses no example
-        """
+        """Mark examples that cannot be learned from without overflow, see `finite.survey`; --vw_exact refuses none."""
         learns = ~np.isnan(task.batch.label)
         if task.held_out is not None:
             learns &= ~task.held_out
@@ -186,36 +177,19 @@ class Learner(ABC):
 
         A model file can be damaged or crafted. So every number that a kernel uses as an index, a loop bound or a link
         must be checked here, and unexpected arrays and facts must be refused; see `stored_arrays.reject_unused`.
-
-        Raises
-        ------
-        ModelError
-            if an array or a fact is missing, superfluous or out of range.
         """
 
-    def end_pass(self) -> None:  # noqa: B027 (most learners do nothing then)
-        """Finish a pass; called while no stage runs."""
+    def end_pass(self) -> None:
+        """Finish a pass; called while no stage runs. The learning rate of `tables` decays."""
+        if self.tables:
+            self.rule = gd.after_pass(self.rule, self.learner_options)
 
     def can_learn(self, label: Int64s) -> Bools:
-        """Return whether the learner, as large as it is now, can learn each label; otherwise learning adds a class.
-
-        Parameters
-        ----------
-        label : int64[n], in the range of labels
-
-        Returns
-        -------
-        bool[n]
-        """
+        """Return bool[n]: whether each label in the range of labels can be learned without adding a class."""
         return np.ones(len(label), bool)
 
     def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
-        """Return functions that each compile some of the kernels of the stages, in different processes if need be.
-
-        Parameters
-        ----------
-        learn : whether to compile the kernels for learning, and not only those for prediction
-        """
+        """Return functions that each compile some of the kernels of the stages, in different processes if need be."""
 
         def pass_stages() -> None:
             task = empty_task(learn)
@@ -240,12 +214,7 @@ class Learner(ABC):
         """Call `job(*item)` for every item on a pool of threads and wait for all.
 
         A single item, all items of a few examples, and those of a learner with one worker are processed in this thread.
-
-        Parameters
-        ----------
-        job : function to call; it should release Python's lock, as kernels do
-        items : tuples of arguments, one per call
-        rows : number of examples that each item processes; None for many
+        `job` should release Python's lock, as kernels do; `rows` is the number of examples of each item, None for many.
         """
         items = list(items)
         if len(items) <= 1 or self.workers == 1 or (rows is not None and rows <= FEW_ROWS):
@@ -258,36 +227,16 @@ class Learner(ABC):
         thread_limit.share(pool[0], job, items)
 
     def thread_ranges(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
-        """Split the examples of a batch into ranges for `share`.
-
-        Parameters
-        ----------
-        n : number of examples
-        least : minimum number of examples per range
-
-        Returns
-        -------
-        list of (begin, end), at most one range per worker
-        """
+        """Split n examples into ranges (begin, end) for `share`, at most one per worker, each of `least` or more."""
         if n < 2 * least:  # counting the processors takes longer than some kernels do for a single example
             return [(0, n)]
         return split_range(n, min(self.workers or processors.count(), n // least))
 
     def classes_of(self, task: BatchTask, learns: Bools, name: str, classes: int) -> Int64s:
-        """Return the 0-based class of each example, -1 for examples that are not learned from.
+        """Return the 0-based class of each example (int64[n]), -1 for examples that are not learned from.
 
         Examples with a label outside 1..classes are counted in `outside`; the first of them adds a warning to the task.
-
-        Parameters
-        ----------
-        task : the batch; `notes` may grow
-        learns : bool[n], the examples that have a label and are to be learned from
-        name : name of the reduction, for the warning
-        classes : number of classes
-
-        Returns
-        -------
-        int64[n]
+        `learns` are the examples that have a label and are to be learned from, and `name` is that of the reduction.
         """
         batch = task.batch
         result, outside, first = label_arrays.classes(batch.label, learns, classes)
@@ -301,12 +250,19 @@ class Learner(ABC):
 
 
 # named functions, because the record is sent to other processes
-def _accept_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Accept any arrays of a model file."""
+def _accept(*_: object) -> None:
+    """Accept all options, or any arrays of a model file."""
 
 
-def _accept(spec: LearnerSpec) -> None:
-    """Accept all options."""
+def _defaults(spec: LearnerSpec) -> dict[str, object]:
+    """Return the defaults of the binary learner for one regressor per class, or for one if there are no classes."""
+    return gd.resolve_defaults(spec.binary, spec.classes or 1, reduction=spec.classes is not None)
+
+
+def _from_one(spec: LearnerSpec) -> tuple[int, int, str]:
+    """Return the range of labels of a reduction whose option is the number of classes."""
+    classes = spec.classes or 0
+    return 1, classes, f"--{spec.name} {classes}"
 
 
 @dataclass(frozen=True)
@@ -319,11 +275,12 @@ class Reduction:
     title : heading of its options in the help
     summary : one line for the help: what it is and when to use it
     options : its `Options` dataclass
-    labels : "simple" (real-valued) or "multiclass"
+    labels : "multiclass" or "simple" (real-valued)
     enabled : VW's name for it in the line `Enabled learners:`
     build : `build(spec)` returns a new Learner
     resolve_defaults : `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others
-    label_range : `label_range(spec)` returns lowest label, highest label and the option that sets them, or None
+    label_range : `label_range(spec)` returns lowest label, highest label and the option that sets them, None for any
+        number; the default is 1..K of the option `--name K`
     check : `check(spec)` raises UsageError if options do not fit together, beyond the `RULES` of its `Options`
     check_arrays : `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build`
         would allocate; called before `build`, so that a small file cannot demand much memory
@@ -339,13 +296,13 @@ class Reduction:
     title: str
     summary: str
     options: type[OptionGroup]
-    labels: str
     enabled: str
     build: Callable[[LearnerSpec], Learner]
-    resolve_defaults: Callable[[LearnerSpec], dict[str, object]]
-    label_range: Callable[[LearnerSpec], tuple[int, int, str] | None]
+    labels: str = "multiclass"
+    resolve_defaults: Callable[[LearnerSpec], dict[str, object]] = _defaults
+    label_range: Callable[[LearnerSpec], tuple[int, int, str] | None] = _from_one
     check: Callable[[LearnerSpec], None] = _accept
-    check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = _accept_arrays
+    check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = _accept
     probabilities: bool = False
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None

@@ -7,15 +7,15 @@ Names     p probability of the label, forecast probability of the predicted clas
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...array_types import AnyArray, Bools, Float64s, Int64s
 from ...kernels.jit import jit
+from ...system import output_file
 from . import probabilities
-from .result import Result
 
 MOST_OPENED = 1 << 16  # last bin of the histogram of opened nodes; larger counts fall into it
 BINS = 20  # rows of the reliability table
@@ -26,13 +26,10 @@ BINS = 20  # rows of the reliability table
 
 @jit
 def sum_losses(labelled: Bools, weight: Float64s, known: Bools, p: Float64s) -> tuple[float, float, float, float, int]:
-    """Return the sums that `Report.add_losses` adds; the arguments are its own.
+    """Return the sums that `Report.add_losses` adds.
 
-    Returns
-    -------
-    weight, squared_loss : sums over the labelled examples
-    known_weight, log_loss : sums over those whose label has a probability
-    unknown : number of the others with a weight above 0
+    They are weight and squared loss over the labelled examples, weight and log loss over those whose label has a
+    probability, and the number of the others with a weight above 0.
     """
     total = squared = known_total = log_loss = 0.0
     unknown = 0
@@ -66,18 +63,7 @@ def sum_regressors(
 
 @jit
 def count_searches(opened: Int64s, gap: Float64s, counts: Int64s) -> tuple[int, float]:
-    """Count searches by the number of nodes opened.
-
-    Parameters
-    ----------
-    opened, gap : as in `Report.add_searches`
-    counts : int64[MOST_OPENED + 1], written
-
-    Returns
-    -------
-    stopped : number of searches with a gap
-    largest_gap : the largest gap, 0 if there is none
-    """
+    """Count searches by the number of nodes opened (`counts`); return how many have a gap, and the largest gap."""
     stopped, largest_gap = 0, 0.0
     for t in range(opened.shape[0]):
         for i in range(opened.shape[1]):
@@ -104,14 +90,24 @@ SUMS = (  # attributes of `Report` that are sums over examples
 )  # fmt: skip
 
 
+class Result(NamedTuple):
+    """Hold the lines of a text file that a learner produces at the end of a run, and its path; the run writes it."""
+
+    path: str
+    description: str  # of the file, for error messages
+    lines: Iterable[str]  # without line ends
+
+    def write(self) -> None:
+        with output_file.opened(self.path, self.description) as file:
+            file.writelines(line.encode("utf-8", "surrogateescape") + b"\n" for line in self.lines)
+
+
 class Report:
     """Accumulate statistics of the labelled examples of one run, for its summary.
 
-    Parameters
-    ----------
-    options : options that select the statistics
-    regressors_per_node : number of regressors per node, for the summary
-    unknown_labels : description of labels without a probability, for the summary
+    `regressors_per_node` and `unknown_labels`, what labels without a probability are called, are for the summary. In
+    the methods, `labelled` and `weight` are bool[n] and float64[n], the importance, and `known` bool[n], whether the
+    label has a probability.
     """
 
     def __init__(
@@ -141,22 +137,13 @@ class Report:
         return {name: getattr(self, name) for name in SUMS} | {"opened": opened, "largest_gap": self.largest_gap}
 
     def add_tallies(self, tallies: Mapping[str, Any]) -> None:
-        """Add the sums of another report, of other examples."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + tallies[name])
         self.opened_counts[: len(tallies["opened"])] += tallies["opened"]
         self.largest_gap = max(self.largest_gap, tallies["largest_gap"])
 
     def add_losses(self, labelled: Bools, weight: Float64s, known: Bools, p: Float64s) -> None:
-        """Add the losses of the labels' probabilities.
-
-        Parameters
-        ----------
-        labelled : bool[n]
-        weight : float64[n], importance
-        known : bool[n], whether the label has a probability
-        p : float64[n], probability of the label
-        """
+        """Add the losses of the labels' probabilities p (float64[n])."""
         sums = sum_losses(labelled, weight, known, p)
         self.weight += sums[0]
         self.squared_loss += sums[1]
@@ -165,28 +152,12 @@ class Report:
         self.unknown_count += sums[4]
 
     def add_top_k(self, labelled: Bools, weight: Float64s, label: AnyArray, top: Int64s) -> None:
-        """Add the examples whose label is not among the k best; called after `add_losses` of the same batch.
-
-        Parameters
-        ----------
-        labelled : bool[n]
-        weight : float64[n], importance
-        label : number[n], classes
-        top : int64[n, k], the k most probable classes
-        """
+        """Add the examples whose label is not among the k most probable classes, `top` (int64[n, k])."""
         missed = labelled & ~(top == label[:, None]).any(axis=1)
         self.missed_top_k += float(weight[missed].sum())
 
     def add_regressors(self, labelled: Bools, weight: Float64s, known: Bools, number: Int64s, loss: Float64s) -> None:
-        """Add how many regressors were scored for each known label, and their mean squared loss.
-
-        Parameters
-        ----------
-        labelled, known : bool[n]
-        weight : float64[n], importance
-        number : int64[trees, n], number of regressors
-        loss : float64[trees, n], mean squared loss of these regressors
-        """
+        """Add how many regressors were scored for each known label (int64[trees, n]), and their mean squared loss."""
         scored, total = sum_regressors(labelled, weight, known, number, loss)
         self.regressors_scored += scored
         self.regressors_loss += total
@@ -194,11 +165,9 @@ class Report:
     def add_searches(self, opened: Int64s, gap: Float64s) -> None:
         """Add the searches for the most probable classes.
 
-        Parameters
-        ----------
-        opened : int64[trees, n], number of nodes that each search opened, 0 in trees that are not searched
-        gap : float64[trees, n], bound on the probability of any class that the search did not find; 0 if it was
-            complete
+        `opened` is int64[trees, n], number of nodes that each search opened, 0 in trees that are not searched, and
+        `gap` float64[trees, n], bound on the probability of any class that the search did not find; 0 if it was
+        complete.
         """
         stopped, largest_gap = count_searches(opened, gap, self.opened_counts)
         self.stopped_searches += stopped
@@ -207,12 +176,7 @@ class Report:
     def add_forecasts(self, forecast: Float64s, labelled: Bools, weight: Float64s, right: Bools) -> None:
         """Add predicted classes to the reliability table.
 
-        Parameters
-        ----------
-        forecast : float64[n], probability of the predicted class
-        labelled : bool[n]
-        weight : float64[n], importance
-        right : bool[n], whether the prediction is correct
+        `forecast` is float64[n], probability of the predicted class, and `right` bool[n], whether it is correct.
         """
         if self.counts_calibration:
             forecast = forecast[labelled]

@@ -25,12 +25,8 @@ def whole(label: Float64s) -> Int64s:
 def learned(learn: bool, label: Float64s, weight: Float32s, skipped: UInt8s, held_out: Bools) -> Bools:
     """Return bool[n], whether each example is learned from; see `contract.BatchTask.learned`.
 
-    Parameters
-    ----------
-    learn : whether any example is
-    label, weight : float64[n], float32[n]
-    skipped : uint8[n], see `finite.StepGuard`
-    held_out : bool[n]; bool[0] if no example is held out
+    `learn` says whether any is, `skipped` is as in `finite.StepGuard`, and `held_out` bool[0] if no example is held
+    out.
     """
     result = np.zeros(len(label), np.bool_)
     for i in range(len(label)):
@@ -48,16 +44,8 @@ def learned(learn: bool, label: Float64s, weight: Float32s, skipped: UInt8s, hel
 def classes(label: Float64s, learns: Bools, number: int) -> tuple[Int64s, int, int]:
     """Return the 0-based class of each example that learns, and what labels are no class.
 
-    Parameters
-    ----------
-    label, learns : float64[n], bool[n]
-    number : number of classes
-
-    Returns
-    -------
-    classes : int64[n], -1 for examples that do not learn, or whose label is outside 1..number
-    outside : number of examples that should learn from a label outside 1..number
-    first : the first of them, -1 if there is none
+    The class is -1 for examples that do not learn, or whose label is outside 1..number. The number of examples that
+    should learn from a label outside, and the first of them, -1 if there is none, follow.
     """
     result = np.empty(len(label), np.int64)
     outside, first = 0, -1
@@ -72,12 +60,7 @@ def classes(label: Float64s, learns: Bools, number: int) -> tuple[Int64s, int, i
 
 @jit
 def wrong_weights(prediction: Float64s, label: Float64s, weight: Float32s) -> Float64s:
-    """Return the weight of each example whose prediction is not its label, 0 for others and those without a label.
-
-    Parameters
-    ----------
-    prediction, label, weight : float64[n], float64[n], float32[n]
-    """
+    """Return the weight of each example whose prediction is not its label, 0 for others and those without a label."""
     losses = np.zeros(len(label))
     for i in range(len(label)):
         if not np.isnan(label[i]) and prediction[i] != label[i]:

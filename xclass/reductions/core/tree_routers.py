@@ -32,7 +32,9 @@ from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.relations import no_effect
+from .base import Learner
 from .contract import BatchTask
+from .spec import LearnerSpec
 
 SUPPORTED_OPTIONS = (  # options of the binary learner that apply to layout `odd`
     "bits", "learning_rate", "loss_function", "quantile_tau", "layout", "predict_only_model",
@@ -170,19 +172,10 @@ def learn(
     routers: Routers, scratch: GroupScratch, g: Int, router: Int, s: np.float32, y: np.float32, weight: np.float32,
     clock: np.float64,
 ) -> np.float32:  # fmt: skip
-    """Update a router towards the label y and return its new score; the weights and `scratch` are written.
+    """Update a router for example g towards the label y, -1 or 1, and return its new score; s is its score before.
 
     AdaGrad: G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). If that would move the score
-    beyond y, the step is shortened to end at y, except with logistic and `classic` loss.
-
-    Parameters
-    ----------
-    g : number of the example in the group
-    router : number of the router
-    s : its score before the update
-    y : -1 for left, 1 for right
-    weight : importance
-    clock : weight of the labelled examples so far, for VW's learner
+    beyond y, the step is shortened to end at y, except with logistic and `classic` loss. `clock` is for VW's learner.
     """
     count = scratch.count[g]
     if routers.vw_layout:
@@ -232,12 +225,7 @@ RULES = (
 def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate: float) -> dict[str, object]:
     """Return {field: value} for options of the binary learner that were not given.
 
-    Parameters
-    ----------
-    options : options of the binary learner
-    number : number of routers
-    loss_function : default loss
-    rate : default learning rate of AdaGrad
+    `number` is that of the routers; `loss_function` and `rate` are the default loss and the default rate of AdaGrad.
     """
     vw_layout = options.layout == "vw"
     slot_bytes = gd.SLOT_BYTES if vw_layout else adagrad.SLOT_BYTES
@@ -250,14 +238,9 @@ def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate:
 
 
 def new_routers(options: gd.Options, number: int, vw_exact: bool, tree_bytes: int = 0) -> Routers:
-    """Return untrained routers.
+    """Return at most `number` untrained routers.
 
-    Parameters
-    ----------
-    options : options of the binary learner
-    number : maximum number of routers
-    vw_exact : whether to follow VW wherever it differs
-    tree_bytes : bytes that the tree takes in addition to the weights, for the check of memory
+    `tree_bytes` is what the tree takes in addition to the weights, for the check of memory.
     """
     vw_layout = options.layout == "vw"
     gd.check_memory(options.bits, gd.SLOT_BYTES if vw_layout else adagrad.SLOT_BYTES, tree_bytes)
@@ -266,6 +249,33 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, tree_bytes: in
     table = gd.new_table(rule, options.bits if vw_layout else 1, subs if vw_layout else 1, gd.vw_width(subs))
     weights = adagrad.new_weights(4 if vw_layout else max(4, options.bits), rule.loss, options.learning_rate)
     return Routers(vw_layout, table, rule, weights, np.zeros(1 << LOG2_SCALES, np.float32))
+
+
+class RoutedLearner(Learner):
+    """A learner whose regressors are the routers of a tree; `tree_bytes` and `number` as in `new_routers`."""
+
+    def __init__(self, spec: LearnerSpec, number: int, tree_bytes: int = 0) -> None:
+        self.learner_options = spec.binary
+        self.weights_only = spec.binary.predict_only_model
+        self.routers = new_routers(spec.binary, number, spec.vw_exact, tree_bytes)
+        if self.routers.vw_layout:
+            self.tables = [self.routers.table]
+        else:  # with layout `vw`, steps are checked one by one
+            self.largest_step = finite.largest_step(float(self.routers.weights.rate))
+
+    @property
+    def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
+        return self.routers.rule
+
+    def end_pass(self) -> None:
+        if self.routers.vw_layout:
+            self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
+
+
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored], number: int) -> None:
+    """Raise ModelError unless a model with layout `vw` has sums for each router, before the table is allocated."""
+    if spec.binary.layout == "vw":
+        stored_arrays.check_rows("weights.sums", arrays, max(1, number))
 
 
 def new_scratch(s: int, levels: int) -> GroupScratch:
@@ -277,11 +287,6 @@ def new_scratch(s: int, levels: int) -> GroupScratch:
         np.empty(GROUP_SIZE, np.int64),
         np.empty(s, np.float32), np.empty(levels, np.int64), np.empty(levels, np.float32),
     )  # fmt: skip
-
-
-def largest_step(routers: Routers) -> float:
-    """Return `Learner.largest_step` for these routers; infinite with layout `vw`, which checks its steps itself."""
-    return math.inf if routers.vw_layout else finite.largest_step(float(routers.weights.rate))
 
 
 def guarded(routers: Routers, task: BatchTask) -> Routers:

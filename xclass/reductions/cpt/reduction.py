@@ -43,9 +43,8 @@ from ..core import label_arrays, probabilities
 from ..core.base import (
     Learner,
 )
-from ..core.calibration import Report
+from ..core.calibration import Report, Result
 from ..core.contract import BatchTask
-from ..core.result import Result
 from ..core.spec import LearnerSpec, Part, Wanted
 from . import (
     binary_nodes,

@@ -27,7 +27,7 @@ import numpy as np
 from ...data import class_names
 from ...data.batch import HIGHEST_LABEL
 from ...errors import DataError
-from ..core.result import Result
+from ..core.calibration import Result
 from . import label_tree
 from .label_tree import NODES, Tree
 

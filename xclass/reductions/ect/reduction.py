@@ -36,6 +36,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.relations import conflict, refused
+from ..core import label_arrays
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
@@ -100,10 +101,6 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
         stored_arrays.check_rows("weights.sums", arrays, least)
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    return 1, spec.options.ect, f"--ect {spec.options.ect}"
-
-
 class Tournament(Learner):
     """A learner that chooses classes by an error-correcting tournament.
 
@@ -142,18 +139,7 @@ class Tournament(Learner):
         self.keep_scores = spec.wanted.scores
         self.stages = [self._learn_batch]
 
-    def end_pass(self) -> None:
-        self.rule = gd.after_pass(self.rule, self.learner_options)
-
     # stages
-
-    def _labels(self, task: BatchTask) -> np.ndarray:
-        """Return int64[n]: the 0-based label of each example, -1 if it is not learned from."""
-        batch = task.batch
-        learns = task.learns() & ~np.isnan(batch.label)
-        if not self.bracket.as_vw:
-            learns &= batch.weight > 0
-        return self.classes_of(task, learns, "ect", self.classes)
 
     def _learn_batch(self, task: BatchTask) -> None:
         batch = task.batch
@@ -163,22 +149,21 @@ class Tournament(Learner):
         score = np.empty(capacity * self.most_matches, np.float32)
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
         counted = batch.weight.copy()
+        learns = task.learns() & ~np.isnan(batch.label) if self.bracket.as_vw else task.learned()
+        label = self.classes_of(task, learns, "ect", self.classes)
         task.prediction = np.empty(n)
         results = matches.Predictions(task.prediction, counted, scored, score, first)
         matches.learn_batch(
-            self.bracket, finite.guarded(self.tables[0], task), self.rule, batch, self._labels(task), task.clock,
-            self.drift, results, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
+            self.bracket, finite.guarded(self.tables[0], task), self.rule, batch, label, task.clock, self.drift,
+            results, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
         if self.bracket.as_vw:
             task.batch = batch = batch._replace(weight=counted)
-        wrong = (task.prediction != batch.label) & ~np.isnan(batch.label)
-        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.keep_scores:
             task.score_start = first
             task.scores = score[: first[-1]]
             task.score_labels = scored[: first[-1]] + 1
-
-    # inspection
 
     # model
 
@@ -201,12 +186,10 @@ REDUCTION = Reduction(
     title="Error-correcting tournament",
     summary="classes play a tournament; --error 0 is the filter tree",
     options=Options,
-    labels="multiclass",
     enabled="gd, scorer-identity, ect",
     build=Tournament,
     check=check,
     resolve_defaults=resolve_defaults,
-    label_range=label_range,
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
     abilities=("describe", "explain", "inspect"),

@@ -40,7 +40,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.search import Facts, Search, one_of
 from ..core import label_arrays, tree_routers
-from ..core.base import Learner, Reduction
+from ..core.base import Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from . import split_cells, split_tree, split_walk
@@ -119,42 +119,29 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Raise ModelError unless a model with VW's layout has sums for each router, before the table is allocated."""
-    if spec.binary.layout == "vw":
-        stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.max_predictors))
+    tree_routers.check_arrays(spec, arrays, spec.options.max_predictors)
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    classes = spec.options.log_multi
-    return 1, classes, f"--log_multi {classes}"
-
-
-class LomTree(Learner):
+class LomTree(tree_routers.RoutedLearner):
     """Learn and predict with a LOMTree (`--log_multi`).
 
     Attributes
     ----------
     labels : lowest and highest label that a model may contain
     any_label : whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
-    vw_layout : whether VW's binary learner and layout are used
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
+        super().__init__(spec, o.max_predictors)
         self.options = o
-        self.learner_options = spec.binary
-        self.weights_only = spec.binary.predict_only_model
         self.predict_only = self.weights_only and not spec.vw_exact  # VW learns on
         self.most_routers = o.max_predictors
-        self.routers = tree_routers.new_routers(spec.binary, self.most_routers, spec.vw_exact)
-        self.largest_step = tree_routers.largest_step(self.routers)
         self.vw_layout = self.routers.vw_layout
         self.as_vw = spec.vw_exact
         any_label = o.lom_rules == "vw" or spec.any_label
         self.labels = ANY_LABEL if any_label else (1, o.log_multi)
         self.any_label = False
-        if self.vw_layout:
-            self.tables = [self.routers.table]
         self.settings = split_walk.Settings(
             self.most_routers, o.swap_resistance, o.lom_rules == "vw",
             spec.wanted.scores,
@@ -165,14 +152,6 @@ class LomTree(Learner):
         self._learn_kernel = DirectCall(split_walk, "learn_batch")
         self._scratch = tree_routers.new_scratch(KEPT_FEATURES, KEPT_LEVELS)  # for batches of a single example
         self._single_output = self._new_predictions(1)  # the same, unless more than the prediction is read from it
-
-    @property
-    def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
-        return self.routers.rule
-
-    def end_pass(self) -> None:
-        if self.vw_layout:
-            self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
 
     # stages
 
@@ -308,11 +287,9 @@ REDUCTION = Reduction(
     title="LOMTree",
     summary="a tree that learns its shape online; the fastest",
     options=Options,
-    labels="multiclass",
     enabled="gd, scorer-identity, log_multi",
     build=LomTree,
     resolve_defaults=resolve_defaults,
-    label_range=label_range,
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
     abilities=("describe", "explain", "inspect"),

@@ -368,7 +368,6 @@ REDUCTION = Reduction(
     title="Conditional probability tree",
     summary="a tree of probabilities: top k, new classes",
     options=Options,
-    labels="multiclass",
     enabled="adagrad, cpt",
     build=build,
     resolve_defaults=resolve_defaults,

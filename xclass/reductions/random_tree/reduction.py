@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int, Int32s, Int64s, UInt64s
-from ...binary import gd
 from ...data.batch import Batch
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
@@ -28,8 +27,8 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.relations import refused
-from ..core import tree_routers
-from ..core.base import Learner, Reduction
+from ..core import label_arrays, tree_routers
+from ..core.base import Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 
@@ -40,8 +39,6 @@ ORDER_BYTES = 8  # bytes of Order per label
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the option of the random tree."""
-
     random_tree: int = option(
         "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
     )
@@ -73,13 +70,7 @@ class Predictions(NamedTuple):
 
 @bare
 def shuffle(random: UInt64s, order: Order) -> None:
-    """Draw a uniformly random order of the labels (Fisher-Yates).
-
-    Parameters
-    ----------
-    random : uint64[1], state of the generator, written
-    order : written
-    """
+    """Draw a uniformly random order of the labels (Fisher-Yates)."""
     classes = order.label.shape[0]
     for i in range(classes):
         order.label[i] = i
@@ -95,13 +86,9 @@ def shuffle(random: UInt64s, order: Order) -> None:
 
 @bare
 def router_below(parent_router: Int, a: Int, vw_layout: bool) -> Int:
-    """Return the number of the router at node a, given that of its parent.
+    """Return the number of the router at node a, given that of its parent, -1 for the root.
 
-    Parameters
-    ----------
-    parent_router : router of the parent; -1 if a is the root
-    a : node
-    vw_layout : whether routers are numbered like nodes, as with layout `vw`; otherwise see `tree_routers`
+    With `vw_layout`, routers are numbered like nodes; otherwise see `tree_routers`.
     """
     if vw_layout:
         return a
@@ -114,48 +101,6 @@ def router_below(parent_router: Int, a: Int, vw_layout: bool) -> Int:
 
 
 @bare
-def _prefetch_walk(regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, size: int, inner: Int) -> None:
-    """Descend with the first `size` examples of the group at the same time, so that their cache misses overlap.
-
-    Each example goes down until it enters a new block, prefetches it and lets the next example go on. `scratch.at`
-    receives the leaf of each example.
-    """
-    for g in range(size):
-        scratch.at[g] = 0
-        scratch.other[g] = -1
-        tree_routers.locate_block(regressors, scratch, g, 1)
-    walking = inner > 0
-    while walking:
-        walking = False
-        for g in range(size):
-            a, router = scratch.at[g], scratch.other[g]
-            while a < inner:
-                router = router_below(router, a, False)
-                if router >> 3 != scratch.block[g]:
-                    tree_routers.locate_block(regressors, scratch, g, router >> 3)
-                    walking = True
-                    break
-                scratch.other[g] = router
-                a = 2 * a + (1 if tree_routers.score(regressors, scratch, g, router) < ZERO else 2)
-            scratch.at[g] = a
-
-
-@bare
-def _prefetch_path(
-    regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, g: int, leaf: Int, inner: Int
-) -> None:
-    """Prefetch the weights of the routers above a leaf for example g."""
-    top = inner + leaf + 1
-    depth = _depth(top)
-    router: Int = np.int64(-1)
-    for level in range(depth):
-        before = router >> 3
-        router = router_below(router, (top >> (depth - level)) - 1, False)
-        if router >> 3 != before:
-            tree_routers.prefetch_block(regressors, scratch, g, router >> 3)
-
-
-@bare
 def _depth(top: Int) -> int:
     """Return the number of levels above node `top - 1`: the number of binary digits of `top`, minus 1."""
     depth = 0
@@ -165,10 +110,8 @@ def _depth(top: Int) -> int:
 
 
 @bare
-def predict(
-    regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, g: int, inner: Int
-) -> tuple[Int, int]:
-    """Route example g to a leaf; return the leaf and the number of routers on the path.
+def predict(regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, inner: Int) -> tuple[Int, int]:
+    """Route the loaded example to a leaf; return the leaf and the number of routers on the path.
 
     `scratch.node` and `scratch.score` receive the path.
     """
@@ -177,7 +120,7 @@ def predict(
     router: Int = np.int64(-1)
     while a < inner:
         router = router_below(router, a, regressors.vw_layout)
-        s = tree_routers.score(regressors, scratch, g, router)
+        s = tree_routers.score(regressors, scratch, 0, router)
         scratch.node[level] = a
         scratch.score[level] = s
         level += 1
@@ -187,10 +130,10 @@ def predict(
 
 @bare
 def _learn(
-    regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, g: int, known: int, leaf: Int, inner: Int,
+    regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, known: int, leaf: Int, inner: Int,
     weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
-    """Update the routers above a leaf with example g.
+    """Update the routers above a leaf with the loaded example.
 
     The first `known` entries of `scratch.node` and `scratch.score` are the path of the prediction. Its scores are used
     again for the nodes that both paths share.
@@ -203,9 +146,9 @@ def _learn(
         router = router_below(router, a, regressors.vw_layout)
         if level >= known or scratch.node[level] != a:
             known = 0
-        s = scratch.score[level] if known > 0 else tree_routers.score(regressors, scratch, g, router)
+        s = scratch.score[level] if known > 0 else tree_routers.score(regressors, scratch, 0, router)
         y = ONE if ((top >> (depth - level - 1)) & 1) == 1 else -ONE
-        tree_routers.learn(regressors, scratch, g, router, s, y, weight, clock)
+        tree_routers.learn(regressors, scratch, 0, router, s, y, weight, clock)
 
 
 @bare
@@ -215,74 +158,35 @@ def learn_batch(
 ) -> None:  # fmt: skip
     """Predict examples begin..end-1 of a batch, and learn those that have a label.
 
-    Parameters
-    ----------
-    order : labels of the leaves
-    regressors : the routers, written
-    batch : examples
-    label : int64[n], 0-based labels, -1 for examples that are not learned from
-    clock : float64[n], weight of the labelled examples up to and including this one
-    begin, end : range of examples
-    scratch : scratch, written
-    predictions : predictions, written
+    `label` is int64[n], 0-based, -1 for examples that are not learned from, and `clock` float64[n], weight of the
+    labelled examples up to and including this one.
     """
     inner = np.int64(order.label.shape[0] - 1)
-    group = scratch.at.shape[0]
-    for first in range(begin, end, group):
-        size = min(group, end - first)
-        reuse_walk = not regressors.vw_layout and predictions.node.shape[0] == 0
-        for g in range(size):
-            tree_routers.load(regressors, batch, first + g, scratch, g, label[first + g] >= 0)
-            reuse_walk &= label[first + g] < 0
-        if not regressors.vw_layout:
-            _prefetch_walk(regressors, scratch, size, inner)
-            for g in range(size):
-                if label[first + g] >= 0:
-                    _prefetch_path(regressors, scratch, g, np.int64(order.leaf[label[first + g]]), inner)
-        for g in range(size):
-            i = first + g
-            if reuse_walk:
-                predictions.predicted[i] = order.label[scratch.at[g] - inner] + 1
-                continue
-            leaf, known = predict(regressors, scratch, g, inner)
-            predictions.predicted[i] = order.label[leaf] + 1
-            predictions.size[i] = known
-            if predictions.node.shape[0] > 0:
-                for level in range(known):
-                    predictions.node[i, level] = scratch.node[level]
-                    predictions.score[i, level] = scratch.score[level]
-            if label[i] >= 0:
-                if regressors.vw_layout:
-                    known = 0
-                leaf = np.int64(order.leaf[label[i]])
-                regressors.table.guard.now[0] = i
-                _learn(regressors, scratch, g, known, leaf, inner, batch.weight[i], clock[i])
+    for i in range(begin, end):
+        tree_routers.load(regressors, batch, i, scratch, 0, label[i] >= 0)
+        leaf, known = predict(regressors, scratch, inner)
+        predictions.predicted[i] = order.label[leaf] + 1
+        predictions.size[i] = known
+        if predictions.node.shape[0] > 0:
+            for level in range(known):
+                predictions.node[i, level] = scratch.node[level]
+                predictions.score[i, level] = scratch.score[level]
+        if label[i] >= 0:
+            if regressors.vw_layout:
+                known = 0
+            regressors.table.guard.now[0] = i
+            _learn(regressors, scratch, known, np.int64(order.leaf[label[i]]), inner, batch.weight[i], clock[i])
 
 
 # -- Python
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Return {field: value} for options whose defaults depend on others."""
     return tree_routers.resolve_defaults(spec.binary, spec.options.random_tree, LOSS, RATE)
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Check the size of the arrays that depend on the number of routers, before their table is allocated.
-
-    Raises
-    ------
-    ModelError
-        if a model with layout `vw` does not have one sum per router.
-    """
-    if spec.binary.layout == "vw":
-        stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.random_tree - 1))
-
-
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return lowest label, highest label and the option that sets them."""
-    classes = spec.options.random_tree
-    return 1, classes, f"--random_tree {classes}"
+    tree_routers.check_arrays(spec, arrays, spec.options.random_tree - 1)
 
 
 def new_order(classes: int, seed: int) -> Order:
@@ -292,39 +196,16 @@ def new_order(classes: int, seed: int) -> Order:
     return order
 
 
-class RandomTree(Learner):
-    """A learner that routes examples down a random tree.
-
-    Attributes
-    ----------
-    classes : number of classes
-    levels : upper bound of the number of routers on a path
-    routers : the regressors of the inner nodes
-    order : labels of the leaves
-    """
+class RandomTree(tree_routers.RoutedLearner):
+    """Route examples down a random tree; `levels` is an upper bound of the number of routers on a path."""
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.options.random_tree
-        self.learner_options = spec.binary
-        self.weights_only = spec.binary.predict_only_model
+        super().__init__(spec, self.classes - 1, ORDER_BYTES * self.classes)
         self.levels = max(1, (2 * self.classes - 1).bit_length())
-        self.routers = tree_routers.new_routers(
-            spec.binary, self.classes - 1, spec.vw_exact, tree_bytes=ORDER_BYTES * self.classes
-        )
         self.order = new_order(self.classes, spec.seed)
-        self.largest_step = tree_routers.largest_step(self.routers)
-        if self.routers.vw_layout:
-            self.tables = [self.routers.table]
         self.keep_scores = spec.wanted.scores
         self.stages = [self._learn_batch]
-
-    @property
-    def rule(self) -> gd.Rule:  # type: ignore[override]  # read only here
-        return self.routers.rule
-
-    def end_pass(self) -> None:
-        if self.routers.vw_layout:
-            self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
 
     # stages
 
@@ -332,7 +213,6 @@ class RandomTree(Learner):
         """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
         batch = task.batch
         n = batch.n
-        labelled = ~np.isnan(batch.label)
         label = self.classes_of(task, task.learned(), "random_tree", self.classes)
         rows = n if self.keep_scores else 0
         predictions = Predictions(
@@ -347,8 +227,7 @@ class RandomTree(Learner):
 
         self.share(job, [(0, n)] if task.learn else self.thread_ranges(n))
         task.prediction = predictions.predicted.astype(np.float64)
-        wrong = labelled & (task.prediction != batch.label)
-        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.keep_scores:
             on_path = np.arange(self.levels) < predictions.size[:, None]
             task.scores, task.score_labels = predictions.score[on_path], predictions.node[on_path]
@@ -374,11 +253,9 @@ REDUCTION = Reduction(
     title="Random tree",
     summary="a balanced tree of classes in random order; a baseline",
     options=Options,
-    labels="multiclass",
     enabled="adagrad, random_tree",
     build=RandomTree,
     resolve_defaults=resolve_defaults,
-    label_range=label_range,
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
     abilities=("describe", "explain", "inspect"),

@@ -57,10 +57,7 @@ def learn_batch(
 
     Parameters
     ----------
-    table : weight table, written
-    rule : update rule
     link : whether predictions go through the logistic function
-    batch : examples
     learns : bool[n], examples that may be learned from
     clock : float64[n], weight of the labelled examples up to and including this one
     place, x : uint64[s], float32[s], scratch for the longest example
@@ -104,11 +101,6 @@ def learn_batch(
                     table.range[0], table.range[1] = low, high
 
 
-def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Return {field: value} for options that were not given."""
-    return gd.resolve_defaults(spec.binary, 1, reduction=False)
-
-
 def label_range(spec: LearnerSpec) -> None:
     """Return None, because any number is a valid label."""
 
@@ -123,7 +115,7 @@ class Scalar(Learner):
         self.tables = [self.table]
         if spec.binary.constant is not None:
             self.table.flat[(CONSTANT & int(self.table.mask)) * int(self.table.stride)] = spec.binary.constant
-        self.options = spec.binary
+        self.learner_options = spec.binary
         self.binary = spec.options.binary
         if self.binary:
             self.enabled = "gd, scorer-identity, binary, count_label"
@@ -158,13 +150,10 @@ class Scalar(Learner):
             counted = np.where(task.prediction == batch.label, 0.0, batch.weight.astype(np.float64))
             task.loss = np.where(np.abs(batch.label) == 1, counted, task.loss)
 
-    def end_pass(self) -> None:
-        self.rule = gd.after_pass(self.rule, self.options)
-
     # model
 
     def arrays(self) -> dict[str, Stored]:
-        return gd.table_arrays("weights", self.table, self.options.predict_only_model)
+        return gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore the weights of a model; it contains nothing that a kernel uses as an index."""
@@ -180,7 +169,6 @@ REDUCTION = Reduction(
     labels="simple",
     enabled="gd, scorer-identity, count_label",
     build=Scalar,
-    resolve_defaults=resolve_defaults,
     label_range=label_range,
     abilities=("describe", "explain", "inspect", "merge"),
 )
