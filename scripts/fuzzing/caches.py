@@ -343,11 +343,8 @@ def _whole(blocks: list[bytearray], text: bytes) -> bytes:
     """Return a cache of blocks and facts, with right sums."""
     total = 0
     for block in blocks:
-        head = np.frombuffer(block[: 8 * batch_codec.HEADER], "<i8").copy()
-        body = np.frombuffer(bytes(block[8 * batch_codec.HEADER :]), np.uint8)
-        sum_ = batch_codec.block_checksum(head, body)
-        head[batch_codec.CHECKSUM : batch_codec.CHECKSUM + 1].view(np.uint64)[0] = sum_
-        block[: 8 * batch_codec.HEADER] = head.tobytes()
+        sum_ = batch_codec.block_checksum(np.frombuffer(block, np.uint8))
+        block[:8] = sum_.to_bytes(8, "little")
         total = zlib.crc32(sum_.to_bytes(8, "little"), total)
     end = np.array([len(text), zlib.crc32(text), total], "<i8").tobytes()
     return cache_file.MAGIC + b"".join(blocks) + text + end + cache_file.END

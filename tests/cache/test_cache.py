@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from streams import multiclass, real
 from versus import small
 
-from xclass.cache import cache_file, cache_key, column_codec
+from xclass.cache import batch_codec, cache_file, cache_key
 from xclass.cache import source as cache
 from xclass.data.batch import Batch
-from xclass.kernels import hash_table
 from xclass.text import parser, reader
 
 NUMBERS = ("start", "index", "value", "label", "weight", "initial", "group_first", "group_name", "group_start", "line")
@@ -99,53 +98,45 @@ def test_batches_from_the_cache_are_those_from_the_text(tmp_path, classes, optio
 
 
 def test_every_way_to_store_a_column_gives_its_numbers_back():
-    rng = np.random.default_rng(1)
-    ways = {
-        column_codec.SAME: np.full(1000, 7),
-        column_codec.WIDE1: rng.integers(0, 256, 1000),
-        column_codec.WIDE2: rng.integers(0, 1 << 16, 1000),
-        column_codec.WIDE3: rng.integers(0, 1 << 24, 1000),
-        column_codec.WIDE4: rng.integers(0, 1 << 32, 1000),
-        column_codec.DICTIONARY1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
-        column_codec.DICTIONARY2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
+    rng = np.random.default_rng(3)
+    columns = {  # size of the dictionary, bytes of a number -> numbers
+        (1, 0): np.full(1000, 7),
+        (0, 0): np.empty(0),
+        (0, 1): rng.integers(0, 256, 1000),
+        (0, 2): rng.integers(0, 1 << 16, 1000),
+        (0, 3): rng.integers(0, 1 << 24, 1000),
+        (0, 4): rng.integers(0, 1 << 32, 1000),
+        (200, 1): np.resize(rng.permutation(1 << 20)[:200] + (1 << 30), 3000),
+        (700, 2): np.resize(rng.permutation(1 << 20)[:700] + (1 << 30), 9000),
     }
-    table, dictionary = np.empty(1 << 18, np.uint32), np.empty(1 << 16, np.uint32)
-    for kind, numbers in ways.items():
-        m = len(numbers)
-        out = np.zeros(4 * m + 1000, np.uint8)
-        encoding = np.zeros(3, np.int64)
-        secret = hash_table.new_secret()
-        end = column_codec.encode_column(
-            numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), dictionary, out, 8, encoding, secret
-        )
-        assert encoding[0] == kind
-        size = end - 8
-        assert size == column_codec.encoded_size(encoding, m, size)
-        assert column_codec.encoded_size(encoding, m, size - 1) == (0 if kind == column_codec.SAME else -1)
-        got = np.empty(m, np.uint32)
-        column_codec.decode_column(out, 8, encoding, m, dictionary, got)
-        np.testing.assert_array_equal(got, numbers)
-        rows = np.array([0, 3, 3, m])  # of one, two or no numbers, each with one more behind
-        together = np.empty(m + 3, np.uint32)
-        column_codec.decode_rows(out, 8, encoding, m, rows + np.arange(4), 3, np.uint32(77), dictionary, together)
-        np.testing.assert_array_equal(together, [*numbers[:3], 77, 77, *numbers[3:], 77])
+    for (size, width), numbers in columns.items():
+        column = numbers.astype(np.uint32)
+        dictionary, found, stored = batch_codec._encoded(column, np.uint64(1))
+        assert (len(dictionary), found) == (size, width)
+        data = np.frombuffer(stored.tobytes() + bytes(8), np.uint8)
+        m = len(column)
+        places = ([0, m], False), ([0, m // 3, m // 3, m], False), ([0, m // 3 + 1, m // 3 + 2, m + 3], True)
+        for rows, constant in places:
+            out = np.empty(rows[-1], np.uint32)
+            batch_codec.decode_rows(data, 0, width, dictionary, np.array(rows), constant, 77, out)
+            last = np.array(rows[1:]) - 1 if constant else np.empty(0, np.int64)
+            assert (out[last] == 77).all()
+            assert np.array_equal(np.delete(out, last), column)
 
 
 def test_any_changed_word_and_many_changed_pairs_change_the_checksum():
     rng = np.random.default_rng(2)
-    zero = np.uint64(0)
     for size in (1, 7, 8, 9, 24, 61):
         words = rng.integers(0, 1 << 63, size).astype(np.uint64)
-        wanted = column_codec.checksum(words, size, zero)
-        assert column_codec.checksum(words, size, np.uint64(1)) != wanted
-        assert column_codec.checksum(words, size - 1, zero) != wanted
+        wanted = batch_codec.checksum(words)
+        assert batch_codec.checksum(words[:-1]) != wanted
         pairs = [(i, i) for i in range(64 * size)]
         pairs += [(64 * i + 63 - bit, 64 * (i + 8) + 63 - bit) for i in range(size - 8) for bit in range(64)]
         for first_bit, second_bit in pairs:
             changed = words.copy()
             for bit in {first_bit, second_bit}:
                 changed[bit // 64] ^= np.uint64(1 << bit % 64)
-            assert column_codec.checksum(changed, size, zero) != wanted, (size, first_bit, second_bit)
+            assert batch_codec.checksum(changed) != wanted, (size, first_bit, second_bit)
 
 
 LINES = st.lists(
@@ -358,7 +349,7 @@ def test_missing_and_swapped_blocks_are_noticed(tmp_path):
         blocks, at = [], len(cache_file.MAGIC)
         reading = cache_file.Reader(opened, True)
         while at < reading.end:
-            size = reading._unpacker.unpack(at)[2]
+            size = int.from_bytes(whole[at + 8 : at + 16], "little")
             blocks.append(whole[at : at + size])
             at += size
     end = whole[at:]

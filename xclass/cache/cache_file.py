@@ -29,10 +29,10 @@ from typing import IO, Any
 import numpy as np
 
 from ..data import schema
-from ..data.batch import Batch
+from ..data.batch import Batch, Pool
 from ..system import bounded_json, leftovers, thread_limit
 from ..system.bounded_json import Anything, Flag, List, OrNull, Record, Text, Whole
-from .batch_codec import DamagedCacheError, Packer, Unpacker
+from .batch_codec import DamagedCacheError, pack, unpack
 
 MAGIC = b"xclass cache\n".ljust(16, b"\0")
 END = b"whole, xclass\n".ljust(16, b"\0")
@@ -50,7 +50,7 @@ class Writer:
     def __init__(self, path: str | None, classes: bool, constant: bool):
         self._unfinished = None if path is None else leftovers.Unfinished(path)
         self.file = leftovers.open_spill_file() if self._unfinished is None else self._unfinished.file
-        self._packer = Packer(classes, constant)
+        self._classes, self._constant = classes, constant
         self._crc = 0
         self.blocks = 0
         self.file.write(MAGIC)
@@ -63,7 +63,7 @@ class Writer:
         """Append a batch; `lines_before` is the number of lines in the files before its own."""
         if batch.n == 0:
             return
-        block, checksum = self._packer.pack(batch, lines_before)
+        block, checksum = pack(batch, lines_before, self._classes, self._constant)
         self._crc = zlib.crc32(checksum.to_bytes(8, "little"), self._crc)
         self.blocks += 1
         self.file.write(block.data)
@@ -146,8 +146,7 @@ class Reader:
             self.facts = bounded_json.parse(text, FACTS, MOST_NAMES)
         except bounded_json.Malformed:
             raise DamagedCacheError("it is damaged") from None
-        self._classes = classes
-        self._unpacker = self._new_unpacker()
+        self._data, self._classes, self._pool = np.frombuffer(self._map, np.uint8), classes, Pool()
 
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
         """Yield each batch and the number of lines in the files before its own."""
@@ -158,7 +157,7 @@ class Reader:
             while at >= requested:
                 requested = self._look_ahead(requested)
             with thread_limit.working():
-                batch, lines_before, size, checksum = self._unpacker.unpack(at)
+                batch, lines_before, size, checksum = unpack(self._data, at, self.end, self._classes, self._pool)
             crc = zlib.crc32(checksum.to_bytes(8, "little"), crc)
             blocks += 1
             self.places.append(at)
@@ -168,14 +167,11 @@ class Reader:
         if blocks != self.facts["blocks"] or crc != self._crc:
             raise DamagedCacheError("some of its blocks are missing")
 
-    def _new_unpacker(self) -> Unpacker:
-        return Unpacker(np.frombuffer(self._map, np.uint8), self.end, self._classes)
-
     def batches_from(self, places: Sequence[int]) -> Iterator[Batch]:
         """Yield the batches of the blocks at these bytes; several threads may iterate at the same time."""
-        unpacker = self._new_unpacker()
+        pool = Pool()
         for at in places:
-            yield unpacker.unpack(at)[0]
+            yield unpack(self._data, at, self.end, self._classes, pool)[0]
 
     def _look_ahead(self, requested: int) -> int:
         """Request the window that begins at `requested`, release the one before the last, and return its end."""

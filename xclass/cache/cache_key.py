@@ -19,7 +19,7 @@ from typing import Any
 
 from ..options.declare import OptionGroup
 
-VERSION = 3  # incremented whenever the format of blocks changes
+VERSION = 4  # incremented whenever the format of blocks changes
 SHOWN_LENGTH = 200  # characters of a value in a message
 RACY = 2 * 10**9  # nanoseconds: a file changed this recently may change again without a new time
 
