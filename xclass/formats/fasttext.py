@@ -24,7 +24,7 @@ from ..text.malformed import INNER_RETURN, NO_NAME, SEVERAL_LABELS
 from ..text.parser import Parser
 from ..text.rules import Rules
 from ..text.text_format import OtherFormat, WrittenFeature
-from . import labels, line_scanner
+from . import line_scanner
 
 PREFIX = b"__label__"
 LENGTH = len(PREFIX)
@@ -80,7 +80,7 @@ def parse_words(
                     break
                 labelled = True
                 where = first + LENGTH
-                label, problem = (np.nan, NO_NAME) if p == where else labels.read_label(text, where, p, rules)
+                label, problem = (np.nan, NO_NAME) if p == where else line_scanner.read_label(text, where, p, rules)
                 if problem != 0:
                     break
                 continue

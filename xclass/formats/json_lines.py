@@ -25,14 +25,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..array_types import UInt8s
 from ..data import array_input, class_names, schema
 from ..data.feature_names import encoded
-from ..data.schema import Kinds, Schema, category, converted, kind_of, listed, number_in, written
+from ..data.schema import Kinds, Schema, category, kind_of, listed, number_in, written
 from ..errors import DataError
 from ..system.printable import short_repr
 from ..text import malformed, numbers, parser, reader
@@ -46,6 +46,8 @@ KEYS = ("label", "text", "features", "weight", "tag")
 MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
 # kinds, of which the last one of the cells is that of a column
 BY_STRENGTH = ("", schema.NUMBER, schema.CATEGORY, schema.TEXT)
+# namespace; name of the feature, its value and None, or its word, 1 and the name, or a text of words, NaN and None
+Item: TypeAlias = tuple[bytes, bytes, float, bytes | None]
 DECODER = json.JSONDecoder()
 BLANKS = re.compile(r"[ \t\r\n]*")
 ALLOWED = {  # by the keys that lead to a value; of labels, values of features and cells, VALUE
@@ -61,8 +63,7 @@ class MalformedError(Exception):
 
     def __init__(self, problem: int, path: Sequence[str], seen: object, ends: bool = False, column: str = "") -> None:
         super().__init__()
-        self.column = column
-        self.problem, self.path, self.seen, self.ends = problem, path, seen, ends
+        self.problem, self.path, self.seen, self.ends, self.column = problem, path, seen, ends, column
 
 
 def label_text(given: object, key: str = "label") -> bytes:
@@ -154,6 +155,7 @@ class JsonLines(OtherFormat):
     Attributes
     ----------
     file : name of the file that is read
+    inner_keys : number of keys of the features in the object whose items were yielded last
     label : key of the label, None if there is none
     flat : whether keys are columns
     """
@@ -164,7 +166,7 @@ class JsonLines(OtherFormat):
     def __init__(self, options: reader.Options, schema: Schema) -> None:
         super().__init__()
         self.columns = Columns(options, schema)
-        self.schema, self.file = schema, ""
+        self.schema, self.file, self.inner_keys = schema, "", 0
         chosen = options.label_column or schema.label or "label"
         self.label = None if chosen == "0" else chosen
         self.flat = bool(schema) or self.columns.named
@@ -270,12 +272,41 @@ class JsonLines(OtherFormat):
             "keys as columns, name them, as in --columns KEY,KEY"
         )
 
-    def cells(self, given: dict[str, Any]) -> Iterator[tuple[str, bytes, float]]:
-        """Yield the features of a flat object in the order of the schema, as column, bytes and value.
+    def items(self, given: dict[str, Any], place: str, notes: list[str], learning: bool = False) -> Iterator[Item]:
+        """Yield what an object says about features, those of a group next to each other; warnings go to `notes`.
 
-        The bytes are the name of a column of numbers, the name of a category, or a text, whose value is NaN. Raise
-        MalformedError if a value is not of the kind of its column.
+        Raise MalformedError if a value is not allowed.
         """
+        self.inner_keys = 0
+        if self.flat:
+            yield from self._cells(given, place, notes)
+            return
+        if text := text_in(given):
+            yield b"", encoded(text), math.nan, None
+        namespaces = namespaces_in(given)
+        self.inner_keys = sum(len(features) for _, features in namespaces) + max(0, len(namespaces) - 1)
+        for namespace, features in namespaces:
+            space, kinds = encoded(namespace or ""), self.schema.names.get(namespace or "", {})
+            for name, value in features.items():
+                if value is None or value is False:
+                    continue
+                kind = schema.TEXT if isinstance(value, str) else schema.NUMBER
+                if kinds.get(name, kind) != kind:
+                    value, note = self.schema.read(name, value, kinds[name], learning)
+                    if note:
+                        notes.append(f"{place}: {note}")
+                    if value != value:
+                        continue  # a missing number
+                if isinstance(value, str):
+                    yield space, encoded(value), 1.0, encoded(name)
+                elif is_value(value):
+                    yield space, encoded(name), float(value), None
+                else:
+                    path = ("features", name) if namespace is None else ("features", namespace, name)
+                    raise MalformedError(malformed.ENTRY, path, value)
+
+    def _cells(self, given: dict[str, Any], place: str, notes: list[str]) -> Iterator[Item]:
+        """Yield the items of a flat object in the order of the schema."""
         keys = tuple(given)
         plan = self._plans.get(keys)
         if plan is None:
@@ -289,13 +320,15 @@ class JsonLines(OtherFormat):
             if kind == schema.NUMBER:
                 number = number_of(value, key)
                 if number == number:
-                    yield key, b"", number
+                    yield b"", encoded(key), number, None
+                if abs(number) > schema.EXACT and isinstance(value, int) and (note := self.columns.rounded(key, value)):
+                    notes.append(f"{place}: {note}")
             elif not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
                 raise MalformedError(malformed.ENTRY, (key,), value)
             elif kind == schema.TEXT:
-                yield key, encoded(written(value)), math.nan
-            else:
-                yield key, encoded(category(written(value))), 1.0
+                yield encoded(key), encoded(written(value)), math.nan, None
+            elif cell := category(written(value)):
+                yield encoded(key), encoded(cell), 1.0, None
 
     def scanner(self, of: parser.Parser) -> JsonScanner:
         return JsonScanner(of, self)
@@ -303,31 +336,16 @@ class JsonLines(OtherFormat):
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         given = json.loads(records.source_of(line).decode("utf-8", "surrogateescape"))
         try:
-            if self.flat:
-                for key, word, number in self.cells(given):
-                    if not math.isnan(number):
-                        yield WrittenFeature(word or encoded(key), np.float32(number), encoded(key) if word else b"")
-                    else:
-                        for part in word.split():
-                            yield WrittenFeature(part, np.float32(1), encoded(key))
-                return
-            tag_word(given.get("tag"))
-            namespaces = namespaces_in(given)
-            for word in encoded(text_in(given)).split():
-                yield WrittenFeature(word, np.float32(1))
-            for namespace, features in namespaces:
-                kinds = self.schema.names.get(namespace or "", {})
-                for name, value in features.items():
-                    if value is None or value is False:
-                        continue
-                    if name in kinds:
-                        value = converted(value, kinds[name])
-                    if isinstance(value, str):
-                        yield WrittenFeature(encoded(name), np.float32(1), encoded(namespace or ""), encoded(value))
-                    elif is_value(value):
-                        yield WrittenFeature(encoded(name), np.float32(value), encoded(namespace or ""))
-                    else:
-                        return
+            if not self.flat:
+                tag_word(given.get("tag"))
+            for namespace, text, value, feature in self.items(given, "", []):
+                if value != value:
+                    for word in text.split():
+                        yield WrittenFeature(word, np.float32(1), namespace)
+                elif feature is None:
+                    yield WrittenFeature(text, np.float32(value), namespace)
+                else:
+                    yield WrittenFeature(feature, np.float32(1), namespace, text)
         except MalformedError:
             return  # `--on_bad_line vw` ignores the rest of the line
 
@@ -391,11 +409,10 @@ class JsonScanner(records.RecordScanner):
                 self._warn(given)
             if self._lines.label is not None:
                 label = label_text(given.get(self._lines.label), self._lines.label)
-            if self._lines.flat:
-                self._add_cells(given, number)
-            else:
+            if not self._lines.flat:
                 tag = tag_word(given.get("tag"))
-                self._add_features(given, number)
+            self._add_items(given, number)
+            if not self._lines.flat:
                 weight = self._weight(given.get("weight"))
         except MalformedError as error:
             seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
@@ -438,17 +455,6 @@ class JsonScanner(records.RecordScanner):
             self._warned = True
             self._parser.notes.append(note)
 
-    def _add_cells(self, given: dict[str, Any], line: int) -> None:
-        for key, text, value in self._lines.cells(given):
-            if text or math.isnan(value):
-                self._item(self.namespaces.number(encoded(key)), text, value)
-            else:
-                self._item(0, encoded(key), value)
-                if abs(value) > schema.EXACT and isinstance(given[key], int):
-                    note = self._lines.columns.rounded(key, given[key])
-                    if note:
-                        self._parser.notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
-
     @staticmethod
     def _weight(given: object) -> float:
         if given is None:
@@ -457,43 +463,21 @@ class JsonScanner(records.RecordScanner):
             raise MalformedError(malformed.WEIGHT_VALUE, ("weight",), given)
         return float(given)
 
-    def _add_features(self, given: dict[str, Any], line: int) -> None:
-        """Add the items of an object, those of a group next to each other."""
-        if text := text_in(given):
-            self._item(0, encoded(text), math.nan)
-        if "features" not in given:
-            return
-        namespaces = namespaces_in(given)
-        self._keys[-1] += max(0, len(namespaces) - 1)
-        for namespace, features in namespaces:
-            self._keys[-1] += len(features)
-            key, space = encoded(namespace or ""), -1
-            kinds = self._lines.schema.names.get(namespace or "", {})
-            for name, value in features.items():
-                if value is None or value is False:
-                    continue
-                kind = schema.TEXT if isinstance(value, str) else schema.NUMBER
-                if kinds.get(name, kind) != kind:
-                    value, note = self._lines.schema.read(name, value, kinds[name], self._parser.learning)
-                    if note:
-                        self._parser.notes.append(f"{self._lines.file}:{self._parser.lines + line}: {note}")
-                    if value != value:
-                        continue  # a missing number
-                    kind = schema.TEXT if isinstance(value, str) else schema.NUMBER
-                if kind == schema.TEXT:
-                    self._item(self.namespaces.number(key, encoded(name)), encoded(value), 1.0)
-                elif is_value(value):
-                    space = self.namespaces.number(key) if space < 0 else space
-                    self._item(space, encoded(name), float(value))
-                else:
-                    path = ("features", name) if namespace is None else ("features", namespace, name)
-                    raise MalformedError(malformed.ENTRY, path, value)
-
-    def _item(self, space: int, text: bytes, value: float) -> None:
-        self._spaces.append(space)
-        self._content += text
-        self._ends.append(len(self._content))
-        self._values.append(value)
+    def _add_items(self, given: dict[str, Any], line: int) -> None:
+        last, space = b"", 0
+        place = f"{self._lines.file}:{self._parser.lines + line}"
+        items = self._lines.items(given, place, self._parser.notes, self._parser.learning)
+        for namespace, text, value, feature in items:
+            if feature is not None:
+                self._spaces.append(self.namespaces.number(namespace, feature))
+            else:
+                if namespace is not last:
+                    last, space = namespace, self.namespaces.number(namespace)
+                self._spaces.append(space)
+            self._content += text
+            self._ends.append(len(self._content))
+            self._values.append(value)
+        self._keys[-1] += self._lines.inner_keys
 
 
 def _key_ends(text: bytes) -> int:

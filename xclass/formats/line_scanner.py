@@ -1,18 +1,20 @@
-"""Share what the formats with one example per line and features of the default namespace have in common."""
+"""Read the parts that lines of several formats have in common, and labels of all formats but VW text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from ..array_types import Int64s, UInt8s
-from ..data import words
+from ..array_types import Int, Int64s, UInt8s
+from ..data import class_names, words
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
-from ..text import line_parts, numbers
-from ..text.malformed import MAX_MESSAGES, SKIP, VW
+from ..text import label_words, line_parts, numbers
+from ..text.label_words import COMMA, UNLABELLED
+from ..text.malformed import LABEL_NAME, MAX_MESSAGES, OUTSIDE, REAL_LABEL, SKIP, UNLISTED, VW
 from ..text.parser import PADDING, Scan
 from ..text.rules import Rules
 
@@ -92,6 +94,38 @@ def end_example(
     out.start[n], out.group_first[n] = z, g
     out.group_start[g] = z
     return n, z, g
+
+
+@jit
+def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float, int]:
+    """Return the label `text[begin:end]`, as in a Batch, and the number of the problem in `malformed` or 0.
+
+    The label is not empty, and a byte of at most 32 follows it. With `rules.learn_names` the result is its position.
+    """
+    if not rules.multiclass:
+        real, p, digits = numbers.read_number(text, begin)
+        if p != end or digits == 0 or not math.isfinite(real):
+            return np.nan, REAL_LABEL
+        return np.float64(real), 0
+    if rules.learn_names:
+        for p in range(begin, end):
+            if text[p] == COMMA or text[p] <= numbers.SPACE:
+                return np.nan, LABEL_NAME
+        return np.float64(begin), 0
+    number: Int
+    if len(rules.names.hash) > 0:
+        number = class_names.class_of(text, begin, end, rules.names)
+        if number == 0:
+            return np.nan, UNLISTED
+    else:
+        number = class_names.class_number(text, begin, end)
+        if number < 0:
+            return np.nan, label_words.problem_of(number)
+    if number == UNLABELLED:
+        return np.nan, 0
+    if number > UNLABELLED or (rules.highest >= 0 and (number < rules.lowest or number > rules.highest)):
+        return np.nan, OUTSIDE
+    return np.float64(number), 0
 
 
 # -- Python

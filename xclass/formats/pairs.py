@@ -28,9 +28,9 @@ from ..text import numbers, parser
 from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
 from ..text.rules import Rules
 from ..text.text_format import OtherFormat, WrittenFeature
-from . import labels, line_scanner
+from . import line_scanner
 
-COMMA, COLON, HASH, SPACE = 44, 58, 35, 32
+COLON, HASH, SPACE = 58, 35, 32
 MOST = 10**14  # examples, features or labels in a header
 HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?")
 
@@ -69,7 +69,7 @@ def label_problem(text: UInt8s, begin: int, end: int, most: int) -> tuple[int, i
     `most` is the number of labels in the header; -1 in LIBSVM.
     """
     for p in range(begin, end):
-        if text[p] == COMMA:
+        if text[p] == line_scanner.COMMA:
             return SEVERAL_LABELS, p + 1
     if most >= 0:
         number, p = read_index(text, begin)
@@ -131,7 +131,7 @@ def parse_pairs(
                         if p + 1 < stop:
                             text[p + 1] = HASH
                     if problem == 0:
-                        label, problem = labels.read_label(text, first, p, rules)
+                        label, problem = line_scanner.read_label(text, first, p, rules)
                     of_label = True
                 else:
                     problem, of_label = PAIR, False

@@ -25,7 +25,7 @@ from ..text import numbers, parser
 from ..text.malformed import BLANK, MAX_MESSAGES, SKIP, VW
 from ..text.parser import Scan
 from ..text.rules import Rules
-from . import labels
+from . import line_scanner
 from .line_scanner import DEFAULT_GROUP
 
 PLUS, MINUS = 43, 45
@@ -82,13 +82,13 @@ def read_labels(text: UInt8s, begin: Int64s, end: Int64s, rules: Rules, label: F
     """Read the labels of n examples.
 
     `begin` and `end`, int64[n], are the range of each label, empty for none; a byte of at most 32 follows it. `label`
-    and `problem`, float64[n] and int64[n], are written, see `labels.read_label`.
+    and `problem`, float64[n] and int64[n], are written, see `line_scanner.read_label`.
     """
     pointer = intrinsics.pointer(text)
     for i in range(len(begin)):
         label[i], problem[i] = np.nan, 0
         if end[i] > begin[i]:
-            label[i], problem[i] = labels.read_label(pointer, begin[i], end[i], rules)
+            label[i], problem[i] = line_scanner.read_label(pointer, begin[i], end[i], rules)
 
 
 @jit
