@@ -80,7 +80,7 @@ def test_the_number_of_a_column_is_hashed_like_its_digits(column, seed, hash_all
     unnamed = mmh3.hash(b"", seed, signed=False) if seed else 0
     name = str(column).encode()
     expected = mmh3.hash(name, unnamed, signed=False) if hash_all else (column + unnamed) % 2**32
-    assert feature_names.column_index(column, rule, np.zeros(feature_names.DIGITS, np.uint8)) == expected
+    assert feature_names.column_indices(np.array([column]), rule).tolist() == [expected]
 
 
 @given(

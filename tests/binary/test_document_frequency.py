@@ -28,7 +28,7 @@ MIXED = st.lists(st.tuples(st.one_of(WORDS, WORDS, VALUED), WEIGHTS, st.booleans
 
 
 def batch_of(rows, weights) -> Batch:
-    out = batch_ops.empty(len(rows), sum(map(len, rows)), 0, 0)
+    out = batch_ops.empty(len(rows), sum(map(len, rows)), 0)
     at = 0
     for i, row in enumerate(rows):
         for out.index[at], out.value[at] in row:

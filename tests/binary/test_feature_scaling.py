@@ -27,7 +27,7 @@ CENTRES = [[random.Random(f"{y} {c}").gauss(0, 1) for c in range(6)] for y in ra
 
 
 def batch_of(examples: list[oracle.Row]) -> Batch:
-    out = batch_ops.empty(len(examples), sum(map(len, examples)), 0, 0)
+    out = batch_ops.empty(len(examples), sum(map(len, examples)), 0)
     at = 0
     for i, row in enumerate(examples):
         for out.index[at], out.value[at] in row:

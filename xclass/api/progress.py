@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..array_types import Int64s
 from ..data import class_names, interactions
 from ..kernels.constants import LARGEST
 from ..reductions.core.contract import BatchTask
@@ -173,7 +174,7 @@ class Progress:
         if batch.n == 1 and self._count_single(task):
             return []
         return self.update(
-            batch.label, batch.weight, interactions.feature_counts(task),
+            batch.label, batch.weight, _feature_counts(task),
             prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen),
             task.loss, task.log_loss, task.shown_probability, task.held_out,
         )  # fmt: skip
@@ -193,7 +194,7 @@ class Progress:
         ):
             return False
         label, weight = task.batch.label.item(), task.batch.weight.item()
-        features = interactions.feature_counts(task).item()
+        features = _feature_counts(task).item()
         labelled = not math.isnan(label)
         if labelled and task.loss is not None:
             self.labelled_weight += weight
@@ -403,3 +404,14 @@ def _where(chosen: np.ndarray, loss: np.ndarray) -> np.ndarray:
 def _ratio(total: float, weight: float) -> str:
     """Return an average as text, or `n.a.` if the weight is 0."""
     return format(total / weight, ".6f") if weight != 0 else NO_VALUE
+
+
+def _feature_counts(task: BatchTask) -> Int64s:
+    """Return the number of features of each example, int64[n].
+
+    If no regressor was scored for an example, its crosses are not counted, because VW generates them only for scoring.
+    """
+    assert task.features is not None  # set before a learner gets the batch
+    if task.not_scored is None:
+        return task.features
+    return task.features - np.where(task.not_scored, interactions.crossed_counts(task.batch), 0)

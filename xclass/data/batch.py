@@ -7,7 +7,7 @@ Names     n examples in a batch, z features of a batch, g namespace groups of a 
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ CROSSED_GROUP = 255  # group of the features that interactions generate; no UTF-
 CONSTANT_GROUP = 128  # group of the constant feature; groups from 128 on are reserved
 
 HIGHEST_LABEL = 2**31  # largest label of a class
+NO_TEXT = np.zeros(0, np.uint8)
 SMALL = 1 << 11  # examples, features and groups of a batch whose memory is not worth recycling
 
 
@@ -68,7 +69,17 @@ class Batch(NamedTuple):
 
 # of the fields of Batch: types, and the length of each but the text as a position in [n, n + 1, z, g, g + 1]
 DTYPES = tuple(map(np.dtype, ["i8", "u4", "f4", "f8", "f4", "f4", "i8", "u1", "i8", "i8", "i8", "i8", "u1"]))
-_LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0)
+LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0)
+
+
+def _fields(n: int, z: int, g: int) -> list[tuple[int, np.dtype[Any]]]:
+    """Return length and type of each array of a batch but the text."""
+    return [((n, n + 1, z, g, g + 1)[k], dtype) for k, dtype in zip(LENGTHS, DTYPES, strict=False)]
+
+
+def empty(n: int, z: int, g: int, text: UInt8s = NO_TEXT) -> Batch:
+    """Return a batch with space for n examples, z features and g groups, filled with zeros."""
+    return Batch(*(np.zeros(length, dtype) for length, dtype in _fields(n, z, g)), text)
 
 
 class Pool:
@@ -81,10 +92,7 @@ class Pool:
     MAX_PIECES = 32  # maximum number of pieces; others are left to the garbage collector
 
     def __init__(self) -> None:
-        self._pieces: list[UInt8s] = []
-        probe = np.empty(0, np.uint8)
-        self._pieces.append(probe)
-        del probe
+        self._pieces: list[UInt8s] = [np.empty(0, np.uint8)]
         self._free_count = self._reference_count(0)
         self._pieces.clear()
 
@@ -109,15 +117,8 @@ class Pool:
         Only the first elements of `start`, `group_first` and `group_start` are set.
         """
         if n + z + g <= SMALL:
-            small = Batch(
-                np.empty(n + 1, np.int64), np.empty(z, np.uint32), np.empty(z, np.float32), np.empty(n),
-                np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n + 1, np.int64), np.empty(g, np.uint8),
-                np.empty(g + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), text,
-            )  # fmt: skip
-            small.start[0] = small.group_first[0] = small.group_start[0] = 0
-            return small
-        lengths = [(n, n + 1, z, g, g + 1)[k] for k in _LENGTHS]
-        fields = [*zip(lengths, DTYPES, strict=False)]
+            return empty(n, z, g, text)
+        fields = _fields(n, z, g)
         offsets = [0]
         for length, dtype in fields:
             offsets.append(offsets[-1] + ((length * dtype.itemsize + 63) & ~63))

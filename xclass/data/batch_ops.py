@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..array_types import Bools, Float32s, Float64s, Int64s, UInt32s
+from ..array_types import Bools, Float32s, Float64s, Int64s
 from ..kernels.jit import jit
-from .batch import CONSTANT_GROUP, Batch
+from .batch import CONSTANT_GROUP, Batch, empty
 
 
 def cut(batch: Batch, low: int, high: int) -> Batch:
@@ -131,39 +131,35 @@ def pick(parts: Sequence[tuple[Batch, Int64s]], lines: bool = False) -> Batch:
     """
     sizes = [measure(batch, picked) for batch, picked in parts]
     z, g, t = (sum(size[k] for size in sizes) for k in range(3))
-    out = empty(sum(len(picked) for _, picked in parts), z, g, t)
+    out = empty(sum(len(picked) for _, picked in parts), z, g, np.empty(t, np.uint8))
     filled = (0, 0, 0, 0)
     for batch, picked in parts:
         filled = copy_rows(batch, picked, out, *filled)
     return with_lines(out, parts) if lines else out
 
 
-def empty(n: int, z: int, g: int, t: int) -> Batch:
-    """Return a batch with space for n examples, z features, g groups and t bytes of tags."""
-    return Batch(
-        start=np.zeros(n + 1, np.int64),
-        index=np.empty(z, np.uint32),
-        value=np.empty(z, np.float32),
-        label=np.empty(n),
-        weight=np.empty(n, np.float32),
-        initial=np.empty(n, np.float32),
-        group_first=np.zeros(n + 1, np.int64),
-        group_name=np.empty(g, np.uint8),
-        group_start=np.zeros(g + 1, np.int64),
-        tag_start=np.empty(n, np.int64),
-        tag_end=np.empty(n, np.int64),
-        line=np.empty(n, np.int64),
-        text=np.empty(t, np.uint8),
+def with_features(rows: Batch, other: Batch) -> Batch:
+    """Return the examples of a batch with features and groups of another one."""
+    return rows._replace(
+        start=other.start,
+        index=other.index,
+        value=other.value,
+        group_first=other.group_first,
+        group_name=other.group_name,
+        group_start=other.group_start,
     )
 
 
 @jit
-def merge_groups(n: int, constant: bool, out: Batch, index: UInt32s, value: Float32s) -> int:
+def merge_groups(n: int, constant: bool, out: Batch) -> int:
     """Reorder the features of each example so that every group is contiguous, in the order of first appearance.
 
-    With `constant`, each example ends with the constant feature, which stays last. `index` and `value`, uint32[m] and
-    float32[m], are scratch for the m features of the largest example. The number of groups is returned.
+    With `constant`, each example ends with the constant feature, which stays last. The number of groups is returned.
     """
+    largest = 0
+    for i in range(n):
+        largest = max(largest, out.start[i + 1] - out.start[i])
+    index, value = np.empty(largest, np.uint32), np.empty(largest, np.float32)
     place = np.full(256, -1, np.int64)  # per group: -1 if absent, its size, or -2 - position of its next feature
     g = 0
     begin = 0

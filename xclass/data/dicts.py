@@ -19,13 +19,12 @@ import numpy as np
 from ..errors import DataError
 from ..system.printable import short_repr
 from . import array_input, batch_ops, schema
-from .batch import CONSTANT, CONSTANT_GROUP, Batch
+from .batch import CONSTANT, CONSTANT_GROUP, NO_TEXT, Batch
 from .feature_names import NameHasher, encoded
 from .matrix import UNNAMED_GROUP
 from .schema import TEXT, Kinds, Schema
 
 ALLOWED = "allowed are numbers up to 3.4e38, text, and None or NaN for a missing value"
-NO_TEXT = np.zeros(0, np.uint8)
 NO_KINDS: dict[str, str] = {}
 PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
 
@@ -71,9 +70,7 @@ class DictConverter:
         )  # fmt: skip
         if not rows.scattered:
             return batch, rows.names
-        largest = int(np.diff(batch.start).max())
-        index, value = np.empty(largest, np.uint32), np.empty(largest, np.float32)
-        g = batch_ops.merge_groups(n, self._constant, batch, index, value)
+        g = batch_ops.merge_groups(n, self._constant, batch)
         return batch._replace(group_name=batch.group_name[:g], group_start=batch.group_start[: g + 1]), rows.names
 
     def as_learned(self, example: Mapping[Any, Any], space: str = "") -> dict[Any, Any]:
@@ -94,7 +91,11 @@ class DictConverter:
             rows.group_name.append(UNNAMED_GROUP)
             rows.group_start.append(first)
         for namespace, features in namespaces:
-            self._add_namespace(rows, namespace, features, line)
+            before = len(rows.index)
+            self._add_features(rows, features, namespace, line)
+            if len(rows.index) > before:
+                rows.group_name.append((encoded(namespace) or b" ")[0])
+                rows.group_start.append(before)
         if len(namespaces) > 1:
             names = rows.group_name[groups:]
             rows.scattered = rows.scattered or len(set(names)) < len(names)
@@ -105,14 +106,6 @@ class DictConverter:
             rows.value.append(1.0)
         rows.start.append(len(rows.index))
         rows.group_first.append(len(rows.group_name))
-
-    def _add_namespace(self, rows: _Rows, namespace: str, features: Mapping[Any, Any], line: int) -> None:
-        first = len(rows.index)
-        self._add_features(rows, features, namespace, line)
-        if len(rows.index) > first:
-            group = encoded(namespace)[:1]
-            rows.group_name.append(group[0] if group else UNNAMED_GROUP)
-            rows.group_start.append(first)
 
     def _add_features(
         self,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Int, UInt8s, UInt32s
+from ..array_types import Int64s, UInt32s
 from ..kernels.jit import jit
 from . import hashing
 
@@ -97,30 +97,21 @@ class NameHasher:
 
 
 @jit
-def column_index(j: Int, rule: Hashing, digits: UInt8s) -> np.uint32:
-    """Return the index of column j of a matrix, which is the feature named `j` without a namespace.
-
-    `digits` is uint8[DIGITS], scratch.
-    """
-    if rule.identity:
-        return np.uint32(j) & rule.mask
-    if not rule.hash_all:
-        return np.uint32(np.uint64(j) + np.uint64(rule.unnamed)) & rule.mask
-    begin = DIGITS - 3
-    rest = np.int64(j)
-    while True:
-        begin -= 1
-        digits[begin] = np.uint8(48 + rest % 10)
-        rest //= 10
-        if rest == 0:
-            return hashing.murmur3(digits, begin, DIGITS - 3, rule.unnamed) & rule.mask
-
-
-@jit
-def column_indices(columns: Int, rule: Hashing) -> UInt32s:
-    """Return the indices of columns 0, 1, ... of a matrix as uint32[columns]."""
+def column_indices(columns: Int64s, rule: Hashing) -> UInt32s:
+    """Return the indices of columns of a matrix, int64[z]; column j is the feature named `j` without a namespace."""
     digits = np.zeros(DIGITS, np.uint8)
-    indices = np.empty(columns, np.uint32)
-    for j in range(columns):
-        indices[j] = column_index(j, rule, digits)
+    indices = np.empty(len(columns), np.uint32)
+    if rule.identity or not rule.hash_all:
+        seed = np.uint64(0 if rule.identity else rule.unnamed)
+        for k in range(len(columns)):
+            indices[k] = np.uint32(np.uint64(columns[k]) + seed) & rule.mask
+        return indices
+    for k in range(len(columns)):
+        begin = DIGITS - 3
+        rest = columns[k]
+        while begin == DIGITS - 3 or rest > 0:
+            begin -= 1
+            digits[begin] = np.uint8(48 + rest % 10)
+            rest //= 10
+        indices[k] = hashing.murmur3(digits, begin, DIGITS - 3, rule.unnamed) & rule.mask
     return indices

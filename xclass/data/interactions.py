@@ -22,11 +22,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from ..array_types import Bools, Float64s, Int64s, UInt8s
+from ..array_types import Float64s, Int64s, UInt8s
 from ..errors import UsageError
 from ..kernels import intrinsics
 from ..kernels.jit import jit
@@ -226,30 +225,6 @@ def cross_rows(
     return g
 
 
-class CountableTask(Protocol):
-    """Describe what `feature_counts` needs of a batch task, see `reductions.core.contract.BatchTask`."""
-
-    @property
-    def batch(self) -> Batch: ...
-
-    @property
-    def features(self) -> Int64s | None: ...
-
-    @property
-    def not_scored(self) -> Bools | None: ...
-
-
-def feature_counts(task: CountableTask) -> Int64s:
-    """Return int64[n]: the number of features of each example, as the progress table shows it.
-
-    If no regressor was scored for an example, its crosses are not counted, because VW generates them only for scoring.
-    """
-    assert task.features is not None  # set before a learner gets the batch
-    if task.not_scored is None:
-        return task.features
-    return task.features - np.where(task.not_scored, crossed_counts(task.batch), 0)
-
-
 def crossed_counts(batch: Batch) -> Int64s:
     """Return int64[n]: the number of generated features of each example; they form its last group."""
     last = batch.group_first[1:] - 1
@@ -400,15 +375,7 @@ class Crosser:
             rows = batch_ops.cut(batch, low, high)
             n = high - low
             groups = int(batch.group_first[high] - batch.group_first[low]) + n
-            memory = self._pool.batch(n, features, groups, batch.text)
-            out = rows._replace(
-                start=memory.start,
-                index=memory.index,
-                value=memory.value,
-                group_first=memory.group_first,
-                group_name=memory.group_name,
-                group_start=memory.group_start,
-            )
+            out = batch_ops.with_features(rows, self._pool.batch(n, features, groups, batch.text))
             max_terms = int(np.diff(self._term_start).max())
             g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, max_terms, out)
             yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])

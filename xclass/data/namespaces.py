@@ -34,7 +34,7 @@ from ..options.declare import option
 from ..options.relations import no_effect, warned
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
-from .batch import CONSTANT_GROUP, Batch
+from .batch import CONSTANT_GROUP, Batch, empty
 from .feature_limit import check_features, pieces
 from .matrix import UNNAMED_GROUP
 
@@ -367,15 +367,7 @@ class NamespaceTransformer:
         check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips")
         for low, high, features in pieces(counts, self._piece):
             rows = batch_ops.cut(batch, low, high)
-            n = high - low
-            out = rows._replace(
-                start=np.zeros(n + 1, np.int64),
-                index=np.empty(features, np.uint32),
-                value=np.empty(features, np.float32),
-                group_first=np.zeros(n + 1, np.int64),
-                group_name=np.empty(len(rows.group_name), np.uint8),
-                group_start=np.empty(len(rows.group_name) + 1, np.int64),
-            )
+            out = batch_ops.with_features(rows, empty(rows.n, features, len(rows.group_name), batch.text))
             g = add_ngrams(
                 batch, low, self.constant, self.dropped, self._first_pattern, self._pattern_start, self._pattern,
                 self._last_offset, out,

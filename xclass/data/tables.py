@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import AnyArray
+from ..array_types import AnyArray, Int64s, UInt32s
 from ..errors import UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
@@ -27,32 +27,49 @@ from .matrix import UNNAMED_GROUP, Part
 from .schema import NUMBER, Schema
 
 PIECE = 1 << 16  # entries, or bytes of text, to convert at a time
-LEAST_ROWS = 256  # rows of a DataFrame to convert at a time, because each column is converted by itself
 
 
 class Table(ABC):
-    """Convert the `n` rows of a table into features."""
+    """Convert the rows of a table into features.
 
-    n: int
+    Attributes
+    ----------
+    n : number of rows
+    work : int64[n + 1], entries, or bytes of text, in the rows before each one
+    """
+
+    least = 1  # rows to convert at a time
+
+    def __init__(self, work: Int64s) -> None:
+        self.n, self.work = len(work) - 1, work
 
     @abstractmethod
     def check(self) -> None:
         """Raise DataError if the table holds a value that is not allowed; the message names its row."""
 
     @abstractmethod
+    def parts(self, low: int, high: int) -> list[Part]:
+        """Return the features of the rows low..high-1."""
+
     def batch(self, low: int, high: int, constant: bool) -> Batch:
         """Return the rows low..high-1 as unlabelled examples, with the constant feature if `constant` is set."""
+        return matrix.batch_of(high - low, self.parts(low, high), constant, low + 1)
 
-    @abstractmethod
     def pieces(self) -> Iterator[tuple[int, int]]:
         """Yield the first and the last row (exclusive) of each piece to convert at a time, in order."""
+        low = 0
+        while low < self.n:
+            high = int(np.searchsorted(self.work, self.work[low] + PIECE, side="right")) - 1
+            high = min(max(high, low + self.least), low + PIECE, self.n)
+            yield low, high
+            low = high
 
 
 class SparseTable(Table):
     def __init__(self, rows: SparseRows, rule: Hashing) -> None:
         self._rule = rule
         self._start, self._column, self._value = self.rows = array_input.rows_of(rows)
-        self.n = len(self._start) - 1
+        super().__init__(self._start)
 
     def check(self) -> None:
         for low, high in self.pieces():
@@ -63,20 +80,11 @@ class SparseTable(Table):
                 place = f"row {row}, column {self._column[begin + at]}"
                 raise array_input.wrong_value(place, self._value[begin + at])
 
-    def batch(self, low: int, high: int, constant: bool) -> Batch:
+    def parts(self, low: int, high: int) -> list[Part]:
         begin, end = self._start[low], self._start[high]
-        start = self._start[low : high + 1]
-        column = np.ascontiguousarray(self._column[begin:end], np.int64)
+        index = feature_names.column_indices(np.ascontiguousarray(self._column[begin:end], np.int64), self._rule)
         value = np.ascontiguousarray(self._value[begin:end], np.float32)
-        return matrix.sparse_batch(start, column, value, self._rule, constant, low + 1)
-
-    def pieces(self) -> Iterator[tuple[int, int]]:
-        low = 0
-        while low < self.n:
-            high = int(np.searchsorted(self._start, self._start[low] + PIECE, side="right")) - 1
-            high = min(max(high, low + 1), low + PIECE)
-            yield low, high
-            low = high
+        return [Part(UNNAMED_GROUP, self._start[low : high + 1] - begin, index, value)]
 
 
 class DenseTable(Table):
@@ -84,8 +92,9 @@ class DenseTable(Table):
 
     def __init__(self, given: Any, rule: Hashing) -> None:
         self.values = array_input.dense(given)
-        self.n = len(self.values)
-        self._indices = feature_names.column_indices(self.values.shape[1], rule)
+        n, columns = self.values.shape
+        super().__init__(np.arange(n + 1) * max(1, columns))
+        self._indices = feature_names.column_indices(np.arange(columns), rule)
 
     def check(self) -> None:
         for low, high in self.pieces():
@@ -95,36 +104,22 @@ class DenseTable(Table):
                 row, column = divmod(at, values.shape[1])
                 raise array_input.wrong_value(f"row {low + row}, column {column}", values[row, column])
 
-    def batch(self, low: int, high: int, constant: bool) -> Batch:
-        values = np.ascontiguousarray(array_input.filled(self.values[low:high]), np.float32)
-        return matrix.batch_of(high - low, [matrix.dense_part(values, self._indices)], constant, low + 1)
-
-    def pieces(self) -> Iterator[tuple[int, int]]:
-        return _equal_pieces(self.n, max(1, self.values.shape[1]))
+    def parts(self, low: int, high: int) -> list[Part]:
+        return [_dense_part(array_input.filled(self.values[low:high]), self._indices)]
 
 
 class TextTable(Table):
     """Convert texts, whose words, separated by white space, are features without a namespace."""
 
     def __init__(self, texts: Sequence[str], rule: Hashing) -> None:
-        self._texts, self._rule, self.n = texts, rule, len(texts)
+        super().__init__(np.cumsum([0, *(len(text) + 1 for text in texts)]))
+        self._texts, self._rule = texts, rule
 
     def check(self) -> None:
         """Do nothing, because any text is allowed."""
 
-    def batch(self, low: int, high: int, constant: bool) -> Batch:
-        part = _words(self._texts[low:high], UNNAMED_GROUP, int(self._rule.unnamed), self._rule)
-        return matrix.batch_of(high - low, [part], constant, low + 1)
-
-    def pieces(self) -> Iterator[tuple[int, int]]:
-        low = size = 0
-        for row, text in enumerate(self._texts):
-            size += len(text) + 1
-            if size > PIECE:
-                yield low, row + 1
-                low, size = row + 1, 0
-        if low < self.n:
-            yield low, self.n
+    def parts(self, low: int, high: int) -> list[Part]:
+        return [_words(self._texts[low:high], UNNAMED_GROUP, int(self._rule.unnamed), self._rule)]
 
 
 class FrameTable(Table):
@@ -134,12 +129,15 @@ class FrameTable(Table):
     or whole cells of categories. Missing cells are no features.
     """
 
+    least = 256  # because each column is converted by itself
+
     def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher) -> None:
-        self.frame, self._rule, self.n = frame, rule, frame.n
-        kinds = [kind for _, kind in frame.columns]
-        self._numbers = [j for j, kind in enumerate(kinds) if kind == NUMBER]
-        self._texts = [j for j, kind in enumerate(kinds) if kind != NUMBER]
-        names, unnamed = [name for name, _ in frame.columns], int(rule.unnamed)
+        self.frame, self._rule = frame, rule
+        names = [name for name, _ in frame.columns]
+        self._numbers = [j for j, (_, kind) in enumerate(frame.columns) if kind == NUMBER]
+        self._texts = [j for j, (_, kind) in enumerate(frame.columns) if kind != NUMBER]
+        super().__init__(np.arange(frame.n + 1) * max(1, len(self._numbers) + 16 * len(self._texts)))
+        unnamed = int(rule.unnamed)
         self._indices = np.array([hasher.index(names[j], unnamed) for j in self._numbers], np.uint32)
         self._spaces = [(feature_names.encoded(names[j])[0], hasher.namespace(names[j])) for j in self._texts]
 
@@ -150,19 +148,14 @@ class FrameTable(Table):
             for j in self._texts:
                 self.frame.words(j, low, high)
 
-    def batch(self, low: int, high: int, constant: bool) -> Batch:
+    def parts(self, low: int, high: int) -> list[Part]:
         parts = []
         if self._numbers:
-            values = np.empty((high - low, len(self._numbers)), np.float32)
-            for k, j in enumerate(self._numbers):
-                values[:, k] = np.nan_to_num(self.frame.numbers(j, low, high))
-            parts.append(matrix.dense_part(values, self._indices))
+            values = np.array([self.frame.numbers(j, low, high) for j in self._numbers], np.float32).T
+            parts.append(_dense_part(np.nan_to_num(values), self._indices))
         for j, (group, seed) in zip(self._texts, self._spaces, strict=True):
             parts.append(_words(self.frame.words(j, low, high), group, seed, self._rule))
-        return matrix.batch_of(high - low, parts, constant, low + 1)
-
-    def pieces(self) -> Iterator[tuple[int, int]]:
-        return _equal_pieces(self.n, len(self._numbers) + 16 * len(self._texts) or 1, LEAST_ROWS)
+        return parts
 
 
 def table_of(given: Any, rule: Hashing, hasher: NameHasher, known: Schema) -> Table | None:
@@ -199,6 +192,13 @@ def sparse_arrays(given: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
     return start, column.astype(np.int64), value.astype(np.float32)
 
 
+def _dense_part(values: AnyArray, indices: UInt32s) -> Part:
+    """Return the entries of a dense matrix as features without a namespace; `indices` are those of its columns."""
+    n, columns = values.shape
+    start = np.arange(n + 1) * columns
+    return Part(UNNAMED_GROUP, start, np.tile(indices, n), np.ascontiguousarray(values, np.float32).reshape(-1))
+
+
 def _words(texts: Sequence[str], group: int, seed: int, rule: Hashing) -> Part:
     encoded = [feature_names.encoded(text) for text in texts]
     end = np.cumsum([len(text) for text in encoded], dtype=np.int64)
@@ -206,9 +206,3 @@ def _words(texts: Sequence[str], group: int, seed: int, rule: Hashing) -> Part:
     letters = np.frombuffer(b"".join([*encoded, bytes(words.PADDING)]), np.uint8)
     start, index = words.words(letters, begin, end, np.uint32(seed), rule.hash_all, rule.mask)
     return Part(group, start, index, np.ones(len(index), np.float32))
-
-
-def _equal_pieces(n: int, width: int, least: int = 1) -> Iterator[tuple[int, int]]:
-    rows = max(least, PIECE // width)
-    for low in range(0, n, rows):
-        yield low, min(low + rows, n)

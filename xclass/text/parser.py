@@ -376,8 +376,7 @@ class Scanner:
             text, self._positions, complete, returns, rules, self._letter_hashes, 0, out, notes, self._line_of
         )
         if unmerged > 0:
-            index, value = np.empty(unmerged, np.uint32), np.empty(unmerged, np.float32)
-            g = batch_ops.merge_groups(n, rules.constant, out, index, value)
+            g = batch_ops.merge_groups(n, rules.constant, out)
         return Scan(out, (n, z, g), used, line, bad, skipped, stopped, notes)
 
 

@@ -26,7 +26,7 @@ def one_by_one(job, items) -> None:
 
 def batch_of(examples) -> Batch:
     """Examples as (features {index: value}, label, weight)."""
-    out = batch_ops.empty(len(examples), sum(len(example[0]) for example in examples), 0, 0)
+    out = batch_ops.empty(len(examples), sum(len(example[0]) for example in examples), 0)
     at = 0
     for i, (features, label, weight) in enumerate(examples):
         for index, value in features.items():

@@ -58,7 +58,7 @@ def stream(
 def batch_of(examples: list[Example]) -> tuple[Batch, np.ndarray]:
     """Return a batch, and q of each of its features."""
     rows = [example.features for example in examples]
-    out = batch_ops.empty(len(rows), sum(map(len, rows)), 0, 0)
+    out = batch_ops.empty(len(rows), sum(map(len, rows)), 0)
     out.index[:] = [index for row in rows for index, _ in row]
     out.value[:] = 1
     out.start[1:] = np.cumsum([len(row) for row in rows])

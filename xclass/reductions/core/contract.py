@@ -9,8 +9,7 @@ import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int64s, UInt8s
 from ...binary import finite
-from ...data import batch_ops
-from ...data.batch import Batch
+from ...data.batch import Batch, empty
 from . import label_arrays
 from .probabilities import ClassLists
 
@@ -77,4 +76,4 @@ class BatchTask:
 
 def empty_task(learn: bool) -> BatchTask:
     """Return a task without examples, with which the kernels of a stage are compiled."""
-    return BatchTask(batch_ops.empty(0, 0, 0, 0), learn, np.empty(0))
+    return BatchTask(empty(0, 0, 0), learn, np.empty(0))
