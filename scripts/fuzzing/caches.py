@@ -136,9 +136,7 @@ class Caches:
             st.tuples(st.just("fact"), facts, anything),
             st.tuples(st.just("no fact"), facts),
             st.tuples(st.just("key"), keys, anything),
-            st.tuples(
-                st.just("file"), st.sampled_from(["size", "time", "place", "settled", "sha256", "endings"]), anything
-            ),
+            st.tuples(st.just("file"), st.sampled_from(["size", "time", "endings"]), anything),
             st.tuples(
                 st.just("head"),
                 st.integers(0, batch_codec.HEADER - 1),

@@ -31,7 +31,7 @@ import numpy as np
 from ..data import schema
 from ..data.batch import Batch, Pool
 from ..system import bounded_json, leftovers, thread_limit
-from ..system.bounded_json import Anything, Flag, List, OrNull, Record, Text, Whole
+from ..system.bounded_json import Anything, List, OrNull, Record, Text, Whole
 from .batch_codec import DamagedCacheError, pack, unpack
 
 MAGIC = b"xclass cache\n".ljust(16, b"\0")
@@ -95,9 +95,6 @@ SOURCE = Record(  # a file of the data, see `cache_key.file_entry`
     {
         "size": Whole(),
         "time": List(Whole(-(1 << 62)), 2, 2),
-        "place": List(Whole(0, (1 << 64) - 1), 2, 2),
-        "settled": Flag(),
-        "sha256": OrNull(Text()),
         "endings": List(Text(), most=2),
     }
 )

@@ -1,15 +1,13 @@
 """Make the key of a cache and check whether a stored key still fits.
 
 The key holds everything that decides which batches come out of the data: version, bits, kind of label, all options of
-the parser, and for each file its size, times and digest. A cache fits if its key equals the key made now. The digest
-of a file is computed again only if the file's times or its place on the disk have changed.
+the parser, and for each file its size and times. A cache fits if its key equals the key made now. The contents of files
+are not compared, because that would take as long as to parse them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import io
 import json
 import os
 import time
@@ -21,7 +19,8 @@ from ..options.declare import OptionGroup
 
 VERSION = 4  # incremented whenever the format of blocks changes
 SHOWN_LENGTH = 200  # characters of a value in a message
-RACY = 2 * 10**9  # nanoseconds: a file changed this recently may change again without a new time
+# nanoseconds between two times that a file system can give, at most, and on one that counts whole seconds
+STEP, COARSE_STEP = 2 * 10**7, 2 * 10**9
 
 
 def make_key(
@@ -42,24 +41,21 @@ def make_key(
     }
 
 
-def file_entry(path: str, digest: str | None) -> dict[str, Any]:
+def file_entry(path: str) -> dict[str, Any]:
     status = os.stat(path)
     return {
         "size": status.st_size,
         "time": [status.st_mtime_ns, status.st_ctime_ns],
-        "place": [status.st_dev, status.st_ino],
-        "settled": status.st_ctime_ns + RACY < time.time_ns(),
-        "sha256": digest,
         "endings": Path(path).suffixes[-2:],  # which say the format
     }
 
 
-def digest_of(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb", buffering=0) as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+def settle(path: str) -> None:
+    """Wait until any further change of a file will give it another time."""
+    changed = os.stat(path).st_ctime_ns
+    step = STEP if changed % 10**9 else COARSE_STEP
+    while 0 <= time.time_ns() - changed < step:
+        time.sleep(step / 1e10)
 
 
 def stale_reason(stored_key: dict[str, Any], current_key: dict[str, Any], paths: Sequence[str] | None) -> str:
@@ -81,38 +77,11 @@ def stale_reason(stored_key: dict[str, Any], current_key: dict[str, Any], paths:
     if len(files) != len(paths):
         return f"the number of its data files was {len(files)} and is now {len(paths)}"
     for path, stored in zip(paths, files, strict=True):
-        current = file_entry(path, None)
+        current = file_entry(path)
         if current["size"] != stored["size"]:
             return f"{path} has changed: it had {stored['size']} bytes and now has {current['size']}"
         if current["endings"] != stored["endings"]:
             return f"the name of its data file ended in {''.join(stored['endings']) or 'no letters'}, unlike {path}"
-        if stored["settled"] and current["time"] == stored["time"] and current["place"] == stored["place"]:
-            continue
-        if digest_of(path) != stored["sha256"]:
+        if current["time"] != stored["time"]:
             return f"{path} has changed"
     return ""
-
-
-class Digesting(io.RawIOBase):
-    """Read a file and compute the digest of its content while it is read."""
-
-    def __init__(self, file: io.FileIO) -> None:
-        self._file = file
-        self._digest = hashlib.sha256()
-        self._ended = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]  # gzip passes no other types
-        count = self._file.readinto(buffer) or 0  # None is for non-blocking files only
-        self._digest.update(memoryview(buffer)[:count])
-        self._ended |= count == 0
-        return count
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def digest(self) -> str | None:
-        """Return the digest of the whole file, or None if it was not read to its end."""
-        return self._digest.hexdigest() if self._ended else None

@@ -293,9 +293,10 @@ class Source:
         writer = self._writer = self._new_writer()
         entries = None
         keyed = writer is not None and self.path is not None and bool(self._files)
-        self._text.wrap = cache_key.Digesting if keyed else None
         if keyed:
-            entries = [cache_key.file_entry(path, None) for path in self._files]
+            for path in self._files:
+                cache_key.settle(path)
+            entries = list(map(cache_key.file_entry, self._files))
         for batch in self._text:
             lines_before = self._text.lines_before
             self._forward_notes()
@@ -331,15 +332,8 @@ class Source:
         parser = self._text.parser
         key = dict(self._key)
         if entries_before is not None:
-            digests = [file.digest() for file in self._text.wrapped]
-            digests += [None] * len(entries_before)  # None: not read to its end
-            key["files"] = [
-                {**entry, "sha256": digest or cache_key.digest_of(path)}
-                for entry, digest, path in zip(entries_before, digests, self._files, strict=False)
-            ]
-            entries_now = [cache_key.file_entry(path, None) for path in self._files]
-            pairs = zip(entries_before, entries_now, strict=True)
-            if any(a["size"] != b["size"] or a["time"] != b["time"] for a, b in pairs):
+            key["files"] = entries_before
+            if entries_before != list(map(cache_key.file_entry, self._files)):
                 self.notes.append(f"{self.path}: the cache is not kept, because the data changed while they were read")
                 writer.abandon()
                 self._writer = None

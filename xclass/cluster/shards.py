@@ -242,9 +242,6 @@ class _Range(io.RawIOBase):
     def tell(self) -> int:
         return self._at - self._begin
 
-    def digest(self) -> None:
-        """Return None, because the whole file is not read."""
-
 
 def _line_at_or_after(file: Any, byte: int) -> int:
     """Return where the first line begins that begins at a byte of an open file or later."""

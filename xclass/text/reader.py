@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from io import FileIO
+from io import FileIO, RawIOBase
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,7 +34,7 @@ from ..options.declare import option
 from ..options.files import STDIN
 from ..system import processors, thread_limit
 from . import foreign, parser, streams, urls
-from .streams import Stream, Wrapped
+from .streams import Stream
 from .text_format import FORMATS, BlockScanner, Chooser, OtherFormat, TextFormat, vw_text
 
 NO_FEATURES = (
@@ -179,7 +179,6 @@ class Reader:
     rereadable : whether the files can be read again
     lines_before : number of lines in the files before the one being read
     wrap : function that is called with each open file and returns a stream to read instead; None for none
-    wrapped : the streams that `wrap` returned in this pass
     lines_skipped : number of lines of the file that `wrap` skips
     bytes : bytes of text parsed in this pass
     parsing_seconds : seconds spent on parsing or waiting for it, in all passes
@@ -213,14 +212,13 @@ class Reader:
         self._pool = Pool()  # memory of blocks
         self._scanners: list[BlockScanner] = []
         self.size: int | None = None
-        self.wrap: Callable[[FileIO], Wrapped] | None = None
-        self.wrapped: list[Wrapped] = []
+        self.wrap: Callable[[FileIO], RawIOBase] | None = None
         self.lines_skipped = 0
         self._path = self.paths[0]
         self._done = 0  # bytes of the files before the one being read
         self._stream = stream
         self._sizes = (block_bytes, block_bytes) if block_bytes else (FIRST_BLOCK, LARGEST_BLOCK)
-        self._file: FileIO | Wrapped | None = None
+        self._file: RawIOBase | None = None
         self._waits_for_full_blocks = True  # whether to wait until a block is full
         self._header_lines = 0  # of the current file
         self.rereadable = stream is None and self._path is not None
@@ -266,7 +264,6 @@ class Reader:
 
     def __iter__(self) -> Iterator[Batch]:
         self.bytes = self.lines_before = self._done = 0
-        self.wrapped = []
         for path in self.paths:
             self._path = path
             self.name = path or "stdin"
@@ -484,9 +481,8 @@ class Reader:
         self._waits_for_full_blocks = urls.is_url(self._path) or stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         closing.callback(setattr, self, "_file", None)
         if self.wrap is not None:
-            self._file = self.wrap(file)
-            self.wrapped.append(self._file)
-        return streams.decompressed(self._path, self._file or file, closing)
+            self._file = file = self.wrap(file)
+        return streams.decompressed(self._path, file, closing)
 
     def _cannot_open(self, error: OSError) -> DataError:
         if isinstance(error, FileNotFoundError):

@@ -7,7 +7,7 @@ import importlib
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from io import FileIO
+from io import RawIOBase
 from typing import Any, Protocol
 
 from ..errors import DataError
@@ -23,14 +23,6 @@ MODULES = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of Python tha
 
 class Stream(Protocol):
     def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
-
-
-class Wrapped(Stream, Protocol):
-    """Describe a stream that wraps an open file, see `cache.cache_key.Digesting`."""
-
-    def tell(self) -> int: ...
-
-    def digest(self) -> str | None: ...
 
 
 class PeekedStream:
@@ -61,7 +53,7 @@ def ending_of(path: str) -> str:
     return next((ending for _, ending, _ in COMPRESSED if path.lower().endswith(ending)), "")
 
 
-def decompressed(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
+def decompressed(path: str, file: RawIOBase, closing: contextlib.ExitStack) -> Stream:
     """Return the stream of a file, decompressed if its name says that it is compressed."""
     ending = ending_of(path)
     if ending in MODULES:
