@@ -150,6 +150,22 @@ def with_features(rows: Batch, other: Batch) -> Batch:
     )
 
 
+def trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
+    """Return the first n examples, z features and g groups of a batch."""
+    if n == out.n:  # none is left out, nor is any line empty
+        if z == len(out.index) and g == len(out.group_name):
+            return out
+        return Batch(  # `_replace` takes twice as long
+            out.start, out.index[:z], out.value[:z], out.label, out.weight, out.initial, out.group_first,
+            out.group_name[:g], out.group_start[: g + 1], out.tag_start, out.tag_end, out.line, out.text,
+        )  # fmt: skip
+    return Batch(
+        out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
+        out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],
+        out.line[:n], out.text,
+    )  # fmt: skip
+
+
 @jit
 def merge_groups(n: int, constant: bool, out: Batch) -> int:
     """Reorder the features of each example so that every group is contiguous, in the order of first appearance.

@@ -71,7 +71,7 @@ class DictConverter:
         if not rows.scattered:
             return batch, rows.names
         g = batch_ops.merge_groups(n, self._constant, batch)
-        return batch._replace(group_name=batch.group_name[:g], group_start=batch.group_start[: g + 1]), rows.names
+        return batch_ops.trimmed(batch, n, len(batch.index), g), rows.names
 
     def as_learned(self, example: Mapping[Any, Any], space: str = "") -> dict[Any, Any]:
         """Return an example with the values as they are learned, for explanations."""

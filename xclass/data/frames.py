@@ -53,10 +53,10 @@ class Frame:
 
     def __init__(self, given: Any, known: Schema, keeps: bool = True) -> None:
         self.keeps = keeps
-        cells: Sequence[_Cells]
-        types: Sequence[Any]
+        cells: list[Any]
+        types: list[Any]
         if isinstance(given, np.ndarray):
-            names, cells = list(known.columns), [_ArrayCells(given[:, j]) for j in range(given.shape[1])]
+            names, cells = list(known.columns), [given[:, j] for j in range(given.shape[1])]
             types, self.n = [given.dtype] * len(names), len(given)
         elif isinstance(given, (list, tuple)):
             rows = [{str(name): cell for name, cell in row.items()} for row in given]
@@ -64,7 +64,7 @@ class Frame:
             if twice:
                 raise DataError(f"example {twice[0]}: two names of {short_repr([*given[twice[0]]])} are the same text")
             names = list(dict.fromkeys([*known.columns, *(name for row in rows for name in row)]))
-            cells = [_ListCells([row.get(name) for row in rows]) for name in names]
+            cells = [[row.get(name) for row in rows] for name in names]
             types, self.n = ["object"] * len(names), len(rows)
         else:
             names, cells, types, self.n = _opened(given)
@@ -91,14 +91,14 @@ class Frame:
         """Return rows of column j, which has the kind `number`, as float64[high - low], NaN for missing cells."""
         name = self.columns[j].name
         if self._stored[j] == NUMBER:
-            values = array_input.column(f"column {name!r}", self._cells[j].numbers(low, high), high - low)
+            values = array_input.column(f"column {name!r}", _numbers(self._cells[j][low:high]), high - low)
         else:
-            cells = self._cells[j].listed(low, high)
+            cells = _listed(self._cells[j][low:high])
             values = np.array([_number(cell, name, low + i) for i, cell in enumerate(cells)], np.float64)
         infinite = np.flatnonzero(~(np.abs(values) <= array_input.LARGEST) & ~np.isnan(values))
         if len(infinite):
             at = int(infinite[0])
-            (cell,) = self._cells[j].listed(low + at, low + at + 1)
+            (cell,) = _listed(self._cells[j][low + at : low + at + 1])
             raise array_input.wrong_value(f"row {low + at}, column {name!r}", values[at], cell)
         return values
 
@@ -112,7 +112,7 @@ class Frame:
     def words(self, j: int, low: int, high: int) -> list[str]:
         """Return rows of column j, which has the kind `text` or `category`, as words; empty text for missing cells."""
         name, kind = self.columns[j]
-        cells = self._cells[j].listed(low, high)
+        cells = _listed(self._cells[j][low:high])
         if NARROW.match(self._types[j].lower()):
             cells = [cell if cell is None else float(str(np.float32(cell))) for cell in cells]  # as it is written
         for wrong in set(map(type, cells)):
@@ -135,13 +135,13 @@ class Frame:
                 values = self.numbers(j, 0, self.n)
                 wrong = np.flatnonzero((np.abs(values) > schema.EXACT) & (values.astype(np.float32) != values))
                 if len(wrong):
-                    (cell,) = self._cells[j].listed(int(wrong[0]), int(wrong[0]) + 1)
+                    (cell,) = _listed(self._cells[j][int(wrong[0]) : int(wrong[0]) + 1])
                     notes.append(schema.rounded(name, int(cell), "convert the column to categories, or to text"))
         return notes
 
     def _kind_of_cells(self, j: int) -> str:
         """Return the kind of a column of objects: NUMBER if they are numbers, or missing."""
-        kinds = set(map(type, self._cells[j].listed(0, self.n)))
+        kinds = set(map(type, _listed(self._cells[j][: self.n])))
         numbers = {kind for kind in kinds if array_input.is_number(kind)}
         others = {kind for kind in kinds if kind.__name__ not in array_input.MISSING} - {type(None)}
         if not numbers or others != numbers:
@@ -150,68 +150,34 @@ class Frame:
         return NUMBER
 
 
-class _Cells:
-    """Give access to the cells of a column of pandas; other libraries are subclasses."""
-
-    def __init__(self, column: Any) -> None:
-        self._column = column
-
-    def _part(self, low: int, high: int) -> Any:
-        return self._column.iloc[low:high]
-
-    def listed(self, low: int, high: int) -> list[Any]:
-        return list(self._part(low, high).to_list())
-
-    def numbers(self, low: int, high: int) -> Any:
-        """Return the numbers of rows low..high-1; a missing one is NaN, or an object that stands for it."""
-        part = self._part(low, high)
-        try:
-            return part.to_numpy(np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
-            return part.to_numpy()
+def _listed(cells: Any) -> list[Any]:
+    """Return cells of a column of any library as objects of Python."""
+    for name in ("to_pylist", "to_list"):  # of pyarrow, and of pandas and polars
+        if hasattr(cells, name):
+            return list(getattr(cells, name)())
+    return list(cells)
 
 
-class _ListCells(_Cells):
-    def listed(self, low: int, high: int) -> list[Any]:
-        return list(self._column[low:high])
+def _numbers(cells: Any) -> Any:
+    """Return cells of a column of numbers as an array; a missing one is NaN, or an object that stands for it."""
+    if hasattr(cells, "to_pylist"):
+        return np.array(cells.to_pylist(), object) if cells.null_count else np.asarray(cells)
+    if hasattr(cells, "iloc"):
+        with contextlib.suppress(TypeError, ValueError):
+            return cells.to_numpy(np.float64, na_value=np.nan)
+    return cells.to_numpy() if hasattr(cells, "to_numpy") else cells
 
 
-class _ArrayCells(_Cells):
-    def numbers(self, low: int, high: int) -> Any:
-        return self._column[low:high]
-
-
-class _PolarsCells(_Cells):
-    def _part(self, low: int, high: int) -> Any:
-        return self._column[low:high]
-
-    def numbers(self, low: int, high: int) -> Any:
-        return self._part(low, high).to_numpy()
-
-
-class _ArrowCells(_Cells):
-    def _part(self, low: int, high: int) -> Any:
-        return self._column.slice(low, high - low)
-
-    def listed(self, low: int, high: int) -> list[Any]:
-        return list(self._part(low, high).to_pylist())
-
-    def numbers(self, low: int, high: int) -> Any:
-        part = self._part(low, high)
-        return np.array(part.to_pylist(), object) if part.null_count else np.asarray(part)
-
-
-def _opened(given: Any) -> tuple[list[str], Sequence[_Cells], list[Any], int]:
-    """Return the names, cells and types of the columns of a DataFrame, and the number of its rows."""
+def _opened(given: Any) -> tuple[list[str], list[Any], list[Any], int]:
+    """Return names of the columns of a DataFrame, what slices them by position, their types, and the number of rows."""
     if hasattr(given, "iloc"):  # pandas
-        cells = [_Cells(given.iloc[:, j]) for j in range(given.shape[1])]
-        return [str(name) for name in given.columns], cells, list(given.dtypes), len(given)
+        columns = [given.iloc[:, j].iloc for j in range(given.shape[1])]
+        return [str(name) for name in given.columns], columns, list(given.dtypes), len(given)
     if hasattr(given, "get_columns") and hasattr(given, "height"):  # polars
-        return list(given.columns), list(map(_PolarsCells, given.get_columns())), list(given.dtypes), int(given.height)
+        return list(given.columns), given.get_columns(), list(given.dtypes), int(given.height)
     if hasattr(given, "column_names") and hasattr(given, "num_rows"):  # pyarrow
         columns = [given.column(j) for j in range(len(given.column_names))]
-        types = [column.type for column in columns]
-        return list(given.column_names), list(map(_ArrowCells, columns)), types, int(given.num_rows)
+        return list(given.column_names), columns, [column.type for column in columns], int(given.num_rows)
     return _opened(_converted(given))
 
 

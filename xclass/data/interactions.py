@@ -378,4 +378,4 @@ class Crosser:
             out = batch_ops.with_features(rows, self._pool.batch(n, features, groups, batch.text))
             max_terms = int(np.diff(self._term_start).max())
             g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, max_terms, out)
-            yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
+            yield batch_ops.trimmed(out, n, features, g)

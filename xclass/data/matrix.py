@@ -89,7 +89,4 @@ def batch_of(n: int, parts: Sequence[Part], constant: bool, first_line: int = 1)
     g = interleave(group, starts, first, index, value, constant, out)
     if len(np.unique(group)) < len(group):
         g = batch_ops.merge_groups(n, constant, out)
-    z = int(out.start[-1])
-    return out._replace(
-        index=out.index[:z], value=out.value[:z], group_name=out.group_name[:g], group_start=out.group_start[: g + 1]
-    )
+    return batch_ops.trimmed(out, n, int(out.start[-1]), g)

@@ -372,24 +372,16 @@ class NamespaceTransformer:
                 batch, low, self.constant, self.dropped, self._first_pattern, self._pattern_start, self._pattern,
                 self._last_offset, out,
             )  # fmt: skip
-            yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
+            yield batch_ops.trimmed(out, rows.n, features, g)
 
     def linear(self, batch: Batch) -> Batch:
         """Return `batch` without the groups used for interactions only; shown counts still include them."""
         if not np.count_nonzero(self.interaction_only) or not self.interaction_only[batch.group_name].any():
             return batch
-        removed = self.interaction_only[batch.group_name]
-        kept_features = np.repeat(~removed, np.diff(batch.group_start))
-        groups_before = np.concatenate([[0], np.cumsum(~removed)])
-        features_before = np.concatenate([[0], np.cumsum(kept_features)])
-        return batch._replace(
-            start=features_before[batch.start],
-            index=batch.index[kept_features],
-            value=batch.value[kept_features],
-            group_first=groups_before[batch.group_first],
-            group_name=batch.group_name[~removed],
-            group_start=features_before[np.concatenate([batch.group_start[:-1][~removed], batch.group_start[-1:]])],
-        )
+        out = batch_ops.with_features(batch, empty(batch.n, len(batch.index), len(batch.group_name), batch.text))
+        none = np.zeros(1, np.int64)
+        g = add_ngrams(batch, 0, False, self.interaction_only, np.zeros((256, 2), np.int64), none, none, none, out)
+        return batch_ops.trimmed(out, batch.n, int(out.start[-1]), g)
 
 
 def _group_list(groups: Bools) -> str:

@@ -18,7 +18,6 @@ from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..text.malformed import BLANK_QUOTE, CELLS, HEADER_AGAIN, INNER_RETURN, QUOTED_CELL
 from ..text.numbers import NEWLINE, RETURN, SPACE, TAB
-from ..text.tokens import PADDING
 from . import line_scanner
 
 QUOTE, NO_QUOTE = 34, -1  # byte that quotes a cell, or none
@@ -226,7 +225,7 @@ def problem_of(text: bytes, delimiter: int, quote: int) -> tuple[int, int]:
 
     The text ends with a newline.
     """
-    rows = rows_of(_padded(text), len(text), delimiter, quote, 1)
+    rows = rows_of(line_scanner.padded(text), len(text), delimiter, quote, 1)
     problem = int(rows.problem[0])
     return 0 if problem == CELLS else problem, int(rows.where[0])
 
@@ -238,7 +237,7 @@ def cells_of(
 
     A `width` of 0 stands for the number of cells of the first row.
     """
-    data = _padded(text)
+    data = line_scanner.padded(text)
     end = len(text) + (not text.endswith(b"\n"))
     if not width:
         found = rows_of(data.copy(), end, delimiter, quote, 1).found
@@ -251,9 +250,3 @@ def cells_of(
             yield line, None
         else:
             yield line, [content[begin:stop] for begin, stop in zip(*next(ranges), strict=True)]
-
-
-def _padded(text: bytes) -> UInt8s:
-    data = np.full(len(text) + PADDING, NEWLINE, np.uint8)
-    data[: len(text)] = np.frombuffer(text, np.uint8)
-    return data

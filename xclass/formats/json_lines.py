@@ -171,8 +171,6 @@ class JsonLines(OtherFormat):
         self.label = None if chosen == "0" else chosen
         self.flat = bool(schema) or self.columns.named
         self._begun = False  # whether it is known what keys are
-        self._first: list[dict[str, Any]] = []  # objects of the first lines
-        self._examined = 0  # bytes of these lines
         self._plans: dict[tuple[str, ...], list[tuple[str, str]]] = {}  # keys of a line -> its columns, in order
 
     @property
@@ -191,41 +189,23 @@ class JsonLines(OtherFormat):
             kind, jq = "JSON with objects of several lines", "jq -c ."
         if kind:
             raise DataError(f"{file}:1:1: this is {kind}; write one object on each line, such as by `{jq} FILE`")
-        if ended and not first:
-            self._examined = 0  # there is no line, so the next file decides what keys are
+        if self._begun or (ended and not first):  # without a line, the next file decides what keys are
             return 0, 0
-        if self._begun:
-            return 0, 0
-        lines = self._objects(text, ended)
-        if not self.flat:
-            if any("text" in line or "features" in line for line in lines):
-                if self.schema.room and not self.schema.names and "features" in lines[0]:
-                    if not ended and len(text) < TYPED_BYTES:
-                        return None
-                    self._add_names(lines)
-                self._begun = True
-                return 0, 0
-            if not ended and (len(text) < TYPED_BYTES or not self._examined):
-                return None
-            self.flat = any(not line.keys() <= {self.label, "weight", "tag"} for line in lines)
-        elif not ended and (not self._examined or (not self.schema and len(text) < TYPED_BYTES)):
+        lines = _objects(text, ended)
+        nested = not self.flat and any("text" in line or "features" in line for line in lines)
+        waits = not self.schema
+        if nested:
+            waits = self.schema.room > 0 and not self.schema.names and "features" in lines[0]
+        if waits and not ended and len(text) < TYPED_BYTES:
             return None
-        if self.flat:
-            self._begin_columns(lines, file)
+        if nested and waits:
+            self._add_names(lines)
+        elif not nested:
+            self.flat = self.flat or any(not line.keys() <= {self.label, "weight", "tag"} for line in lines)
+            if self.flat:
+                self._begin_columns(lines, file)
         self._begun = True
         return 0, 0
-
-    def _objects(self, text: bytes, ended: bool) -> list[dict[str, Any]]:
-        """Return the objects of the first lines that can be read; each line is read only once."""
-        end = min(len(text), TYPED_BYTES)
-        end = end if ended and end == len(text) else text.rfind(b"\n", 0, end) + 1 or text.find(b"\n") + 1
-        for line in text[self._examined : end].split(b"\n"):
-            with contextlib.suppress(ValueError, RecursionError):
-                given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
-                if isinstance(given, dict):
-                    self._first.append(given)
-        self._examined = max(end, self._examined)
-        return self._first
 
     def _add_names(self, lines: Sequence[dict[str, Any]]) -> None:
         """Keep the kinds of the names in the first lines; a name with numbers is of the kind number."""
@@ -478,6 +458,19 @@ class JsonScanner(records.RecordScanner):
             self._ends.append(len(self._content))
             self._values.append(value)
         self._keys[-1] += self._lines.inner_keys
+
+
+def _objects(text: bytes, ended: bool) -> list[dict[str, Any]]:
+    """Return the objects that can be read in the first lines, at least one line."""
+    objects = []
+    end = min(len(text), TYPED_BYTES)
+    end = end if ended and end == len(text) else text.rfind(b"\n", 0, end) + 1 or text.find(b"\n") + 1
+    for line in text[:end].split(b"\n"):
+        with contextlib.suppress(ValueError, RecursionError):
+            given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
+            if isinstance(given, dict):
+                objects.append(given)
+    return objects
 
 
 def _key_ends(text: bytes) -> int:

@@ -131,10 +131,16 @@ def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float,
 # -- Python
 
 
+def padded(text: bytes) -> UInt8s:
+    """Return a text as an array with padding; kernels would be compiled once more for arrays that are read only."""
+    array = np.full(len(text) + PADDING, numbers.NEWLINE, np.uint8)
+    array[: len(text)] = np.frombuffer(text, np.uint8)
+    return array
+
+
 def number_at(text: bytes, at: int) -> np.float32:
     """Return the number that begins at position `at` of a text, as the kernels read it."""
-    padded = np.frombuffer(text + b"\n" + bytes(PADDING), np.uint8)
-    return np.float32(numbers.read_number(padded, at)[0])
+    return np.float32(numbers.read_number(padded(text), at)[0])
 
 
 class LineScanner:

@@ -21,8 +21,8 @@ from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..data.schema import EXACT
 from ..kernels import intrinsics
 from ..kernels.jit import jit
-from ..text import numbers, parser
-from ..text.malformed import BLANK, MAX_MESSAGES, SKIP, VW
+from ..text import numbers
+from ..text.malformed import BLANK, MAX_MESSAGES
 from ..text.parser import Scan
 from ..text.rules import Rules
 from . import line_scanner
@@ -153,7 +153,7 @@ class Namespaces:
             seed, name = int(self._rules.hash_seed), namespace
             if feature is not None:
                 seed, name = self._seeds[self.number(namespace)], feature
-            padded = _writable(name)
+            padded = line_scanner.padded(name)
             hashed = int(hashing.name_hash(padded, 0, len(name), np.uint32(seed), self._rules.hash_all, False))
             known = self._numbers[namespace, feature] = len(self._seeds)
             self._seeds.append(hashed)
@@ -226,13 +226,6 @@ def source_of(line: bytes) -> bytes:
     return line.split(b" ", 2)[2]
 
 
-def _writable(text: bytes) -> UInt8s:
-    """Return a text as an array with padding; kernels would be compiled once more for arrays that are read only."""
-    array = np.zeros(len(text) + parser.PADDING, np.uint8)
-    array[: len(text)] = np.frombuffer(text, np.uint8)
-    return array
-
-
 class RecordScanner:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -267,21 +260,21 @@ class RecordScanner:
         whole = b"%b %b %b\n" * len(examples.line) % tuple(parts)
         n = len(examples.line)
         label, problem = np.empty(n), np.empty(n, np.int64)
-        padded = _writable(whole)
+        padded = line_scanner.padded(whole)
         read_labels(padded, begin[::3], stop[::3], self.rules, label, problem)
         for i in np.flatnonzero(problem).tolist():
             problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), examples.label[i], True)
             examples.problems.setdefault(i, problem_of_label)
         notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
         if seen_words:
-            padded = _writable(whole + seen_words)
+            padded = line_scanner.padded(whole + seen_words)
         if not kept.all():
             items = picked(items, kept)
         rows = np.flatnonzero(kept)
         is_text = np.isnan(items.value)
         most = int(((items.end - items.begin + 1) // 2)[is_text].sum()) + len(is_text) + len(rows)
         out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded)
-        z, g = assemble(_writable(text), items, *self.namespaces.arrays(), self.rules, out)
+        z, g = assemble(line_scanner.padded(text), items, *self.namespaces.arrays(), self.rules, out)
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]
@@ -311,16 +304,16 @@ class RecordScanner:
         seen_words = b""
         for i, problem in sorted(examples.problems.items()):
             where = at + len(seen_words)
-            left_out = self.rules.treatment != VW or problem.ends
-            stopped = left_out and self.rules.treatment != SKIP
-            if stopped or bad < MAX_MESSAGES:
-                notes[-1 if stopped else bad + 1] = problem.kind, problem.line, where - problem.column + 1, where
+            line_start = where - problem.column + 1
+            bad, left_out, stopped = line_scanner.note_problem(
+                notes, self.rules, problem.ends, problem.kind, problem.line, line_start, where, bad
+            )
+            if stopped or bad <= MAX_MESSAGES:
                 seen = BLANK.join(problem.seen[:200].split()) or b'""'
                 seen_words += seen + b" " + one_line(problem.about[:200]) + b"\n"
             if stopped:
                 kept[i:] = False
                 break
-            bad += 1
             skipped += left_out
             kept[i] = not left_out
         return notes, kept, bad, skipped, seen_words

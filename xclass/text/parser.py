@@ -205,7 +205,7 @@ class Parser:
         Blocks must be taken in their order in the file; they may be parsed in any order.
         """
         n, z, g = scan.size
-        batch = _trimmed(scan.batch, n, z, g)
+        batch = batch_ops.trimmed(scan.batch, n, z, g)
         self.featureless = self.featureless and (n == 0 or z == (n if self.rules.constant else 0))
         if scan.lines > n and not self.left_out:
             left_out = scan.left_out
@@ -378,19 +378,3 @@ class Scanner:
         if unmerged > 0:
             g = batch_ops.merge_groups(n, rules.constant, out)
         return Scan(out, (n, z, g), used, line, bad, skipped, stopped, notes)
-
-
-def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
-    """Return the first n examples, z features and g groups of a batch."""
-    if n == out.n:  # none is left out, nor is any line empty
-        if z == len(out.index) and g == len(out.group_name):
-            return out
-        return Batch(  # `_replace` takes twice as long
-            out.start, out.index[:z], out.value[:z], out.label, out.weight, out.initial, out.group_first,
-            out.group_name[:g], out.group_start[: g + 1], out.tag_start, out.tag_end, out.line, out.text,
-        )  # fmt: skip
-    return Batch(
-        out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
-        out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],
-        out.line[:n], out.text,
-    )  # fmt: skip
