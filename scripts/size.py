@@ -31,7 +31,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 MARKS = "<!-- size: python -m scripts.size --page -->\n", "<!-- end of size -->\n"
 PATH = {  # part of the path -> its modules
     "text": (
-        "text/reader", "text/parser", "text/rules", "text/tokens", "text/line_parts", "text/label_words",
+        "text/reader", "text/parser", "text/tokens", "text/line_parts", "text/label_words",
         "text/numbers",
     ),
     "batch": ("data/batch", "data/batch_ops", "data/hashing", "data/class_names"),

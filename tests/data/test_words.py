@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from xclass.data import hashing, words
+from xclass.data import feature_names, hashing
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 documents = st.lists(
@@ -20,11 +20,11 @@ def name_hash(name: bytes, seed: int, every: bool) -> int:
 @given(documents, st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([18, 32]))
 @example([b"a:b  c|d\x00 17 \x00 0017", b"", b" \v\f\r\n\t"], 0, False, 32)
 def test_words_equal_split_and_name_hash(given_documents, seed, every, bits):
-    text = np.frombuffer(b"x".join(given_documents) + bytes(words.PADDING), np.uint8).copy()
+    text = np.frombuffer(b"x".join(given_documents) + bytes(feature_names.PADDING), np.uint8).copy()
     length = np.array([len(document) for document in given_documents], np.int64)
     begin = np.cumsum(length + 1) - length - 1
     mask = 2**bits - 1
-    start, index = words.words(text, begin, begin + length, np.uint32(seed), every, np.uint32(mask))
+    start, index = feature_names.words(text, begin, begin + length, np.uint32(seed), every, np.uint32(mask))
     assert (start.dtype, index.dtype) == (np.int64, np.uint32)
     assert start.tolist()[0] == 0
     for i, document in enumerate(given_documents):

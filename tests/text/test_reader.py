@@ -286,7 +286,7 @@ def test_a_malformed_line_stops_with_its_number_in_the_file(plain):
     assert sum(batch.n for batch in batches) == sum(batch.n for batch in read(stream=io.BytesIO(TEXT)))
     reading = read(plain, block_bytes=200, on_bad_line="skip")
     assert sum(batch.n for batch in reading) == 2 * sum(batch.n for batch in batches)
-    assert reading.skipped == 1 and "data.vw:301:1:" in reading.report()[1]
+    assert reading.parser.skipped == 1 and "data.vw:301:1:" in reading.report()[1]
 
 
 def test_warnings_of_the_reader_are_available_after_reading(plain):
@@ -321,5 +321,5 @@ def test_threads_name_the_line_and_deliver_what_is_before(tmp_path, monkeypatch)
     assert labels == list(range(1, 200))
     skipping = read(path, block_bytes=64, on_bad_line="skip")
     assert sum(batch.n for batch in skipping) == 299
-    assert skipping.skipped == 1
+    assert skipping.parser.skipped == 1
     assert "d.vw:200:" in skipping.report()[1]

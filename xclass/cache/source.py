@@ -315,8 +315,8 @@ class Source:
             low = int(np.searchsorted(lines, after_line, side="right")) if after_line else 0
             if low < batch.n:
                 yield batch_ops.cut(batch, low, batch.n), lines_before
-            if self._limit is not None and (batch.n < uncut.n or lines_before + self._text.lines >= self._limit):
-                self.lines = lines_before + self._text.lines
+            if self._limit is not None and (batch.n < uncut.n or lines_before + self._text.parser.lines >= self._limit):
+                self.lines = lines_before + self._text.parser.lines
                 break
         else:
             self.lines = self._text.lines_before

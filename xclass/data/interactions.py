@@ -34,8 +34,7 @@ from ..options.relations import no_effect
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import CROSSED_GROUP, Batch, Pool
-from .feature_limit import check_features, pieces
-from .namespaces import IdleArguments, decode
+from .namespaces import IdleArguments, check_features, decode, pieces
 
 WILDCARD = ord(":")
 MOST_GROUPS, MOST_CROSSED = 6, 60  # namespaces and mean number of features up to which `xclass tune` tries crosses

@@ -28,14 +28,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..array_types import Bools, Float64s, Int64s
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..kernels.jit import jit
 from ..options.declare import option
 from ..options.relations import no_effect, warned
 from ..options.search import Facts, Search, one_of
+from ..system import memory
 from . import batch_ops
 from .batch import CONSTANT_GROUP, Batch, empty
-from .feature_limit import check_features, pieces
 from .matrix import UNNAMED_GROUP
 
 GRAM_MULTIPLIER = np.uint64(27942141)
@@ -45,6 +45,9 @@ MOST_WORDS = 200  # mean number of features up to which `xclass tune` tries n-gr
 MOST_PARTS = 1 << 22  # maximum length of all patterns of a group
 ENOUGH = 100  # examples after which an argument whose namespaces have not occurred is doubtful
 MOST_SHOWN = 20  # namespaces in a message
+MOST_FEATURES = 1 << 24  # maximum per example; it can be learned in about a second with any options
+FEATURE_BYTES = 64  # upper bound of the memory per feature on its way through a learner
+ORDINARY_FEATURES = 1 << 20  # up to this number, free memory is not checked
 FIRST_OF_SEVERAL = 0xC0  # from here on, a byte begins a character; those from CONSTANT_GROUP on continue one in UTF-8
 
 
@@ -161,6 +164,41 @@ def add_ngrams(
         out.group_first[r + 1] = g
     out.group_start[g] = z
     return g
+
+
+# -- size of examples ---------------------------------------------------------------------------------------------
+
+
+def pieces(counts: Float64s, most: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the ranges of examples with at most so many features (float64[n]), and the number of features of each."""
+    total = np.cumsum(counts)
+    low = 0
+    while low < len(total):
+        before = total[low - 1] if low else 0
+        high = max(low + 1, int(np.searchsorted(total, before + most, side="right")))
+        yield low, high, int(total[high - 1] - before)
+        low = high
+
+
+def check_features(counts: Float64s, line: Int64s, source: str, advice: str) -> None:
+    """Refuse an example that would have more than MOST_FEATURES features or more than memory can hold.
+
+    `counts` and `line`, float64[n] and int64[n], are those of each example. `source` names the source of the features,
+    with a verb, as "--ngram makes".
+    """
+    row = int(counts.argmax())
+    if counts[row] <= ORDINARY_FEATURES:
+        return
+    free = memory.available()
+    if counts[row] > MOST_FEATURES:
+        limit = f"the {MOST_FEATURES:,} that an example may have"
+    elif free is not None and counts[row] > free // FEATURE_BYTES:
+        limit = f"the {free // FEATURE_BYTES:,} that this machine has memory for"
+    else:
+        return
+    raise DataError(
+        f"line {line[row]}: {source} {counts[row]:.3g} features of one example, more than {limit}; {advice}"
+    )
 
 
 # -- which namespaces ----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ..array_types import AnyArray, Int64s, UInt32s
 from ..errors import UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
-from . import array_input, feature_names, frames, matrix, words
+from . import array_input, feature_names, frames, matrix
 from .array_input import SparseRows
 from .batch import Batch
 from .feature_names import Hashing, NameHasher
@@ -203,6 +203,6 @@ def _words(texts: Sequence[str], group: int, seed: int, rule: Hashing) -> Part:
     encoded = [feature_names.encoded(text) for text in texts]
     end = np.cumsum([len(text) for text in encoded], dtype=np.int64)
     begin = end - np.array([len(text) for text in encoded], np.int64)
-    letters = np.frombuffer(b"".join([*encoded, bytes(words.PADDING)]), np.uint8)
-    start, index = words.words(letters, begin, end, np.uint32(seed), rule.hash_all, rule.mask)
+    letters = np.frombuffer(b"".join([*encoded, bytes(feature_names.PADDING)]), np.uint8)
+    start, index = feature_names.words(letters, begin, end, np.uint32(seed), rule.hash_all, rule.mask)
     return Part(group, start, index, np.ones(len(index), np.float32))

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..array_types import Int64s, UInt8s
-from ..data import hashing, words
+from ..data import feature_names, hashing
 from ..data.batch import Batch
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
+from ..text.line_parts import Rules
 from ..text.malformed import INNER_RETURN, NO_NAME, SEVERAL_LABELS
 from ..text.parser import Parser
-from ..text.rules import Rules
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import line_scanner
 
@@ -70,7 +70,7 @@ def parse_words(
                 problem, where = INNER_RETURN, returned
                 break
             p = first
-            while not words.is_space(text[p]):
+            while not feature_names.is_space(text[p]):
                 p += 1
             if p == first:
                 break

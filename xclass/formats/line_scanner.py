@@ -8,15 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s
-from ..data import class_names, words
+from ..data import class_names, feature_names
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..text import label_words, line_parts, numbers
 from ..text.label_words import COMMA, UNLABELLED
+from ..text.line_parts import Rules
 from ..text.malformed import LABEL_NAME, MAX_MESSAGES, OUTSIDE, REAL_LABEL, SKIP, UNLISTED, VW
 from ..text.parser import PADDING, Scan
-from ..text.rules import Rules
 
 DEFAULT_GROUP = 32  # byte of the default namespace
 Kernel = Callable[..., tuple[int, int, int, int, int, int, bool]]
@@ -47,7 +47,7 @@ def after_space(text: UInt8s, p: int, stop: int) -> tuple[int, int]:
     The position is `stop`, the end of the line, if there is no word; carriage returns before it are allowed.
     """
     returned = -1
-    while words.is_space(text[p]) and p < stop:
+    while feature_names.is_space(text[p]) and p < stop:
         if text[p] == numbers.RETURN and returned < 0:
             returned = p
         p += 1

@@ -18,15 +18,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s
-from ..data import hashing, words
+from ..data import feature_names, hashing
 from ..data.batch import Batch
 from ..errors import DataError
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..system.printable import short_repr
 from ..text import numbers, parser
+from ..text.line_parts import Rules
 from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
-from ..text.rules import Rules
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import line_scanner
 
@@ -41,7 +41,7 @@ HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?")
 @inlined
 def ends_word(text: UInt8s, p: int, headed: bool) -> bool:
     """Return whether a word ends at `p`: at white space and, in LIBSVM, at a comment."""
-    return words.is_space(text[p]) or (text[p] == HASH and not headed)
+    return feature_names.is_space(text[p]) or (text[p] == HASH and not headed)
 
 
 @inlined
@@ -107,7 +107,7 @@ def parse_pairs(
             p = first
             if text[p] == HASH and not headed:  # the rest is a comment
                 while p < stop and returned < 0:
-                    while not words.is_space(text[p]):
+                    while not feature_names.is_space(text[p]):
                         p += 1
                     p, returned = line_scanner.after_space(text, p, stop)
             if returned >= 0:

@@ -16,15 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt8s, UInt32s
-from ..data import hashing, words
+from ..data import feature_names, hashing
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..data.schema import EXACT
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers
+from ..text.line_parts import Rules
 from ..text.malformed import BLANK, MAX_MESSAGES
 from ..text.parser import Scan
-from ..text.rules import Rules
 from . import line_scanner
 from .line_scanner import DEFAULT_GROUP
 
@@ -59,7 +59,7 @@ def assemble(text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: 
             space, begin, end, value = items.namespace[k], items.begin[k], items.end[k], items.value[k]
             before = z
             if value != value:
-                z = words.hash_words(pointer, begin, end, seeds[space], rules.hash_all, rules.mask, index, z)
+                z = feature_names.hash_words(pointer, begin, end, seeds[space], rules.hash_all, rules.mask, index, z)
                 out.value[before:z] = np.float32(1)
             elif value != 0:
                 index[z] = np.uint32(hashing.word_at(pointer, begin, end, seeds[space], rules.hash_all) & rules.mask)
@@ -121,9 +121,9 @@ def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank
     for i in range(begin.shape[0]):
         for k in range(begin.shape[1]):
             p, last = begin[i, k], end[i, k]
-            while p < last and words.is_space(pointer[p]):
+            while p < last and feature_names.is_space(pointer[p]):
                 p += 1
-            while last > p and words.is_space(pointer[last - 1]):
+            while last > p and feature_names.is_space(pointer[last - 1]):
                 last -= 1
             blank[i, k] = p == last
             value[i, k] = np.nan

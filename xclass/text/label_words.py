@@ -14,8 +14,8 @@ from ..data import class_names
 from ..errors import UsageError
 from ..kernels.jit import apart, jit
 from . import malformed, numbers, vw_numbers
+from .line_parts import Rules
 from .numbers import NEWLINE, SPACE, TAB
-from .rules import Rules
 
 COMMA, ZERO = 44, 48
 UNLABELLED = 2**32 - 1  # class by which VW marks an unlabelled example

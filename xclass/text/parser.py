@@ -32,9 +32,9 @@ from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
 from ..options.declare import option
 from . import label_words, malformed, tokens
+from .line_parts import Rules
 from .name_weights import NameWeights
 from .numbers import NEWLINE
-from .rules import Rules
 from .tokens import PADDING
 
 __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]

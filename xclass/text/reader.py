@@ -207,6 +207,7 @@ class Reader:
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
         self.name: str = self.paths[0] or "stdin"
+        self.notes = self.parser.notes
         self.bytes = self.lines_before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # memory of blocks
@@ -234,19 +235,6 @@ class Reader:
         if sizes and None not in sizes:
             self.size = sum(filter(None, sizes))
         self.rereadable = self.size is not None
-
-    @property
-    def lines(self) -> int:
-        return self.parser.lines
-
-    @property
-    def skipped(self) -> int:
-        """Return the number of lines left out with `--on_bad_line skip`, in all passes."""
-        return self.parser.skipped
-
-    @property
-    def notes(self) -> list[str]:
-        return self.parser.notes
 
     def report(self) -> list[str]:
         """Return the lines for the end of the run about malformed lines, and about data that may not be VW text."""
@@ -475,7 +463,8 @@ class Reader:
                     self.size = status.st_size
                     self._file = stream
             peeked, self._peeked = self._peeked, b""
-            return streams.PeekedStream(peeked, stream) if peeked else stream
+            read = iter(lambda: stream.read(FIRST_BLOCK), b"")
+            return streams.Pieces(itertools.chain([peeked], read)) if peeked else stream
         file = closing.enter_context(urls.opened(self._path))
         self._file = file
         self._waits_for_full_blocks = urls.is_url(self._path) or stat.S_ISREG(os.fstat(file.fileno()).st_mode)

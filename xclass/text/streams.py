@@ -18,6 +18,7 @@ COMPRESSED = (  # first bytes, extension, tool that decompresses
     (b"BZh", ".bz2", "bzcat"),
     (b"\xfd7zXZ\0", ".xz", "xzcat"),
 )
+CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB at most
 MODULES = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of Python that decompress
 
 
@@ -25,18 +26,21 @@ class Stream(Protocol):
     def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
 
 
-class PeekedStream:
-    """Read bytes that were taken from standard input before, and then the rest of it."""
+class Pieces:
+    """Read the pieces of bytes that an iterator yields as a stream."""
 
-    def __init__(self, peeked: bytes, stream: Stream) -> None:
-        self._peeked, self._stream = memoryview(peeked), stream
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, memoryview(b"")
 
-    def readinto(self, buffer: bytearray | memoryview) -> int | None:
-        if not self._peeked:
-            return self._stream.readinto(buffer)
-        size = min(len(buffer), len(self._peeked))
-        buffer[:size] = self._peeked[:size]
-        self._peeked = self._peeked[size:]
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
         return size
 
 
@@ -69,7 +73,7 @@ def decompressed(path: str, file: RawIOBase, closing: contextlib.ExitStack) -> S
             raise DataError(
                 f"{path}: reading a .zst file needs a package; install it, `pip install zstandard`"
             ) from None
-        return _ZstdStream(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
+        return Pieces(_zstd_pieces(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError))
     return file
 
 
@@ -91,34 +95,19 @@ def errors_ignored() -> Iterator[None]:
             raise
 
 
-class _ZstdStream:
+def _zstd_pieces(file: Any, new_frame: Callable[[], Any], error_type: type[Exception]) -> Iterator[bytes]:
     """Decompress a .zst file of one or more frames; zstandard's own reader does not detect a truncated file."""
-
-    CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB at most
-
-    def __init__(self, file: Any, new_frame: Callable[[], Any], error_type: type[Exception]) -> None:
-        self._file, self._new_frame, self._error_type = file, new_frame, error_type
-        self._frame: Any = None
-        self._compressed = b""
-        self._text = memoryview(b"")
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:
-        while not self._text:
-            compressed = self._compressed or self._file.read(self.CHUNK)
-            if not compressed and self._frame is not None:
-                raise EOFError
-            if not compressed:
-                return 0
-            if self._frame is None:
-                self._frame = self._new_frame()
+    frame = None
+    while compressed := file.read(CHUNK):
+        while compressed:
+            frame = frame or new_frame()
             try:
-                self._text = memoryview(self._frame.decompress(compressed))
-            except self._error_type as error:
+                text = frame.decompress(compressed)
+            except error_type as error:
                 raise OSError(str(error)) from None
-            self._compressed = self._frame.unused_data
-            if self._frame.eof:
-                self._frame = None
-        size = min(len(buffer), len(self._text))
-        buffer[:size] = self._text[:size]
-        self._text = self._text[size:]
-        return size
+            yield text
+            compressed = frame.unused_data
+            if frame.eof:
+                frame = None
+    if frame is not None:
+        raise EOFError

@@ -16,8 +16,8 @@ from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..kernels import intrinsics
 from ..kernels.jit import bare, jit
 from . import label_words, line_parts, malformed, vw_numbers
+from .line_parts import Rules
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE, TAB
-from .rules import Rules
 
 PADDING = 80  # bytes that must follow the text in its array, because both kernels read beyond its end
 
