@@ -182,7 +182,7 @@ def test_skips_of_a_namespace_without_grams_are_reported():
 
 
 def test_too_many_kinds_of_grams_are_refused():
-    with pytest.raises(UsageError, match="more than 65536 kinds of grams"):
+    with pytest.raises(UsageError, match="grams of more than 1048576 parts"):
         namespaces.NamespaceTransformer(namespaces.Options(ngram=("12",), skips=("12",)), constant=True)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..array_types import AnyArray, Float64s, Int64s
 from ..errors import DataError, UsageError, XclassError
 from ..system.printable import short_repr
-from .batch import DTYPES, Batch
+from .batch import DTYPES, LENGTHS, Batch
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -341,11 +341,8 @@ def batch(given: Batch) -> Batch:
         fields[name] = _field(f"batch.{name}", values, dtype)
     checked = Batch(**fields)
     n, z, groups = checked.n, len(checked.index), len(checked.group_name)
-    lengths = {
-        "start": n + 1, "value": z, "weight": n, "initial": n, "group_first": n + 1, "group_start": groups + 1,
-        "tag_start": n, "tag_end": n, "line": n,
-    }  # fmt: skip
-    for name, length in lengths.items():
+    for name, k in zip(Batch._fields, LENGTHS, strict=False):
+        length = (n, n + 1, z, groups, groups + 1)[k]
         if len(fields[name]) != length:
             raise DataError(f"batch.{name} has {len(fields[name])} entries; the other arrays need {length}")
     for name, last in (("start", z), ("group_first", groups), ("group_start", z)):

@@ -21,6 +21,7 @@ Idea      Batches are transformed to batches, in pieces of bounded size.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,9 +41,8 @@ from .matrix import UNNAMED_GROUP
 
 GRAM_MULTIPLIER = np.uint64(27942141)
 PIECE = 1 << 23  # maximum features of one batch, 64 MB
-MOST_PATTERNS = 1 << 16  # maximum patterns of a group
 MOST_WORDS = 200  # mean number of features up to which `xclass tune` tries n-grams
-MOST_PARTS = 1 << 22  # maximum length of all patterns of a group
+MOST_PARTS = 1 << 20  # maximum length of all patterns of a group
 ENOUGH = 100  # examples after which an argument whose namespaces have not occurred is doubtful
 MOST_SHOWN = 20  # namespaces in a message
 MOST_FEATURES = 1 << 24  # maximum per example; it can be learned in about a second with any options
@@ -344,19 +344,13 @@ class NamespaceTransformer:
             patterns_of_size[size] = []
             parts = 0
             for n in range(2, size[0] + 1):
-                for pattern in gram_patterns(n, size[1]):
-                    patterns_of_size[size].append(pattern)
-                    parts += n
-                    if len(patterns_of_size[size]) > MOST_PATTERNS:
-                        raise UsageError(
-                            f"--ngram {size[0]} with --skips {last_skips or 0} makes more than {MOST_PATTERNS} kinds "
-                            "of grams; give a smaller --ngram or --skips"
-                        )
-                    if parts > MOST_PARTS:
-                        raise UsageError(
-                            f"--ngram {size[0]} with --skips {last_skips or 0} makes grams of more than {MOST_PARTS} "
-                            "parts in all; give a smaller --ngram or --skips"
-                        )
+                parts += n * math.comb(n + size[1] - 1, n - 1)
+                if parts > MOST_PARTS:
+                    raise UsageError(
+                        f"--ngram {size[0]} with --skips {last_skips or 0} makes grams of more than {MOST_PARTS} parts "
+                        "in all; give a smaller --ngram or --skips"
+                    )
+                patterns_of_size[size] += gram_patterns(n, size[1])
         if options.ngram:
             skipped = f"; skips: {' '.join(options.skips)}" if options.skips else ""
             self.banner.append(f"N-grams: {' '.join(options.ngram)}{skipped}")

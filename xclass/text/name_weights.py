@@ -3,7 +3,7 @@
 Idea      A line is `name weight | features`, so `class 2 | ...` is class `class` with weight 2. Data with importance
           weights look the same, so this is only a warning, given once: when a name has another weight than in its first
           line. Lines are compared in the order of the file, whatever the blocks and threads.
-Cost      One comparison per example with 1 as long as all weights are 1.
+Cost      One comparison per example with 1 as long as all weights are 1, then a sort until two weights differ.
 """
 
 from __future__ import annotations
@@ -11,25 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..array_types import Float32s, Float64s
-from ..kernels.jit import jit
-
-
-@jit
-def first_conflict(label: Float64s, weight: Float32s, begin: int, first_weight: Float32s) -> int:
-    """Return the first row from `begin` on whose name was seen with another weight, or -1.
-
-    `label` is float64[n], the number of each name from 1, NaN for none; `weight` is float32[n]; `first_weight` is
-    float32[names], written, the weight with which each name was first seen, NaN for a name not seen yet.
-    """
-    for i in range(begin, len(label)):
-        if label[i] != label[i]:
-            continue
-        j = np.int64(label[i]) - 1
-        if first_weight[j] != first_weight[j]:
-            first_weight[j] = weight[i]
-        elif first_weight[j] != weight[i]:
-            return i
-    return -1
 
 
 class NameWeights:
@@ -41,7 +22,8 @@ class NameWeights:
     def __init__(self, initial_count: int) -> None:
         self.differs = False
         self._initial_count = initial_count
-        self._first_weight: Float32s | None = None  # None until the first weight that is not 1
+        # weight with which each name was first seen, NaN before; None until the first weight that is not 1
+        self._first_weight: Float32s | None = None
 
     def can_skip(self, weight: Float32s) -> bool:
         """Return whether a batch with these weights has nothing to compare."""
@@ -50,8 +32,8 @@ class NameWeights:
     def compare(self, label: Float64s, weight: Float32s, count_before: int, count: int) -> tuple[int, float]:
         """Return the first row whose name occurred with another weight before, or -1, and that weight.
 
-        `label` and `weight` are as in `first_conflict`; the counts are the numbers of names known before this batch,
-        and now.
+        `label` is float64[n], the number of each name from 1, NaN for none; `weight` is float32[n]; the counts are the
+        numbers of names known before this batch, and now.
         """
         begin = 0
         if self._first_weight is None:
@@ -64,6 +46,12 @@ class NameWeights:
             larger = np.full(max(count, 2 * len(self._first_weight)), np.nan, np.float32)
             larger[: len(self._first_weight)] = self._first_weight
             self._first_weight = larger
-        row = first_conflict(label, weight, begin, self._first_weight)
-        self.differs = row >= 0
-        return row, float(self._first_weight[int(label[row]) - 1]) if self.differs else 0.0
+        rows = begin + np.flatnonzero(~np.isnan(label[begin:]))
+        name = label[rows].astype(np.int64) - 1
+        names, first = np.unique(name, return_index=True)
+        new = np.isnan(self._first_weight[names])
+        self._first_weight[names[new]] = weight[rows[first[new]]]
+        earlier = self._first_weight[name]
+        differing = np.flatnonzero(earlier != weight[rows])
+        self.differs = len(differing) > 0
+        return (int(rows[differing[0]]), float(earlier[differing[0]])) if self.differs else (-1, 0.0)

@@ -372,9 +372,9 @@ class Scanner:
         used = int(self._positions[complete - 1]) + 1
         self._line_of[:] = -1
         rules = self._rules
-        n, z, g, line, bad, skipped, unmerged, stopped = self._parse_lines(
+        n, z, g, line, bad, skipped, scattered, stopped = self._parse_lines(
             text, self._positions, complete, returns, rules, self._letter_hashes, 0, out, notes, self._line_of
         )
-        if unmerged > 0:
+        if scattered:
             g = batch_ops.merge_groups(n, rules.constant, out)
         return Scan(out, (n, z, g), used, line, bad, skipped, stopped, notes)

@@ -78,7 +78,7 @@ def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int
 def parse_lines(
     data: UInt8s, positions: Int32s, count: int, returns: int, rules: Rules, letter_hashes: UInt32s, line: int,
     out: Batch, notes: Int64s, line_of: Int64s,
-) -> tuple[int, int, int, int, int, int, int, bool]:  # fmt: skip
+) -> tuple[int, int, int, int, int, int, bool, bool]:  # fmt: skip
     """Parse the lines whose delimiters are `positions[:count]`, of which the last is a newline.
 
     Parameters
@@ -96,7 +96,7 @@ def parse_lines(
     n, z, g : numbers of examples, features and groups written
     line : number of the last line read
     bad, skipped : numbers of malformed places, and of lines left out
-    unmerged : number of features of the largest example if any example has a group in several places, else 0
+    scattered : whether any example has a group in several places
     stopped : whether the line `line` is malformed and ended the reading
     """
     text = intrinsics.pointer(data)
@@ -105,7 +105,7 @@ def parse_lines(
     features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     name_rules = line_parts.name_rules_of(rules)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
-    n = z = g = k = start = bad = skipped = largest = 0
+    n = z = g = k = start = bad = skipped = 0
     scattered = stopped = False
     treatment = rules.treatment
     numbers_as_classes = rules.multiclass and len(rules.names.hash) == 0 and not rules.learn_names
@@ -190,10 +190,9 @@ def parse_lines(
             features[0][z], features[1][z] = np.uint32(CONSTANT), np.float32(1)
             group_name[g], group_start[g] = np.uint8(CONSTANT_GROUP), z
             z, g = z + 1, g + 1
-        largest = max(largest, z - z0)
         out.label[n], out.weight[n], out.initial[n] = label, weight, initial
         out.tag_start[n], out.tag_end[n], out.line[n] = tag_start, tag_end, line
         n += 1
         out.start[n], out.group_first[n] = z, g
     group_start[g] = z
-    return n, z, g, line, bad, skipped, largest if scattered else 0, stopped
+    return n, z, g, line, bad, skipped, scattered, stopped
