@@ -179,7 +179,7 @@ def test_an_example_that_would_become_too_large_is_refused():
 
 def test_each_kernel_is_compiled_once():
     list(crosser(quadratic=("::",), piece=1).cross(batch_of(b"|a x |b y\n|a z |c x\n")))
-    for kernel in (interactions.first_rows, interactions.count_crossed, interactions.cross_rows):
+    for kernel in (interactions.count_crossed, interactions.cross_rows):
         assert len(getattr(kernel, "signatures", [0])) == 1
 
 

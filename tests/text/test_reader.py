@@ -105,7 +105,7 @@ def plain(tmp_path):
 def test_blocks_of_any_size_give_the_same_examples(plain, wanted, block):
     reading = read(plain, block_bytes=block)
     assert_same(whole(reading), wanted)
-    assert (reading.bytes, reading.lines, reading.size) == (len(TEXT), 300, len(TEXT))
+    assert (reading.bytes, reading.parser.lines, reading.size) == (len(TEXT), 300, len(TEXT))
 
 
 @pytest.mark.parametrize("most", [1, 5, 100, 10**6])
@@ -125,7 +125,7 @@ def test_reading_again_starts_again(plain, wanted):
     next(iter(reading))
     for _ in range(2):
         assert_same(whole(reading), wanted)
-        assert reading.lines == 300 and reading.bytes == len(TEXT)
+        assert reading.parser.lines == 300 and reading.bytes == len(TEXT)
 
 
 def test_carriage_returns_marks_and_a_missing_newline(tmp_path, wanted):
@@ -303,7 +303,7 @@ def test_the_same_on_any_number_of_threads(plain, wanted, monkeypatch, processor
     reading = read(plain, block_bytes=block)
     assert_same(whole(reading), wanted)
     assert_same(whole(reading), wanted)  # another pass
-    assert (reading.bytes, reading.lines) == (len(TEXT), 300)
+    assert (reading.bytes, reading.parser.lines) == (len(TEXT), 300)
 
 
 def test_threads_name_the_line_and_deliver_what_is_before(tmp_path, monkeypatch):

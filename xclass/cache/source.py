@@ -66,6 +66,7 @@ class Source:
     Attributes
     ----------
     path : file of the cache, None for a temporary one or none
+    complete_cache : the cache that the next passes read; None before the first pass and if there is none
     notes : messages for the user; the caller removes those that it has shown
     lines : number of lines in all files, known after the first complete pass
     parsing : whether the batches of this pass come from the text and contain it
@@ -93,7 +94,7 @@ class Source:
         self._needed = needed
         self._pass = 0
         self._writer: Writer | None = None
-        self._cache: Reader | None = None
+        self.complete_cache: Reader | None = None
         self._reused = False  # whether the cache existed and fits
         self.notes: list[str] = []
         self.lines = 0
@@ -166,7 +167,7 @@ class Source:
 
     def _read_from(self, cache: Reader) -> None:
         """Read from this cache in the passes to come and restore the counts and notes of the text."""
-        self._cache = cache
+        self.complete_cache = cache
         parser = self._text.parser
         parser.bad, parser.skipped = cache.facts["bad"], cache.facts["skipped"]
         parser.first_messages, parser.left_out = list(cache.facts["kept"]), cache.facts["left_out"]
@@ -200,21 +201,15 @@ class Source:
     def position(self) -> int:
         """Return the progress over all passes in bytes, between 0 and `size`."""
         pass_size = self._text.size or 0
-        position_in_pass = (
-            int(self._cache.fraction_read * pass_size) if self._cache is not None else self._text.position()
-        )
-        return max(0, self._pass - 1) * pass_size + position_in_pass
+        cache = self.complete_cache
+        position = self._text.position() if cache is None else int(cache.fraction_read * pass_size)
+        return max(0, self._pass - 1) * pass_size + position
 
     def fraction_read(self) -> float | None:
         """Return the fraction of this pass that is read, 0 to 1, or None if the size of the data is unknown."""
-        if self._cache is not None:
-            return self._cache.fraction_read
+        if self.complete_cache is not None:
+            return self.complete_cache.fraction_read
         return self._text.position() / self._text.size if self._text.size else None
-
-    @property
-    def complete_cache(self) -> Reader | None:
-        """Return the cache that the next passes read; None before the first pass and if there is none."""
-        return self._cache
 
     def report(self) -> list[str]:
         return self._text.report()
@@ -270,16 +265,16 @@ class Source:
         """
         self._pass += 1
         last = 0  # last line yielded, counted over all files
-        self.parsing = self._cache is None
-        if self._cache is not None:
+        self.parsing = self.complete_cache is None
+        if self.complete_cache is not None:
             try:
-                for batch, lines_before in self._cache:
+                for batch, lines_before in self.complete_cache:
                     yield batch, lines_before
                     last = lines_before + int(batch.line[-1])
-                self.lines = self._cache.facts["lines"]
+                self.lines = self.complete_cache.facts["lines"]
                 return
             except DamagedCacheError as error:
-                self._cache = None
+                self.complete_cache = None
                 self.parsing = True
                 if not self._text.rereadable:
                     raise DataError(f"the rest of the cache cannot be read: {error}; start again with -k") from None

@@ -87,17 +87,6 @@ class Options:
 
 
 @jit
-def first_rows(batch: Batch, seen: UInt8s, rows: Int64s) -> None:
-    """Set `rows[group]` (int64[256]) to the first example with each group in 32..126 not `seen` (uint8[256]), or -1."""
-    rows[:] = -1
-    for i in range(len(batch.label)):
-        for j in range(batch.group_first[i], batch.group_first[i + 1]):
-            name = batch.group_name[j]
-            if name >= 32 and name <= 126 and seen[name] == 0 and rows[name] < 0:
-                rows[name] = i
-
-
-@jit
 def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64s) -> None:
     """Find the groups of example i: `begin[group]` and `end[group]` are valid if `row_of[group] == i` (int64[256])."""
     for j in range(batch.group_first[i], batch.group_first[i + 1]):
@@ -321,7 +310,6 @@ class Crosser:
         self._piece = piece
         self._pool = Pool()
         self._seen = np.zeros(256, np.uint8)
-        self._rows = np.empty(256, np.int64)
         self._set_current([] if self.has_wildcards else self.interactions)
 
     @property
@@ -343,12 +331,14 @@ class Crosser:
         """Yield `batch` with generated features after the constant of each example, in pieces."""
         low = 0
         if self.has_wildcards:
-            first_rows(batch, self._seen, self._rows)
-            for row in sorted(set(self._rows[self._rows >= 0].tolist())):
+            names, first = np.unique(batch.group_name, return_index=True)
+            new = (names >= 32) & (names <= 126) & (self._seen[names] == 0)
+            names, rows = names[new], np.searchsorted(batch.group_first, first[new], side="right") - 1
+            for row in sorted(set(rows.tolist())):
                 if row > low:
                     yield from self._cross(batch_ops.cut(batch, low, row))
                     low = row
-                self._seen[self._rows == row] = 1
+                self._seen[names[rows == row]] = 1
                 self._set_current(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._keep_duplicates))
         yield from self._cross(batch_ops.cut(batch, low, batch.n) if low else batch)
 
@@ -358,7 +348,6 @@ class Crosser:
         self._term_start = np.cumsum([0] + [len(interaction) for interaction in interactions], dtype=np.int64)
 
     def _cross(self, batch: Batch) -> Iterator[Batch]:
-        """Yield `batch` with the features of the current interactions, in pieces."""
         if not self._current or batch.n == 0:
             yield batch
             return

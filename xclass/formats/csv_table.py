@@ -414,14 +414,14 @@ class CsvScanner(records.RecordScanner):
         value[:, self._categories] = 1
         count = self._numbers
         read, blank = np.empty((len(begin), count), np.float32), np.empty((len(begin), count), bool)
-        rounded = np.empty(count, np.int64)
-        records.read_values(buffer, begin[:, :count], end[:, :count], read, blank, rounded)
-        for k in np.flatnonzero(rounded < len(begin)).tolist():
-            row = int(rounded[k])
-            cell = content[begin[row, k] : end[row, k]]
-            sign = -1 if cell.startswith(b"-") else 1
-            whole = sign * int(cell.lstrip(b"+-0") or b"0")  # Python refuses to convert thousands of zeros
-            if note := self._table.columns.rounded(self._table.layout.features[k], whole):
+        records.read_values(buffer, begin[:, :count], end[:, :count], read, blank)
+        for row, k in np.argwhere(np.abs(read) >= schema.EXACT).tolist():
+            name, cell = self._table.layout.features[k], content[begin[row, k] : end[row, k]].strip()
+            if name not in self._table.columns.detected or not cell[cell[:1] in (b"+", b"-") :].isdigit():
+                continue
+            # Python refuses to convert thousands of zeros
+            whole = int(cell.lstrip(b"+-0")) * (-1 if cell.startswith(b"-") else 1)
+            if note := self._table.columns.rounded(name, whole):
                 line, _ = _place_of_cell(block, rows, int(good[row]), int(begin[row, k]))
                 self._parser.notes.append(f"{self._table.file}:{self._parser.lines + line}: {note}")
         value[:, :count] = read

@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt8s, UInt32s
+from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import feature_names, hashing
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
-from ..data.schema import EXACT
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers
@@ -27,8 +26,6 @@ from ..text.malformed import BLANK, MAX_MESSAGES
 from ..text.parser import Scan
 from . import line_scanner
 from .line_scanner import DEFAULT_GROUP
-
-PLUS, MINUS = 43, 45
 
 
 class Items(NamedTuple):
@@ -45,15 +42,17 @@ class Items(NamedTuple):
 
 
 @jit
-def assemble(text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: Rules, out: Batch) -> tuple[int, int]:
-    """Write the features of all examples to `out`; return the numbers of features and groups.
+def assemble(
+    text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: Rules, rows: Int64s, out: Batch
+) -> tuple[int, int]:
+    """Write the features of the examples `rows` (int64[m]) to `out`; return the numbers of features and groups.
 
     `text` holds names and texts, followed by PADDING bytes. The items of an example with the same group are neighbours.
     `seeds` and `groups`, uint32[s] and uint8[s], are hash and first byte of the name of each namespace.
     """
     pointer, index = intrinsics.pointer(text), intrinsics.pointer(out.index)
     z = g = 0
-    for i in range(len(items.first) - 1):
+    for r, i in enumerate(rows):
         g0 = g
         for k in range(items.first[i], items.first[i + 1]):
             space, begin, end, value = items.namespace[k], items.begin[k], items.end[k], items.value[k]
@@ -72,7 +71,7 @@ def assemble(text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: 
             out.index[z], out.value[z] = np.uint32(CONSTANT), np.float32(1)
             out.group_name[g], out.group_start[g] = np.uint8(CONSTANT_GROUP), z
             z, g = z + 1, g + 1
-        out.start[i + 1], out.group_first[i + 1] = z, g
+        out.start[r + 1], out.group_first[r + 1] = z, g
     out.group_start[g] = z
     return z, g
 
@@ -92,20 +91,7 @@ def read_labels(text: UInt8s, begin: Int64s, end: Int64s, rules: Rules, label: F
 
 
 @jit
-def is_rounded(text: UInt8s, begin: int, end: int, number: np.float32) -> bool:
-    """Return whether `text[begin:end]` is a whole number other than `number`, which is its value in float32."""
-    whole: Int = 0
-    negative = text[begin] == MINUS
-    begin += negative or text[begin] == PLUS
-    for p in range(begin, end):
-        if not numbers.is_digit(text[p]):
-            return False
-        whole = whole * 10 + (np.int64(text[p]) - 48)
-    return end - begin > 18 or whole != np.int64(abs(number))
-
-
-@jit
-def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank: Bools, rounded: Int64s) -> None:
+def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank: Bools) -> None:
     """Read numbers with white space around them as `numbers.read_number` does.
 
     Parameters
@@ -114,9 +100,7 @@ def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank
     begin, end : int64[n, m], range of each number
     value : float32[n, m], written; NaN for what is not a finite number
     blank : bool[n, m], written: whether there is nothing but white space
-    rounded : int64[m], written: the first row with a whole number that is not exact in float32, n if there is none
     """
-    rounded[:] = len(begin)
     pointer = intrinsics.pointer(text)
     for i in range(begin.shape[0]):
         for k in range(begin.shape[1]):
@@ -131,8 +115,6 @@ def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank
                 number, q, digits = numbers.read_number(pointer, p)
                 if q == last and digits > 0 and math.isfinite(number):
                     value[i, k] = number
-                    if abs(number) >= EXACT and rounded[k] > i and is_rounded(pointer, p, q, number):
-                        rounded[k] = i
 
 
 # -- Python
@@ -213,14 +195,6 @@ def spellings_of(labels: list[bytes], lines: list[int]) -> dict[str, int]:
     return {label.decode("utf-8", "surrogateescape"): first[label] for label in several}
 
 
-def picked(items: Items, kept: Bools) -> Items:
-    """Return the items of the examples `kept`, bool[n]."""
-    counts = np.diff(items.first)
-    mask = np.repeat(kept, counts)
-    first = np.concatenate(([0], np.cumsum(counts[kept])))
-    return Items(first, items.namespace[mask], items.begin[mask], items.end[mask], items.value[mask])
-
-
 def source_of(line: bytes) -> bytes:
     """Return the source of an example from its line in the text of a batch: label, tag and source."""
     return line.split(b" ", 2)[2]
@@ -268,13 +242,11 @@ class RecordScanner:
         notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
         if seen_words:
             padded = line_scanner.padded(whole + seen_words)
-        if not kept.all():
-            items = picked(items, kept)
         rows = np.flatnonzero(kept)
         is_text = np.isnan(items.value)
         most = int(((items.end - items.begin + 1) // 2)[is_text].sum()) + len(is_text) + len(rows)
         out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded)
-        z, g = assemble(line_scanner.padded(text), items, *self.namespaces.arrays(), self.rules, out)
+        z, g = assemble(line_scanner.padded(text), items, *self.namespaces.arrays(), self.rules, rows, out)
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]
