@@ -114,12 +114,8 @@ class Reader:
 
     DamagedCacheError is raised at once if the file is incomplete, and while iterating if a block has changed.
 
-    Attributes
-    ----------
-    facts : what `Writer.finish` was given, and the number of blocks
-    fraction_read : fraction read, 0 to 1
-    places : offset in bytes of each block that was read by the last iteration
-    end : offset in bytes where the last block ends
+    `facts` are what `Writer.finish` was given, and the number of blocks; `places` are the offsets of the blocks that
+    the last iteration read.
     """
 
     def __init__(self, file: IO[bytes], classes: bool) -> None:

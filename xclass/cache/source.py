@@ -56,8 +56,6 @@ class Source:
 
     Parameters
     ----------
-    key : what `cache_key.make_key` returns
-    constant : whether each example ends with the constant
     passes : number of times that the source will be iterated
     needed : whether the caller reads the cache itself, and cannot go on without it
     names : whether the caller needs the names of features, which no cache holds, so that every pass parses the text
@@ -65,7 +63,6 @@ class Source:
 
     Attributes
     ----------
-    path : file of the cache, None for a temporary one or none
     complete_cache : the cache that the next passes read; None before the first pass and if there is none
     notes : messages for the user; the caller removes those that it has shown
     lines : number of lines in all files, known after the first complete pass

@@ -79,7 +79,7 @@ def _fields(n: int, z: int, g: int) -> list[tuple[int, np.dtype[Any]]]:
 
 def empty(n: int, z: int, g: int, text: UInt8s = NO_TEXT) -> Batch:
     """Return a batch with space for n examples, z features and g groups, filled with zeros."""
-    return Batch(*(np.zeros(length, dtype) for length, dtype in _fields(n, z, g)), text)
+    return Batch._make([*(np.zeros(length, dtype) for length, dtype in _fields(n, z, g)), text])
 
 
 class Pool:

@@ -42,13 +42,8 @@ def is_frame(given: object) -> bool:
 class Frame:
     """Read the cells of a DataFrame, or of a sequence of dictionaries or an array[n, d] by the columns of `known`.
 
-    `known` is empty if the learner has not learned from a table; `keeps` says whether it keeps the columns then.
-
-    Attributes
-    ----------
-    n : number of rows
-    columns : names and kinds of the columns that are read
-    additional : names of columns that the schema does not contain, and which are left out
+    `known` is empty if the learner has not learned from a table; `keeps` says whether it keeps the columns then. Of its
+    columns, `columns` are read, and `additional` are left out, because the schema does not contain them.
     """
 
     def __init__(self, given: Any, known: Schema, keeps: bool = True) -> None:

@@ -267,14 +267,7 @@ def expand(interactions: list[bytes], groups: list[int], keep_duplicates: bool =
 
 
 class Crosser:
-    """Add the features of interactions to batches of at most `piece` features.
-
-    Attributes
-    ----------
-    interactions : given interactions in order, with wildcards
-    notes : VW's messages about the arguments
-    idle : interactions without wildcards that have crossed nothing
-    """
+    """Add the features of `interactions`, which may have wildcards, to batches of at most `piece` features."""
 
     def __init__(self, options: Options, piece: int = PIECE) -> None:
         self.notes: list[str] = []

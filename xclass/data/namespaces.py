@@ -245,14 +245,8 @@ def _sizes(
 class IdleArguments:
     """Report the arguments of options that name namespaces which the data do not have.
 
-    `joint` stands between the groups of an argument in a message.
-
-    Attributes
-    ----------
-    waiting : an argument and what it is without -> the groups that it names and that have not occurred
-    met : uint8[256], 1 for each group that an example had
-    examples : number of examples seen
-    told : whether `messages` has returned its messages
+    `waiting` maps an argument, and what it is without, to the groups that it names and that have not occurred; `met`,
+    uint8[256], is 1 for each group that an example had.
     """
 
     def __init__(self, joint: str) -> None:
@@ -294,13 +288,8 @@ def _shown(group: int) -> str:
 class NamespaceTransformer:
     """Apply the options about namespaces to batches, in pieces of at most `piece` features.
 
-    Attributes
-    ----------
-    idle : the arguments whose namespaces have not occurred
-    dropped, interaction_only : bool[256], groups that are dropped, and groups used for interactions only
-    patterns : for each group the patterns of its grams, in order
-    banner, vw_banner : lines about dropped namespaces and n-grams for the start of a run, and VW's lines
-    notes : warnings about the arguments
+    `dropped` and `interaction_only`, bool[256], are the groups that are dropped, and those used for interactions only;
+    `patterns` has the patterns of the grams of each group, in order.
     """
 
     def __init__(self, options: Options, constant: bool, piece: int = PIECE) -> None:

@@ -29,8 +29,6 @@ class Columns:
 
     Attributes
     ----------
-    header : names of the columns of files without a header; empty if files have one
-    label : what --label_column says, None for nothing
     named : whether an option gives the name of a column, so that a header is expected
     detected : columns of numbers whose kind the first rows have decided, and which `rounded` has not named
     """

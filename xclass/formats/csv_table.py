@@ -70,14 +70,8 @@ class Layout(NamedTuple):
 class CsvTable(OtherFormat):
     """Read CSV and TSV files.
 
-    If the schema has no columns, those of the first file are added.
-
-    Attributes
-    ----------
-    quoted : whether quotes around cells have a meaning
-    layout : where the columns are in the file that is read
-    file : name of that file
-    header : uint8[...], header of that file without the end of its line; empty if it has none
+    If the schema has no columns, those of the first file are added. `layout` and `header` are those of the file that is
+    read; `header` lacks the end of its line, and is empty if the file has none.
     """
 
     name = "csv"

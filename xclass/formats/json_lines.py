@@ -152,12 +152,8 @@ class JsonLines(OtherFormat):
 
     If the schema has no columns, those of flat objects are added, and the kinds of names in `features`.
 
-    Attributes
-    ----------
-    file : name of the file that is read
-    inner_keys : number of keys of the features in the object whose items were yielded last
-    label : key of the label, None if there is none
-    flat : whether keys are columns
+    `flat` says whether keys are columns, and `inner_keys` is the number of keys of the features in the object whose
+    items were yielded last.
     """
 
     name = "jsonl"

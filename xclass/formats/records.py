@@ -216,14 +216,10 @@ class RecordScanner:
         column_of_label: Callable[[int], int],
         empty: Int64s,
     ) -> Scan:
-        """Return the scan of a block.
+        """Return the scan of a block of so many lines that ends at a byte.
 
-        Parameters
-        ----------
-        text : bytes of the items
-        lines, end : numbers of lines and of bytes of the block
-        column_of_label : returns the column of the label of an example, for messages
-        empty : lines that are empty
+        `text` has the bytes of the items, `empty` are the lines that are empty, and `column_of_label` returns the
+        column of the label of an example, for messages.
         """
         spellings = spellings_of(examples.label, examples.line)
         keys = [label.replace(b" ", b"_") for label in examples.label] if spellings else examples.label
@@ -261,14 +257,8 @@ class RecordScanner:
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:
         """Decide by `--on_bad_line` what becomes of malformed examples.
 
-        `at` is the position in the text of the batch where the words to show will be.
-
-        Returns
-        -------
-        notes : int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
-        kept : bool[n], whether an example is read
-        bad, skipped : numbers of malformed lines, and of lines left out
-        seen_words : the words to show
+        Return notes as in `tokens.parse_lines`, whether each example is read, the numbers of malformed lines and of
+        lines left out, and the words to show, which will be at position `at` of the text of the batch.
         """
         notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
         kept = np.ones(len(examples.line), bool)

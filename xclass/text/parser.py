@@ -112,17 +112,14 @@ class Parser:
 
     Parameters
     ----------
-    bits : number of bits of the index of a feature
     lowest, highest : lowest and highest class allowed; None for every class. Ignored with `--on_bad_line vw`
     range_option : the option that sets the range, for messages: `--oaa 1000`
-    names : names of the classes; None for those of the options
 
     Attributes
     ----------
     lines : number of lines read of the current file
     skipped, bad : numbers of lines left out, and of malformed places
     notes : messages that are not yet shown to the user; the caller removes them
-    first_messages : the first messages about malformed lines, MAX_MESSAGES at most
     featureless : whether no example has had a feature
     predicting : whether `report` says that lines without an example have no prediction
     left_out : the place of the first line without an example

@@ -162,11 +162,10 @@ class LineDetector(Protocol):
 class Reader:
     """Iterate over the batches of one or several files; iterating again reads the files again.
 
+    The arguments that are not named here are those of `parser.Parser`.
+
     Parameters
     ----------
-    options, parse : options of the reader and of the parser
-    bits, multiclass, lowest, highest, range_option, names : as in `parser.Parser`
-    block_bytes : size of a block; None for the usual sizes
     stream : what is read instead of the files
     peeked : bytes that were taken from standard input before, see `peek_labels`
     choose : returns the format of the data by the beginning of a file; all files have that of the first one
@@ -174,15 +173,12 @@ class Reader:
     Attributes
     ----------
     paths : paths of the files; (None,) for standard input
-    name : name of the file being read, for messages
     size : bytes of all files; None if it is not known, as for a pipe
     rereadable : whether the files can be read again
-    lines_before : number of lines in the files before the one being read
     wrap : function that is called with each open file and returns a stream to read instead; None for none
     lines_skipped : number of lines of the file that `wrap` skips
     bytes : bytes of text parsed in this pass
     parsing_seconds : seconds spent on parsing or waiting for it, in all passes
-    format : format of the data; None before the first lines are read
     """
 
     def __init__(
