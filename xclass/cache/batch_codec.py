@@ -32,7 +32,7 @@ OF_GROUPS, OF_FEATURES = ("name", "length"), ("index", "value")
 CHECKSUM, BYTES, N, ENCODING = 0, 1, 2, 9
 HEADER = ENCODING + 2 * len(COLUMNS)
 MOST_ROWS = 1 << 40
-ONE_BITS = np.uint32(0x3F800000)  # the bits of 1.0
+ONE_BITS = 0x3F800000  # the bits of 1.0
 UNLABELLED = np.uint32(0xFFFFFFFF)
 
 

@@ -115,18 +115,10 @@ def number_names(
 ) -> tuple[int, int, int]:
     """Replace positions of names in `label` by the numbers of the names; new names are added to the table.
 
-    Parameters
-    ----------
-    data : the text; every name ends with a byte of at most 32, which is followed by three bytes or more
-    label : float64[n], position of the name in the text, NaN if there is none; written from `row` on
-    count : number of known names
-    fixed : whether unknown names get the label UNKNOWN instead of being added
-
-    Returns
-    -------
-    row : the example that could not be numbered, or n
-    count : number of known names
-    status : DONE, TABLE_FULL, or TOO_MANY_NAMES
+    In `data`, every name ends with a byte of at most 32, which is followed by three bytes or more. `label` is
+    float64[n], NaN for no name, and written from `row` on; `count` names are known. If `fixed`, unknown names get the
+    label UNKNOWN. Return the example that could not be numbered, or n; the number of known names; and DONE,
+    TABLE_FULL, or TOO_MANY_NAMES.
     """
     text = intrinsics.pointer(data)
     for i in range(row, len(label)):

@@ -156,12 +156,8 @@ def words(
 ) -> tuple[Int64s, UInt32s]:
     """Return the indices of the words of n documents, and int64[n + 1], where those of each document begin.
 
-    Parameters
-    ----------
-    text : uint8[largest end + PADDING or more]
-    begin, end : int64[n], range of each document in `text`
-    seed : hash of the namespace; for the default namespace, that of the name "" (0 unless `--hash_seed` is given)
-    every : whether names of digits are hashed, too (`--hash all`)
+    Document i is `text[begin[i]:end[i]]`, and PADDING bytes follow the last one. `seed` is the hash of the namespace,
+    and `every` says whether names of digits are hashed, too (`--hash all`).
     """
     pointer = intrinsics.pointer(text)
     n = len(begin)

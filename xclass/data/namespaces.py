@@ -99,13 +99,9 @@ def count_features(
 ) -> None:
     """Count the features that each example will have.
 
-    Parameters
-    ----------
-    constant : whether the last group of each example is the constant
-    dropped : bool[256], groups to drop
-    first_pattern : int64[256, 2], range of the patterns of each group
-    last_offset : int64[...], distance of the last part of each pattern
-    counts : float64[n], written
+    `constant` says whether the last group of each example is the constant, and `dropped` (bool[256]) which groups are
+    dropped; `first_pattern` (int64[256, 2]) is the range of the patterns of each group, and `last_offset` the distance
+    of the last part of each pattern. `counts` (float64[n]) is written.
     """
     for i in range(len(batch.label)):
         counts[i] = 0.0
