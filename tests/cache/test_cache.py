@@ -59,7 +59,7 @@ def assert_passes_are_equal(path, *, passes=3, **more) -> None:
     first = copies(reading)
     for _ in range(1, passes):
         again = copies(reading)
-        assert reading._cache is not None
+        assert reading.complete_cache is not None
         assert len(again) == len(first)
         for (batch, before), (expected, wanted_before) in zip(again, first, strict=True):
             assert before == wanted_before
