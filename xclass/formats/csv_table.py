@@ -410,12 +410,12 @@ class CsvScanner(records.RecordScanner):
         read, blank = np.empty((len(begin), count), np.float32), np.empty((len(begin), count), bool)
         records.read_values(buffer, begin[:, :count], end[:, :count], read, blank)
         for row, k in np.argwhere(np.abs(read) >= schema.EXACT).tolist():
-            name, cell = self._table.layout.features[k], content[begin[row, k] : end[row, k]].strip()
-            if name not in self._table.columns.detected or not cell[cell[:1] in (b"+", b"-") :].isdigit():
+            feature, cell = self._table.layout.features[k], content[begin[row, k] : end[row, k]].strip()
+            if feature not in self._table.columns.detected or not cell[cell[:1] in (b"+", b"-") :].isdigit():
                 continue
             # Python refuses to convert thousands of zeros
             whole = int(cell.lstrip(b"+-0")) * (-1 if cell.startswith(b"-") else 1)
-            if note := self._table.columns.rounded(name, whole):
+            if note := self._table.columns.rounded(feature, whole):
                 line, _ = _place_of_cell(block, rows, int(good[row]), int(begin[row, k]))
                 self._parser.notes.append(f"{self._table.file}:{self._parser.lines + line}: {note}")
         value[:, :count] = read

@@ -25,6 +25,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..system.printable import short_repr
 from ..text import numbers, parser
+from ..text.label_words import COMMA
 from ..text.line_parts import Rules
 from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
 from ..text.text_format import OtherFormat, WrittenFeature
@@ -69,7 +70,7 @@ def label_problem(text: UInt8s, begin: int, end: int, most: int) -> tuple[int, i
     `most` is the number of labels in the header; -1 in LIBSVM.
     """
     for p in range(begin, end):
-        if text[p] == line_scanner.COMMA:
+        if text[p] == COMMA:
             return SEVERAL_LABELS, p + 1
     if most >= 0:
         number, p = read_index(text, begin)
