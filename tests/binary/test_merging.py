@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -147,7 +148,7 @@ def test_masses_that_are_no_numbers_count_nothing():
 
 @pytest.mark.plain
 @pytest.mark.bounds
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(st.data())
 def test_lines_of_words_agree_with_the_oracle(data):
     models, first = data.draw(st.integers(1, 3)), data.draw(st.integers(0, 2**12))

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -228,7 +229,7 @@ def test_nothing_changes_if_no_regressor_learns(s, y, weight, loss_function):
     assert weights.words.state[: tagged_words.STORED].any() == weights.words.word.any() == learns
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(st.floats(-50, 50, width=32), st.sampled_from([-1, 1]), st.sampled_from(LOSSES))
 def test_slopes_are_those_of_the_oracle(s, y, loss_function):
     weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5, tagged=True)
@@ -349,7 +350,7 @@ def test_lines_and_tags_are_those_of_the_oracle(number):
 # -- codes
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(w=st.floats(-8000, 8000, width=32), random=st.integers(0, 2**32 - 1))
 def test_a_weight_is_rounded_to_one_of_its_neighbours(w, random):
     code = int(tagged_format.encode_w(F(w), random))
@@ -360,7 +361,7 @@ def test_a_weight_is_rounded_to_one_of_its_neighbours(w, random):
     assert int(tagged_format.encode_w(F(kept), random)) == code  # what has a code keeps it
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(g=st.floats(0, 60000, width=32), random=st.integers(0, 2**32 - 1))
 def test_g_is_rounded_to_one_of_its_neighbours_and_never_to_0(g, random):
     code = int(tagged_format.encode_g(F(g), random))
@@ -383,7 +384,7 @@ def test_the_largest_numbers_stay_finite():
     assert tagged_format.inverse_root(F(0)) == tagged_format.inverse_root(F(np.nan)) == 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(st.floats(2.0**-100, 2.0**100, width=32))
 def test_estimates_of_inverse_roots_are_close(g):
     assert tagged_format.inverse_root(F(g)) == pytest.approx(1 / np.sqrt(g), rel=0.035)

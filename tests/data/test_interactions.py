@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -192,7 +193,7 @@ line = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(st.lists(line, max_size=5), st.lists(argument, max_size=3), st.integers(1, 60))
 def test_random_interactions_are_the_oracles(lines, arguments, piece):
     data = "".join(f"1 {text}|\n" for text in lines).encode()

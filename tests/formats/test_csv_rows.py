@@ -5,6 +5,7 @@ import io
 
 import numpy as np
 import pytest
+from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ def rows_of(text, quoted):
             yield None
 
 
-@settings(max_examples=400)
+@settings(max_examples=tries(400))
 @given(texts.map("".join), st.booleans(), st.integers(1, 3), st.integers(0, 40))
 @example('a,"b\n', True, 2, 3)
 @example('a,"b" c,d\ne\r\n\r\n"f""\n"\r\n', True, 1, 7)

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -131,7 +132,7 @@ sizes = st.sampled_from([16, 64, 1 << 16])
 hashes = st.sampled_from([{}, {"hash": "all"}, {"hash_seed": 7}, {"hash": "all", "hash_seed": 9}])
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(files(spaced(labels | words | words | words)), sizes, hashes)
 @example(b"__label__tea a b\n__label__tea __label__b\n", 16, {})
 def test_fasttext(data, size, options):
@@ -154,7 +155,7 @@ pair_line = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(files(pair_line), sizes, hashes, st.booleans())
 @example(b"3 1:0.5 7:2\n\n# comment\n2 qid:4 1:1#c\n", 64, {}, False)
 @example(b"1:#", 16, {}, True)
@@ -171,7 +172,7 @@ def test_libsvm(data, size, options, names):
     assert source.parser.bad == sum(line.column > 0 for line in lines)
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(files(pair_line), sizes)
 def test_extreme_classification(data, size):
     lines = list(oracle.pairs(data, (40, 5), valid=oracle.is_name))
@@ -214,7 +215,7 @@ def csv_writer(out, delimiter, end):
     return csv.writer(out, delimiter=delimiter, lineterminator=end)
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(tables(), sizes)
 def test_csv(table, size):
     data, delimiter = table
@@ -269,7 +270,7 @@ json_objects = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.lists(json_objects, max_size=8), st.booleans(), sizes, hashes)
 def test_json_lines(given_objects, ascii_only, size, options):
     data = b"".join(json.dumps(one, ensure_ascii=ascii_only).encode() + b"\n" for one in given_objects)
@@ -312,7 +313,7 @@ def test_malformed_json(line, column, message):
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(
     st.sampled_from(["fasttext", "libsvm", "xmc", "csv", "jsonl", "auto"]),
     st.binary(max_size=200),

@@ -15,6 +15,7 @@ import zlib
 
 import numpy as np
 import pytest
+from effort import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -375,7 +376,7 @@ def test_truth_values_are_zero_or_one(tmp_path):
         model_file.load(tmp_path / "m")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=tries(200))
 @given(data=st.data())
 def test_any_damage_ends_in_a_model_error(tmp_path, data):
     small_model(tmp_path / "m")

@@ -1,6 +1,7 @@
 """Random text over the grammar's alphabet: the parser and the crosser against the oracle, in VW's treatment."""
 
 import numpy as np
+from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -195,14 +196,14 @@ chosen = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=tries(250))
 @given(text_of(label), chosen)
 @example(b"1 |f a:1|g b\n", {})
 def test_multiclass_text_is_read_as_the_oracle_reads_it(data, options):
     check(data, True, **options)
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(text_of(simple), chosen)
 def test_simple_text_is_read_as_the_oracle_reads_it(data, options):
     check(data, False, **options)

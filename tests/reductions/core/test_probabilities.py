@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from command import learn
 from command import xclass as run
+from effort import tries
 from harness import batch_of, configure, go_through_stages, learner_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,7 +50,7 @@ def labels_of(text: str) -> list[tuple[int | None, float]]:
 
 @pytest.mark.bounds
 @pytest.mark.plain
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(
     score=st.lists(st.sampled_from([0.0, -1.0, 2.5, 7.0, 1e-3]) | st.floats(-9, 9, width=32), max_size=40),
     k=st.integers(0, 12),

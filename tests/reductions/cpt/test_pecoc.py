@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 from command import learn, xclass
+from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import fact, go_through, same_contents, state_of, summary_of, trained
@@ -121,7 +122,7 @@ def test_estimates_are_the_papers_by_its_matrix(m):
             assert v.tolist() == pytest.approx([1 - p_odd[1], p_odd[1]], rel=1e-12)
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(data=st.data())
 def test_projection_brings_estimates_nearer_to_any_distribution(data):
     m = 8
@@ -145,7 +146,7 @@ def test_parity_computes_the_matrix(m):
     assert np.array_equal((2 * matrix - 1) @ (2 * matrix - 1).T, m * np.eye(m))  # every two rows differ in half
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(data=st.data(), levels=st.integers(1, 5))
 def test_squared_loss_is_within_the_papers_bound(data, levels):
     """4 (1 - 1/m)**2 times the regressors' mean squared loss in a node, d**2 times that over d nodes."""

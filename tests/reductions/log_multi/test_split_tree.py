@@ -6,6 +6,7 @@ import math
 import random
 
 import numpy as np
+from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +68,7 @@ def assert_whole(tree, cells, most: int) -> None:
 STEPS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2**24 - 1)), min_size=1, max_size=120)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(STEPS, st.integers(0, 6), st.integers(1, 5))
 def test_tree_stays_a_tree_and_its_counts_agree(steps, most, resistance):
     grow(steps, most, resistance, lambda tree, cells: assert_whole(tree, cells, most))

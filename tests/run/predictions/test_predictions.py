@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from versus import run_vw
@@ -74,7 +75,7 @@ def check_numbers(path, values) -> None:
     assert lines.splitlines() == [f"{i}:{float(x):g}" for i, x in enumerate(numbers)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(st.lists(FLOATS, min_size=1, max_size=50))
 @example([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-45, -3.4e38, 2.0**62, 2.0**63, -(2.0**64)])
 @example([999999.5, 999998.5, 123456.5, 123457.5, 9999995.0, 9999985.0, 1e-4, 9.99999e-5, 0.00012345678, 8388607.5])
