@@ -226,7 +226,7 @@ def test_rows_of_a_data_set_mean_what_those_of_a_data_frame_mean(data):
         assert learner.predict_many(frame).tolist() == other.predict_many(frame).tolist()
         np.testing.assert_array_equal(learner.predict_many(frame, k=2)[1], other.predict_many(frame, k=2)[1])
         assert xclass.ray.predict(dataset.drop_columns(["drink"]), learner, workers=1).tolist() == ["tea", "beer"] * 20
-        with pytest.raises(xclass.DataError, match=r"dataset-block-1:1:1: the header lacks .*size"):
+        with pytest.raises(xclass.DataError, match=r"dataset-block-1:1:1: the header has no .*size"):
             xclass.ray.predict(texts, learner, workers=1)
 
 
