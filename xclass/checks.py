@@ -77,12 +77,8 @@ def stream(
 ) -> list[str]:  # fmt: skip
     """Return lines of K classes whose words mostly depend on the class, the same ones for the same seed.
 
-    Parameters
-    ----------
-    signs : whether labels are -1 and 1 instead of classes
-    noise : probability that a word is that of another class
-    weights : importance weights to draw from; some are 0 by default
-    unlabelled : probability that a line has no label
+    Labels are -1 and 1 with `signs`. `noise` is the probability that a word is that of another class, and `unlabelled`
+    that a line has no label; importance weights are drawn from `weights`.
     """
     rng = random.Random(f"{seed} {n}")
     lines = []

@@ -45,8 +45,8 @@ def fit(
         A data set with one column of text has lines if they have bars or a known format. Rows of other data sets are
         those of a DataFrame, with the label in the column `label` or `label_column`.
     learner : Learner
-        The learner, which continues from what it has learned. It is changed in place, as by `learn_many`. If an error
-        ends the run, it is as it was before.
+        The learner, which continues from what it has learned. It is changed in place, as by `learn_many`, and returned.
+        If an error ends the run, it is as it was before.
     workers : int
         Number of workers, each of which has a processor of the cluster.
     address : str, optional
@@ -60,11 +60,6 @@ def fit(
         Seconds to wait for a Ray on this machine to start, and for processors of the cluster.
     format, label_column, **columns
         How the files are read, as in `Learner.learn_file`.
-
-    Returns
-    -------
-    learner : Learner
-        The same learner.
 
     Raises
     ------

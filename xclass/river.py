@@ -107,16 +107,9 @@ class Classifier(base.MiniBatchClassifier):
     # single examples
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from an example; raise DataError if a value, the label or the weight is not allowed.
+        """Learn from an example with the features `x`, name -> value, the label `y`, None for none, and the weight `w`.
 
-        Parameters
-        ----------
-        x : dict
-            Features, name -> value.
-        y : hashable
-            Its label; None for none.
-        w : float, default 1.0
-            Its weight.
+        If a value, the label or the weight is not allowed, DataError is raised, and nothing is learned.
         """
         self.learner.learn(_sorted(x), self._name(y), w)
 
@@ -141,16 +134,7 @@ class Classifier(base.MiniBatchClassifier):
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: pd.Series | None = None) -> None:
         """Learn from the rows of a DataFrame, exactly as `learn_one` does from one row after the other.
 
-        If a value, a label or a weight is not allowed, DataError is raised, and nothing is learned.
-
-        Parameters
-        ----------
-        X : DataFrame of shape (n, d)
-            Features.
-        y : Series of shape (n,)
-            Labels; None for none, which a Series of text may hold as NaN.
-        w : Series of shape (n,), optional
-            Weights.
+        A missing label is None, which a Series of text may hold as NaN. Errors are as in `learn_one`.
         """
         self.learner.learn_many(self._rows(X), [self._name(label) for label in _labels(y)], w)
 

@@ -82,10 +82,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         Distinct labels, sorted. They grow if `partial_fit` gets new labels.
     learner_ : xclass.Learner
         The learner.
-    n_features_in_ : int
-        Number of features; not defined if the examples are texts.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if the examples were a DataFrame whose columns have strings as names.
+    n_features_in_, feature_names_in_
+        As in scikit-learn; not defined if the examples are texts.
     n_iter_ : int
         Number of passes of the last `fit`; 1 after `partial_fit`.
 
@@ -186,8 +184,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight : as in `fit`
-            Labels may be new; for reductions with a fixed number of classes up to that number, see `max_classes`.
+        X, y, sample_weight
+            As in `fit`. Labels may be new; with a fixed number of classes up to that number, see `max_classes`.
         classes : array-like of shape (n_classes,), optional
             Labels that will occur. They are added to `classes_`, and in the first call they decide how many classes a
             reduction with a fixed number of classes has.
@@ -324,10 +322,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         "recall_tree" give all probabilities that they estimate, and other reductions those of the 100 most probable
         classes; the other classes share the rest equally. The predicted class has the highest probability.
 
-        Parameters
-        ----------
-        X : as in `fit`
-
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
@@ -354,7 +348,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : as in `fit`
         k : int, default 5
             Number of labels, at most the number of classes.
 
@@ -377,10 +370,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Float64s:
         """Return a score of each class for each example; the class with the highest score is the prediction.
 
-        Parameters
-        ----------
-        X : as in `fit`
-
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
@@ -400,7 +389,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : as in `fit`
         k : int, default 2
             Number of classes to explain, the most probable first.
         feature_names : array-like of shape (n_features,), optional
@@ -409,8 +397,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         explanations : list of Explanation
-            As `Learner.explain_many` returns them, with the labels of `fit`. `print` writes one as text, and a notebook
-            shows it.
+            As `Learner.explain_many` returns them, with the labels of `fit`.
         """
         with self._turn:
             X, _ = self._ready(X)
@@ -428,7 +415,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         return X, Predictor(self.learner_, self._labels)
 
     def _end_learning(self) -> None:
-        """Learn from examples that the learner holds until the end of the data."""
         if self.learner_.preview_size is not None or self.learner_.core.unlearned:
             self.learner_.end_pass()
 
@@ -466,14 +452,8 @@ def explain(pipeline: Pipeline, X: Any, k: int = 2) -> list[Explanation]:
     pipeline : Pipeline
         Its last step is an XClassifier. The names are those of `get_feature_names_out` of the steps before it. If the
         last of these has no such method, such as HashingVectorizer, a warning says so, and features have numbers.
-    X : as in `pipeline.predict`
-    k : int, default 2
-        Number of classes to explain, the most probable first.
-
-    Returns
-    -------
-    explanations : list of Explanation
-        As `XClassifier.explain` returns them.
+    X, k
+        As in `XClassifier.explain`, which says what is returned.
 
     Examples
     --------

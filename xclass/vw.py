@@ -16,7 +16,6 @@ import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -86,9 +85,7 @@ class Workspace:
     def __reduce__(self) -> Any:
         raise TypeError("a Workspace cannot be pickled or copied; call save(FILE), and make another one with -i FILE")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.finish()
 
     @property
@@ -133,7 +130,7 @@ class Workspace:
         Parameters
         ----------
         ec : str, dict or Example
-            A line of VW text, a dictionary as for `Example`, or an example that `parse` or `example` has made.
+            As in `learn`, or a dictionary as for `Example`.
         prediction_type : int, optional
             Type of the prediction, which has to be that of the options, see `get_prediction_type`.
 

@@ -71,16 +71,14 @@ def _loss(
 ) -> np.float32:
     """Return the loss of one prediction, with the float32 rounding of VW."""
     loss: np.float32
-    if name == "classic":
+    if name == "squared" and label_range is not None and not label_range[0] <= prediction <= label_range[1]:
+        # VW continues the loss as a straight line outside the range
+        bound = label_range[0] if prediction < label_range[0] else label_range[1]
+        distance = float(label) - bound
+        slope = 2.0 * distance
+        loss = np.float32(0.0 if distance == 0 else distance * distance + slope * (bound - float(prediction)))
+    elif name in ("squared", "classic"):
         loss = (prediction - label) * (prediction - label)
-    elif name == "squared":
-        if label_range is None or label_range[0] <= prediction <= label_range[1]:
-            loss = (prediction - label) * (prediction - label)
-        else:  # VW continues the loss as a straight line outside the range
-            bound = label_range[0] if prediction < label_range[0] else label_range[1]
-            distance = float(label) - bound
-            slope = 2.0 * distance
-            loss = np.float32(0.0 if distance == 0 else distance * distance + slope * (bound - float(prediction)))
     elif name == "hinge":
         loss = max(np.float32(1) - label * prediction, np.float32(0))
     elif name == "logistic":

@@ -49,9 +49,7 @@ def read_vw(
         "scalar" learns. If labels are names, use `Learner.learn_file` instead.
     noconstant : bool, default False
         Leave out the constant feature, for learners with `noconstant=True`.
-    format : {"vw", "auto", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "vw"
-        Format of the files; "auto" chooses by the first lines and the name of the first file.
-    label_column, **columns
+    format, label_column, **columns
         As in `Learner.learn_file`.
 
     Yields
@@ -101,10 +99,11 @@ def read_vw(
 def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: Any = None) -> None:
     """Write a matrix as VW text, from which the command and VW learn what a `Learner` learns from the matrix.
 
+    An existing file is replaced only after all of the new file is written.
+
     Parameters
     ----------
     path : str or path-like
-        File to write. An existing file is replaced only after all of the new file is written.
     X : sparse matrix or array of shape (n, d)
         Column j becomes the feature `j`. Values are rounded to float32; entries of 0 are left out.
     y : array-like of shape (n,), optional

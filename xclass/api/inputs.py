@@ -83,12 +83,9 @@ class Inputs:
     def batches(
         self, given: Examples, y: Any = None, sample_weight: Any = None, learn: bool = False
     ) -> Iterator[Batch]:
-        """Return examples as batches; everything is checked before the first batch is returned.
+        """Return examples as batches, see `Learner.learn_many`; everything is checked before the first one is returned.
 
-        Parameters
-        ----------
-        given, y, sample_weight : as in `Learner.learn_many`
-        learn : whether the examples are learned from: labels are needed then, and new names become classes
+        With `learn`, labels are needed, and new names become classes.
         """
         return self._whole(self._batches, given, y, sample_weight, learn)
 

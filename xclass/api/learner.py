@@ -8,7 +8,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -368,24 +367,15 @@ class Learner:
         return self._reading(predicted)
 
     def predict_each(self, X: Examples, result: Callable[[BatchTask], T], wanted: Wanted | None = None) -> list[T]:
-        """Predict examples, and return what a function makes of each task of the reduction; classes are numbers.
+        """Predict examples, and return what the function `result` makes of each task; classes are numbers.
 
-        Parameters
-        ----------
-        X : as in `predict_many`
-        result : the function; arrays of the task are valid until it returns
-        wanted : results in addition to predictions; None for none
+        The arrays of a task are valid until the function returns.
         """
         X = inputs.collected(X)
         return self._reading(lambda: list(map(result, self.core.predict(self._batches(X), wanted))))
 
     def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probability of every class for each example.
-
-        Parameters
-        ----------
-        X
-            n examples, as in `learn_many`. Labels are checked but not used.
+        """Return the probability of every class for each of n examples, which are given as in `predict_many`.
 
         Returns
         -------
@@ -404,14 +394,11 @@ class Learner:
         Examples
         --------
         >>> import xclass
-        >>> model = xclass.Learner("oaa", classes=2, bits=10)
-        >>> _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
-        >>> classes, probabilities = model.probabilities(["| warm", "| cold rainy"])
-        >>> classes.tolist()
-        [1, 2]
-        >>> probabilities.shape
-        (2, 2)
-        >>> model.close()
+        >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+        ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
+        ...     classes, probabilities = model.probabilities(["| warm", "| cold rainy"])
+        >>> classes.tolist(), probabilities.shape
+        ([1, 2], (2, 2))
         """
         X = inputs.collected(X)
         return self._reading(lambda: results.probabilities(self.core, self._batches(X)))
@@ -432,7 +419,7 @@ class Learner:
         -------
         explanation : Explanation
             The prediction; for each class its score, its probability, the shares of the features in the score, and
-            the path through each tree.
+            the path through each tree. `print` writes it as text, and a notebook shows it.
 
         Examples
         --------
@@ -463,17 +450,10 @@ class Learner:
         ----------
         X
             n examples, as in `learn_many`. Features of a Batch that was not read from VW text have no names.
-        k : int, default 2
-            As in `explain`.
-        y : array-like of shape (n,), optional
-            Their labels, which are explained, too.
+        k, y
+            As `k` and `label` in `explain`; `y` has n labels.
         feature_names : sequence of str, optional
             Names of the columns of a matrix, such as `get_feature_names_out()` of a vectoriser.
-
-        Returns
-        -------
-        explanations : list of Explanation
-            `print` writes one as text, and a notebook shows it.
         """
         from ..explain import records
 
@@ -489,20 +469,11 @@ class Learner:
         return explanations
 
     def scores(self, X: Examples) -> Scores:
-        """Return the scores of the classes whose regressors are compared for each example.
+        """Return the scores of the classes whose regressors are compared for each example; `Scores` has an example.
 
         With "oaa" these are all classes in rising order, so `scores(X).scores.reshape(n, -1)` is a matrix as that of
-        `decision_function` in scikit-learn. With "recall_tree" they are the candidates that the tree proposes.
-
-        Parameters
-        ----------
-        X
-            n examples, as in `learn_many`. Labels are checked but not used.
-
-        Returns
-        -------
-        scores : Scores
-            Classes and scores of all examples; `Scores` has an example.
+        `decision_function` in scikit-learn. With "recall_tree" they are the candidates that the tree proposes. The
+        examples are given as in `predict_many`.
 
         Raises
         ------
@@ -611,8 +582,7 @@ class Learner:
         Returns
         -------
         figures : dict
-            As in `learn_file`. For classes, "average_loss" is the error: the share of the labelled examples, by weight,
-            whose prediction is not their label.
+            As in `learn_file`. For classes, "average_loss" is the error, by weight.
         """
         given = files.options_of(paths, format, label_column=label_column, **columns)
         _ = self.core.reduction  # a closed learner has none
@@ -630,12 +600,7 @@ class Learner:
         """End a pass over the data.
 
         Learning rates decay between passes. Learners that learn from all of the data at once do so now, and examples
-        that are held because the learner has not seen enough of them are learned now.
-
-        Returns
-        -------
-        outcome : Outcome
-            Outcome of the examples that were held until now, see `learn`.
+        that are held because the learner has not seen enough of them are learned now; the outcome is that of these.
 
         Examples
         --------
@@ -710,12 +675,11 @@ class Learner:
     def _batches(
         self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None, learn: bool = False
     ) -> Iterator[Batch]:
-        """Convert examples into batches, until the caller is interrupted; raise UsageError if the learner is closed."""
+        """Convert examples into batches, until the caller is interrupted."""
         _ = self.core.reduction  # a closed learner has none
         return exclusive.until_interrupted(self.inputs.batches(X, y, sample_weight, learn))
 
     def _example(self, example: Example, label: Any, weight: float | None, learn: bool) -> Batch:
-        """Convert a single example into a batch; raise UsageError if the learner is closed."""
         _ = self.core.reduction
         return self.inputs.example(example, label, weight, learn)
 
@@ -796,10 +760,8 @@ class Learner:
         return _unpickled, (self._reading(saved), self.identity, bool(self.options.get("exact")))
 
     def __repr__(self) -> str:
-        classes = self.core.spec.classes
-        return f"xclass.Learner({configuration.chosen_name(self.core.config)!r}" + (
-            f", classes={classes})" if classes else ")"
-        )
+        classes = f", classes={self.core.spec.classes}" if self.core.spec.classes else ""
+        return f"xclass.Learner({configuration.chosen_name(self.core.config)!r}{classes})"
 
     # models
 
@@ -832,9 +794,7 @@ class Learner:
     def __enter__(self) -> Learner:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -890,17 +850,10 @@ def load(path: str | PathLike[str], feature_hash: str = "names", exact: bool = F
         As `--exact`: whether to search the trees of `--cpt` and `--multiclass` until the most probable classes are
         certain. The model file does not store it.
 
-    Returns
-    -------
-    learner : Learner
-        The learner with the options of the model.
-
     Raises
     ------
     ModelError
         If the file cannot be read, is damaged, or is not a model.
-    UsageError
-        If `exact` has no effect on the model's reduction.
 
     Examples
     --------

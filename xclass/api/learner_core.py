@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -176,10 +175,7 @@ class LearnerCore:
     def note(self, task: BatchTask) -> np.ndarray | None:
         """Count a task that has passed the stages; `progress` does not change. Call it in the order of the data.
 
-        Returns
-        -------
-        highest_seen : float64[n], the highest class seen up to and including each example; None unless new names are
-            learned
+        Return the highest class seen up to and including each example, float64[n]; None unless new names are learned.
         """
         highest_seen = None
         if self.names.growing:
@@ -355,9 +351,7 @@ class LearnerCore:
     def __enter__(self) -> LearnerCore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:

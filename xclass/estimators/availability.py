@@ -5,6 +5,7 @@ The error says why; that of `sklearn.utils.metaestimators.available_if` names on
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -31,16 +32,6 @@ class AvailableMethod:
         return MethodType(self._method, estimator)
 
 
-def with_probabilities(method: Method) -> Any:
-    """Mark a method that needs a reduction which estimates probabilities."""
-    return AvailableMethod(method, _reason_against_probabilities)
-
-
-def piece_by_piece(method: Method) -> Any:
-    """Mark a method that needs a reduction which can learn from further examples."""
-    return AvailableMethod(method, _reason_against_pieces)
-
-
 def _reason_against_probabilities(estimator: Any) -> str:
     record = configuration.record_of(estimator.reduction)
     if record is None:
@@ -56,3 +47,7 @@ def _reason_against_pieces(estimator: Any) -> str:
     if record is not None and record.learns_at_end:
         return f"{estimator.reduction} learns from all examples at once, not piece by piece; call fit"
     return ""
+
+
+with_probabilities = functools.partial(AvailableMethod, reason_against=_reason_against_probabilities)
+piece_by_piece = functools.partial(AvailableMethod, reason_against=_reason_against_pieces)

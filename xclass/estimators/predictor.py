@@ -140,7 +140,6 @@ class Predictor:
         return result
 
     def _predicted(self, task: BatchTask) -> Int64s:
-        """Return the positions of the labels that a task predicts, -1 for a class without a learned label."""
         assert task.prediction is not None
         return self._learned_positions(task.prediction.astype(np.int64))
 
