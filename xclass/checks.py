@@ -166,8 +166,6 @@ def size_of_batches_does_not_matter(case: Case) -> None:
     outcomes = []
     for size in (len(lines), 7, 1):
         with case.learner() as model:
-            if model.preview_size is not None:
-                model.preview(lines)
             found: list[float] = []
             for first in range(0, len(lines), size):
                 found += model.learn_many(lines[first : first + size]).prediction.tolist()

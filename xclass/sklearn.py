@@ -31,7 +31,7 @@ from .api.learner import Learner
 from .array_types import AnyArray, Float64s
 from .estimators.availability import piece_by_piece, with_probabilities
 from .estimators.class_labels import ClassLabels, weights_of_labels
-from .estimators.predictor import Predictor, rows_of
+from .estimators.predictor import Predictor
 from .explain.records import Explanation
 from .system import processors
 from .system.exclusive import Exclusive
@@ -267,23 +267,16 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             learner = new_learner.new_learner(self, record, labels, max(passes, 1), exact or classes is not None)
         self._set_workers(learner)
         given = labels.for_learner(y)
-        if passes == 0 and learner.preview_size == 0:
-            raise UsageError(
-                f"partial_fit: {self.reduction} with these options needs to see all examples first; call fit"
-            )
         for number in range(max(passes, 1)):
-            if passes and learner.preview_size is not None:
-                size = min(learner.preview_size or len(y), len(y))
-                learner.preview(rows_of(X, np.arange(size)), given[:size], None if weight is None else weight[:size])
             with learner.shown(int(self.verbose), len(y), f"pass {number + 1}"):
                 learner.learn_many(X, given, weight)
-            if number == 0:
-                self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
-                    learner_=learner, _labels=labels.with_weight(y, weight), classes_=labels.values,
-                    _fitted_reduction=self.reduction,
-                )  # fmt: skip
-            if passes:
-                learner.end_pass()
+                if number == 0:
+                    self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
+                        learner_=learner, _labels=labels.with_weight(y, weight), classes_=labels.values,
+                        _fitted_reduction=self.reduction,
+                    )  # fmt: skip
+                if passes:
+                    learner.end_pass()
         self.n_iter_ = max(passes, 1)
 
     def _weighted(self, y: AnyArray, weight: Float64s | None, whole: bool) -> Float64s | None:

@@ -223,33 +223,11 @@ def test_preview_of_all_the_data(tmp_path, tree, size):
     words = ("--cpt", K, "--cpt_tree", tree, "--tree_sample", size, "-q", "::", "-f", "c", "--quiet")
     run(*words, stdin=text, cwd=tmp_path)
     with xclass.Learner("cpt", K, cpt_tree=tree, tree_sample=size, quadratic=["::"]) as model:
-        more = [model.preview(piece) for piece in in_pieces(text, 50)]
-        assert more == ([True] * 5 if size == 0 else [True] + [False] * 4)
-        for piece in in_pieces(text, 50):
-            assert len(model.learn_many(piece).prediction) == len(piece)
+        learned = [len(model.learn_many(piece).prediction) for piece in in_pieces(text, 50)]
+        assert sum(learned) == (0 if size == 0 else len(text.splitlines()))
         model.end_pass()
         model.save(str(tmp_path / "l"))
     assert (tmp_path / "l").read_bytes() == (tmp_path / "c").read_bytes()
-
-
-def test_previews_are_asked_for_where_they_are_needed_and_refused_elsewhere():
-    lines = text_of("cpt").splitlines()
-    with xclass.Learner("cpt", K, cpt_tree="huffman", tree_sample=0) as model:
-        with pytest.raises(xclass.UsageError, match=r"pass every batch to preview\(\) first"):
-            model.learn_many(lines)
-        model.preview(lines)
-        model.learn_many(lines)
-        with pytest.raises(xclass.UsageError, match="does not need to see examples first"):
-            model.preview(lines)
-    with (
-        xclass.Learner("oaa", K) as model,
-        pytest.raises(xclass.UsageError, match="does not need to see examples first"),
-    ):
-        model.preview(lines)
-    with xclass.Learner("cpt", K, **KMEANS) as model:
-        model.learn_many(lines[:10])
-        with pytest.raises(xclass.UsageError, match=r"learn_many\(\) was already called"):
-            model.preview(lines)
 
 
 def test_names_come_in_the_order_of_the_data_where_examples_are_buffered(tmp_path):

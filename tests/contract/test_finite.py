@@ -84,9 +84,6 @@ def mixed(name: str, seed: int) -> str:
 
 def learn_to_the_end(model: Learner, text: str) -> Results:
     """What came of a text, all of which the learner sees before it learns where it wants to."""
-    if model.preview_size is not None:
-        model.preview(text)
-        model.learn_many("")  # ends the preview
     results = go_through(model, text)
     model.end_pass()
     return results._replace(summary=summary_of(model))

@@ -65,8 +65,11 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
     (batch,) = Inputs(model.core).batches(text, learn=learn)
     core = model.core
     if learn and model.preview_size is not None:
-        model.preview(batch)
-        model.learn_many("")
+        for task in core.tasks(batch, True, core.clock):
+            if not core.reduction.preview(task):
+                break
+        core.reduction.end_preview()
+        core.preparation.forget_namespaces()
     tasks: list[BatchTask] = []
     for task in core.tasks(batch, learn, core.clock):
         for stage in core.stages:

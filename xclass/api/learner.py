@@ -227,8 +227,9 @@ class Learner:
         """Predict each example and then learn from it, one example after the other.
 
         Some learners need to see examples before they learn from any: `cpt_tree="kmeans"` and `"huffman"` need
-        `tree_sample` examples. They hold the examples until they have seen enough. The outcome covers the examples
-        that were learned in this call: none while they are held, and then all that were held and the new ones.
+        `tree_sample` examples, and all until `end_pass` if that is 0. They hold the examples until they have seen
+        enough. The outcome covers the examples that were learned in this call: none while they are held, and then all
+        that were held and the new ones.
 
         Parameters
         ----------
@@ -255,8 +256,6 @@ class Learner:
         ------
         DataError
             If an example is malformed, or a value, label or weight is not allowed. Nothing is learned then.
-        UsageError
-            If the learner needs to see all of the data first and `preview` was not called.
 
         Examples
         --------
@@ -280,41 +279,6 @@ class Learner:
 
         (prediction, loss), notes = self._learning(learned)
         return Outcome(prediction, loss, notes)
-
-    def preview(self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None) -> bool:
-        """Show examples to a learner that needs to see some before it learns from any.
-
-        This is required if the learner needs to see all of the data (`preview_size == 0`, set by `tree_sample=0`), and
-        optional if it needs to see some. Pass the same examples to `learn` afterwards; its first call ends the preview.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `learn_many`.
-
-        Returns
-        -------
-        wants_more : bool
-            Whether the learner wants to see more examples.
-
-        Examples
-        --------
-        >>> import xclass
-        >>> lines = ["1 | sunny warm", "2 | rainy cold"] * 10
-        >>> with xclass.Learner("cpt", bits=10, cpt_tree="huffman", tree_sample=0) as model:
-        ...     wants_more = model.preview(lines)
-        ...     _ = model.learn_many(lines)
-        ...     model.predict_many("| sunny warm").tolist()
-        [1]
-        """
-        X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
-
-        def previewed() -> bool:
-            self.core.check_previews()
-            self.use_names_if(lambda: inputs.have_names(X, y))
-            return self.core.preview(self._batches(X, y, sample_weight, learn=True))
-
-        return self._learning(previewed)[0]
 
     def predict_many(self, X: Examples, k: int | None = None) -> Any:
         """Predict the label of each example, or list its k most probable classes.
@@ -557,11 +521,6 @@ class Learner:
         self.use_names_if(lambda: files.are_names(given, "indexing" in self.core.config.given))
         core, counted = self.core, Progress(self.core.config.reduction.labels, None)
         with self.shown(verbose, examples, name):
-            if core.preview_size is not None:
-                core.check_previews()
-                for batch in files.read(core, given, learn=True):
-                    if not core.preview([batch]):
-                        break
             for batch in exclusive.until_interrupted(files.read(core, given, learn=True)):
                 for task in core.learn([batch]):
                     counted.count(task)

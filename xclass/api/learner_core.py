@@ -72,8 +72,6 @@ class LearnerCore:
         self.notes: list[str] = []
         self._skipped_steps = SkippedSteps("batch")
         self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
-        self._previewed = False  # whether `preview` was called
-        self._wants_more = True  # whether the reduction wants to see more examples in `preview`
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
             config.reduction.check_arrays(spec, contents.arrays)
         self.preparation = Preparation(config, spec.vw_exact)
@@ -148,7 +146,7 @@ class LearnerCore:
     @property
     def is_new(self) -> bool:
         """Return whether it has neither learned nor seen an example, nor was loaded."""
-        return not (self.examples or self.spec.loaded or self._pending or self._previewed)
+        return not (self.examples or self.spec.loaded or self._pending)
 
     def tasks(self, batch: Batch, learn: bool, clock: float, held_out: np.ndarray | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of a batch, which the caller passes through the stages.
@@ -188,31 +186,9 @@ class LearnerCore:
 
     # for a program
 
-    def preview(self, batches: Iterable[Batch]) -> bool:
-        """Show batches to a reduction that needs to see some before it learns; return whether it wants to see more."""
-        self._previewed = True
-        for batch in batches:
-            for task in self.tasks(batch, True, self.clock):
-                self._wants_more = self._wants_more and self.reduction.preview(task)
-        return self._wants_more
-
-    def check_previews(self) -> None:
-        """Raise UsageError if the reduction needs no preview, or has got it."""
-        if self._pending:
-            raise UsageError("learn_many() was already called; call preview() before it")
-        if self.preview_size is None:
-            raise UsageError("this learner does not need to see examples first, or has seen enough; call learn_many()")
-
     def learn(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
         """Learn from batches in their order; yield the tasks that were learned."""
         batches = exclusive.until_interrupted(batches)
-        if self._previewed:
-            self.end_preview()
-        if self.preview_size == 0:
-            raise UsageError(
-                "this learner needs to see all of the data before it learns; pass every batch to preview() first, and "
-                "then to learn_many()"
-            )
         while self.preview_size is not None:
             batch = next(batches, None)
             if batch is None:
@@ -253,21 +229,18 @@ class LearnerCore:
                 continue
             self._pending.append(task)
             if not self.reduction.preview(task):
-                yield from self.end_preview()
+                yield from self._learn_held()
 
-    def end_preview(self) -> list[BatchTask]:
-        """End a preview, learn from the examples that were held, and return their tasks."""
+    def _learn_held(self) -> list[BatchTask]:
+        """Learn from the examples that were held, and return their tasks."""
         if self.preview_size is not None:
             self.reduction.end_preview()
-        if self._previewed:
-            self.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on
-        self._previewed = False
         pending, self._pending = self._pending, []
         return [self.learn_task(task) for task in pending]
 
     def end_pass(self) -> list[BatchTask]:
         """End a pass, and return the tasks of the examples that were held until now."""
-        tasks = self.end_preview()
+        tasks = self._learn_held()
         self.reduction.end_pass()
         self.notes += self.preparation.idle_arguments(ended=True)
         return tasks

@@ -94,10 +94,6 @@ class Candidate:
         elif known:
             rest = ((known[0][1], wanted[0][1]),)
         passes = self._space.passes(self._setting)
-        if self._learner.preview_size == 0:
-            for batch in self._read(rest, check):
-                if not self._learner.preview(batch):
-                    break
         self._ended = False
         for number in range(passes):
             for batch in self._read(rest, check):
