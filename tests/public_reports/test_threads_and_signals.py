@@ -336,7 +336,7 @@ def test_ctrl_c_within_a_kernel_is_ctrl_c(monkeypatch, model):
         raise SystemError("CPUDispatcher(...) returned a result with an exception set") from Interruption()
 
     with monkeypatch.context() as patch:
-        patch.setattr(model, "tasks", interrupted)
+        patch.setattr(model.core, "tasks", interrupted)
         with pytest.raises(Interruption):
             model.predict("| a1")
         with pytest.raises(Interruption):
@@ -348,17 +348,16 @@ def test_an_interrupted_call_learns_whole_batches(monkeypatch):
     """Ctrl-C ends the call after the batch that is learned; what was learned is what `examples` says."""
     pieces = iter(range(1000))
 
-    class Slow(xclass.Learner):
-        def _count_task(self, task):
-            if next(pieces) == 2:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Interruption))
-                time.sleep(0.2)
-            return super()._count_task(task)
+    def interrupt(task):
+        if next(pieces) == 2:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Interruption))
+            time.sleep(0.2)
 
     main = threading.get_ident()
     monkeypatch.setattr("xclass.data.tables.PIECE", 50, raising=False)
     X, y = np.tile(np.eye(5), (40000, 1)), np.tile([1, 2, 3, 4, 5], 40000)
-    with Slow("oaa", 5, bits=12) as learner, xclass.Learner("oaa", 5, bits=12) as other:
+    with xclass.Learner("oaa", 5, bits=12) as learner, xclass.Learner("oaa", 5, bits=12) as other:
+        learner.core.learned = interrupt
         try:
             learner.learn_many(X, y)
         except Interruption:

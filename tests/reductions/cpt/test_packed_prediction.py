@@ -13,6 +13,7 @@ from xclass import UsageError, load
 from xclass.abilities.inspect.cpt import word_tables
 from xclass.api import configuration, model_contents
 from xclass.api.learner import Learner
+from xclass.api.learner_core import LearnerCore
 from xclass.kernels import used_items
 from xclass.model import model_file
 from xclass.report import occupancy
@@ -55,7 +56,7 @@ def of_test_run() -> Learner:
     """The learner of the model `m`, as a run with -t makes it."""
     contents = model_contents.load("m")
     use = configuration.LearnerUse(loaded=True, testing=True, weights_only=True)
-    return Learner.from_config(configuration.of_model("m", contents.options), use, contents)
+    return Learner.of(LearnerCore(configuration.of_model("m", contents.options), use, contents))
 
 
 @pytest.mark.slow
