@@ -23,6 +23,7 @@ DEVIATIONS = 2  # smallest difference in standard deviations
 MOST, OFTEN = 0.5, 2  # share and number of errors from which a reason is listed, or a wrong answer is a reason
 LEAST_TESTED = 20  # examples of a range of frequencies from which its error is reliable
 PREFERRED = 1.5  # answers for each test example of a class, from which it is answered too often
+READ = "Read its wrong lines below: their words may not tell the class. Give the lines more features."
 
 
 class Finding(NamedTuple):
@@ -51,23 +52,13 @@ def findings(facts: Failing, setting: Setting) -> list[Finding]:
     """
     if facts.trained == 0:
         further = " and continue with -i" if setting.is_online else " and train again"
-        return [
-            Finding(
-                "no_training_example",
-                "The training data have no example of it.",
-                f"Add examples of the class{further}.",
-                facts.errors,
-            )
-        ]
-    rules = (_nothing_seen, _not_proposed, _confused, _close, _far, _short, _sure)
-    applying = [finding for rule in rules if (finding := rule(facts, setting)) is not None]
+        reason, advice = "The training data have no example of it.", f"Add examples of the class{further}."
+        return [Finding("no_training_example", reason, advice, facts.errors)]
+    applying = _applying(facts, setting)
     result = [finding for finding in applying if finding.errors >= MOST * facts.errors]
     if not result:
         result = _most_frequent(applying) or [_spread(facts)]
-    of_class = [
-        finding for rule in (_few, _never_answered, _preferred) if (finding := rule(facts, setting)) is not None
-    ]
-    return sorted([*result, *of_class], key=lambda finding: -finding.errors)
+    return sorted([*result, *_few(facts, setting), *_of_answers(facts)], key=lambda finding: -finding.errors)
 
 
 def _most_frequent(applying: Sequence[Finding]) -> list[Finding]:
@@ -81,166 +72,113 @@ def _most_frequent(applying: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _few(facts: Failing, setting: Setting) -> Finding | None:
+def _few(facts: Failing, setting: Setting) -> list[Finding]:
     """Return the finding that the class had few training examples, if classes with more have fewer errors.
 
     All classes of the next ranges are compared with, up to FEW_TIMES the examples. The finding applies to the share of
     the errors by which their error is smaller.
     """
-    if facts.trained is None:
-        return None
-    own = next((one for one in setting.bins if one.low <= round(facts.trained) <= one.high), None)
-    if own is None:
-        return None
+    own = next((one for one in setting.bins if one.low <= round(facts.trained or 0) <= one.high), None)
+    if facts.trained is None or own is None:
+        return []
     above = [one for one in setting.bins if own.high < one.low and one.high <= FEW_TIMES * own.high]
     tested = sum(one.examples for one in above)
     if min(own.examples, tested) < LEAST_TESTED:
-        return None
+        return []
     error = sum(one.errors for one in above) / tested
     deviation = math.sqrt(own.error * (1 - own.error) / own.examples + error * (1 - error) / tested)
     if own.error - error < max(GAIN, DEVIATIONS * deviation):
-        return None
+        return []
     more = f"{above[0].low:,} to {above[-1].high:,}"
-    return Finding(
-        "few_examples",
-        f"It had {counted(facts.trained, 'training example')}.",
+    advice = (
         f"Collect more: classes with {own.text} training {'example' if own.high == 1 else 'examples'} have an error of "
         f"{percent(own.error)} ({counted(own.examples, 'test example')}), those with {more} of {percent(error)} "
-        f"({counted(tested, 'test example')}).",
-        facts.errors * (1 - error / own.error),
+        f"({counted(tested, 'test example')})."
     )
+    reason = f"It had {counted(facts.trained, 'training example')}."
+    return [Finding("few_examples", reason, advice, facts.errors * (1 - error / own.error))]
 
 
-def _never_answered(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the class is never predicted although it was learned, which explains no error alone."""
-    if facts.answers or not facts.trained:
-        return None
-    return Finding(
-        "never_predicted",
-        f"It was learned from {counted(facts.trained, 'example')}, but is never predicted.",
-        "Compare its lines with those of the classes it is taken for: the labels may follow different rules.",
-        0.0,
-    )
-
-
-def _preferred(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the class is answered too often, which explains errors of other classes."""
+def _of_answers(facts: Failing) -> list[Finding]:
+    """Return the findings that the class is never predicted, or too often; they explain no error of its own."""
+    if not facts.answers and facts.trained:
+        reason = f"It was learned from {counted(facts.trained, 'example')}, but is never predicted."
+        advice = "Compare its lines with those of the classes it is taken for: the labels may follow different rules."
+        return [Finding("never_predicted", reason, advice, 0.0)]
     if facts.answers < PREFERRED * facts.examples or 2 * facts.right >= facts.answers:
-        return None
-    return Finding(
-        "answered_too_often",
+        return []
+    reason = (
         f"It is answered {number(facts.answers)} times for {counted(facts.examples, 'test example')}, and "
-        f"{number(facts.right)} of these answers are right: precision {percent(facts.right / facts.answers)}.",
-        "An option that lowers the error over all may take answers from it, and so raise its own error: compare the "
-        "classes before and after.",
-        0.0,
+        f"{number(facts.right)} of these answers are right: precision {percent(facts.right / facts.answers)}."
     )
-
-
-def _nothing_seen(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that no feature of some lines occurred in training."""
-    if not facts.nothing_seen:
-        return None
-    return Finding(
-        "no_feature_known",
-        f"{_in(facts.nothing_seen, facts.errors)} no feature of the line occurred in the training data.",
-        "Add training examples with such words, or give the lines features that they share with others, such as parts "
-        "of words.",
-        facts.nothing_seen,
-    )
-
-
-def _not_proposed(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the class was not compared in some errors."""
-    if not facts.not_proposed:
-        return None
-    return Finding(
-        "not_compared",
-        f"{_in(facts.not_proposed, facts.errors)} the class was not compared, because it was not proposed for the "
-        "line.",
-        "Add training examples with such words.",
-        facts.not_proposed,
-    )
-
-
-def _confused(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that one wrong answer occurs several times."""
-    if not facts.confused:
-        return None
-    answer, count, reverse = facts.confused[0]
-    if answer == 0 or count < OFTEN:
-        return None
-    both = f", and {number(reverse)} the other way round" if reverse else ""
     advice = (
-        "The two have nearly the same features: check whether both are needed, or add a feature that differs."
-        if reverse
-        else "Compare the lines of both classes: correct labels that are wrong, or add a feature that differs."
+        "An option that lowers the error over all may take answers from it, and so raise its own error: compare the "
+        "classes before and after."
     )
-    which = f"{_in(count, facts.errors)} the answer is {_quoted(setting.name(answer))}"
-    return Finding("confused", f"{which}{both}.", advice, count)
+    return [Finding("answered_too_often", reason, advice, 0.0)]
 
 
-def _close(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the label is among the first classes in some errors."""
-    if not facts.in_list:
-        return None
-    return Finding(
-        "close",
-        f"{_in(facts.in_list, facts.errors)} the class is among the first {LISTED}.",
-        f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses, or add a feature that differs from the "
-        "wrong answers.",
-        facts.in_list,
-    )
-
-
-def _far(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that the label was compared, but is not among the first classes in some errors."""
-    if not facts.far:
-        return None
+def _applying(facts: Failing, setting: Setting) -> list[Finding]:
+    """Return the findings that apply to some errors of the class, and are known."""
+    answer, often, reverse = facts.confused[0] if facts.confused else (0, 0.0, 0.0)
+    both = f", and {number(reverse)} the other way round" if reverse else ""
     compared = "" if facts.not_proposed is None else "was compared, but "
-    return Finding(
-        "not_close",
-        f"{_in(facts.far, facts.errors)} the class {compared}is not among the first {LISTED}.",
-        "Read its wrong lines below: their words may not tell the class. Give the lines more features.",
-        facts.far,
+    rules = (
+        (
+            "no_feature_known",
+            facts.nothing_seen,
+            "no feature of the line occurred in the training data",
+            "Add training examples with such words, or give the lines features that they share with others, such as "
+            "parts of words.",
+        ),
+        (
+            "not_compared",
+            facts.not_proposed,
+            "the class was not compared, because it was not proposed for the line",
+            "Add training examples with such words.",
+        ),
+        (
+            "confused",
+            often if answer and often >= OFTEN else None,
+            f"the answer is “{clipped(setting.name(answer))}”{both}" if answer else "",
+            "The two have nearly the same features: check whether both are needed, or add a feature that differs."
+            if reverse
+            else "Compare the lines of both classes: correct labels that are wrong, or add a feature that differs.",
+        ),
+        (
+            "close",
+            facts.in_list,
+            f"the class is among the first {LISTED}",
+            f"Offer the first {LISTED} (--top_k {LISTED}) where a person chooses, or add a feature that differs from "
+            "the wrong answers.",
+        ),
+        ("not_close", facts.far, f"the class {compared}is not among the first {LISTED}", READ),
+        (
+            "short",
+            facts.short,
+            f"the line has fewer than {percent(SHORT)} of the {setting.features:.1f} features that lines have on "
+            "average",
+            "Give these lines more features, such as parts of words or the source of the text.",
+        ),
+        (
+            "sure",
+            facts.sure,
+            f"the wrong answer has a probability of {SURE} or more",
+            "Check the labels of the lines below first.",
+        ),
     )
-
-
-def _short(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that some wrong examples have few features."""
-    if not facts.short:
-        return None
-    return Finding(
-        "short",
-        f"{_in(facts.short, facts.errors)} the line has fewer than {percent(SHORT)} of the {setting.features:.1f} "
-        "features that lines have on average.",
-        "Give these lines more features, such as parts of words or the source of the text.",
-        facts.short,
-    )
-
-
-def _sure(facts: Failing, setting: Setting) -> Finding | None:
-    """Return the finding that some wrong answers are sure, so that labels may be wrong."""
-    if not facts.sure:
-        return None
-    return Finding(
-        "sure",
-        f"{_in(facts.sure, facts.errors)} the wrong answer has a probability of {SURE} or more.",
-        "Check the labels of the lines below first.",
-        facts.sure,
-    )
+    return [
+        Finding(key, f"{_in(errors, facts.errors)} {reason}.", advice, errors)
+        for key, errors, reason, advice in rules
+        if errors
+    ]
 
 
 def _spread(facts: Failing) -> Finding:
     """Return the finding about a class of whose errors nothing else is known."""
     verb = "is" if facts.errors == 1 else "are"
     others = f"{facts.wrong_answers} other {'class' if facts.wrong_answers == 1 else 'classes'}"
-    return Finding(
-        "spread",
-        f"Its {counted(facts.errors, 'error')} {verb} spread over {others}.",
-        "Read its wrong lines below: their words may not tell the class. Give the lines more features.",
-        0.0,
-    )
+    return Finding("spread", f"Its {counted(facts.errors, 'error')} {verb} spread over {others}.", READ, 0.0)
 
 
 def _in(part: float, whole: float) -> str:
@@ -248,8 +186,3 @@ def _in(part: float, whole: float) -> str:
     if part == whole:
         return "In its only error" if whole == 1 else f"In all {number(whole)} errors"
     return f"In {number(part)} of {number(whole)} errors"
-
-
-def _quoted(name: str) -> str:
-    """Return the name of a class in quotation marks."""
-    return f"“{clipped(name)}”"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -11,23 +12,12 @@ import numpy as np
 
 from ..api import configuration
 from ..api.learner import Learner
-from ..errors import ModelError, UsageError
+from ..errors import DataError, ModelError, UsageError
 from ..run.results import summary
-from ..system import processors
+from ..system import bounded_json, processors
+from ..system.printable import short_repr
 from ..text import reader
-from . import (
-    advice,
-    calibration,
-    class_texts,
-    curve,
-    examples,
-    failing,
-    frequencies,
-    occupancy,
-    outcomes,
-    remedies,
-    tree,
-)
+from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, remedies, tree
 from .advice import Finding
 from .calibration import Calibration
 from .curve import Curve
@@ -41,6 +31,7 @@ from .tree import Tree
 
 LINES_OF_CLASS = 3  # wrong lines that are shown for a class
 PAIRS = 15
+LABEL = re.compile(r"\s*[0-9]{1,18}\s*")  # in the file of --class_names
 
 
 class Request(NamedTuple):
@@ -57,7 +48,6 @@ class Request(NamedTuple):
 
     @property
     def data(self) -> tuple[str, ...]:
-        """Return the files of test data."""
         return self.source.data
 
 
@@ -108,7 +98,6 @@ class Contents(NamedTuple):
     tables: list[Table]
     remedies: list[Remedy]  # what would help over all; none without errors
     options: dict[str, Any]
-    given: frozenset[str]
     versions: dict[str, str]
     notes: list[str]  # messages about the test data
 
@@ -121,7 +110,7 @@ def collect(learner: Learner, request: Request) -> Contents:
             f"{request.model}: the model predicts numbers, and a report is about classes; give a model of another "
             "reduction"
         )
-    texts = {} if request.texts is None else class_texts.read(request.texts)
+    texts = {} if request.texts is None else _class_texts(request.texts)
     if texts and core.names.class_list is not None:
         raise UsageError("--class_names has no effect: the classes of the model have names; leave it out")
     read_curve = None if request.curve is None else curve.read(request.curve)
@@ -161,7 +150,6 @@ def collect(learner: Learner, request: Request) -> Contents:
         tables=tables,
         remedies=remedies.overall(found_errors.causes, tables, options) if found_errors is not None else [],
         options=options,
-        given=core.config.given,
         versions={
             **summary.versions(), "machine": f"{summary.machine()}, {processors.count()} processors",
         },
@@ -169,10 +157,32 @@ def collect(learner: Learner, request: Request) -> Contents:
     )  # fmt: skip
 
 
+def _class_texts(path: str) -> dict[int, str]:
+    """Return the text of each class in a file whose lines are a label, a tab and a text."""
+    try:
+        lines = bounded_json.read_bytes(path, "give a smaller file").decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is no UTF-8; give a text file with the encoding UTF-8") from None
+    texts: dict[int, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        label, tab, text = line.partition("\t")
+        if not tab or not LABEL.fullmatch(label) or not text.strip():
+            raise DataError(
+                f"{path}:{number}: the line is {short_repr(line)}; it has to be the label of a class, a tab and a text"
+            )
+        if int(label) in texts:
+            raise DataError(f"{path}:{number}: label {int(label)} has the text {short_repr(texts[int(label)])} already")
+        texts[int(label)] = text.strip()
+    if not texts:
+        raise DataError(f"{path}: the file is empty; its lines have to be the label of a class, a tab and a text")
+    return texts
+
+
 def _errors(
     learner: Learner, request: Request, tested: Outcomes, known: Frequencies, name: Callable[[int], str]
 ) -> Errors:
-    """Return what the test data have shown."""
     bins = frequencies.bins(tested, known)
     setting = advice.Setting(
         bins=bins if known.is_training else [],

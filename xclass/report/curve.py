@@ -9,11 +9,11 @@ import numpy as np
 
 from ..errors import DataError
 from ..run.results.curve import COLUMNS
+from ..system import bounded_json
 from ..system.printable import short_repr
 from .outcomes import Outcomes
 
 FIRST, GROWTH = 10, 1.5  # examples at the first point of a curve along the test data, and the factor to the next
-MOST_BYTES = 1 << 26  # of the file
 
 
 class Curve(NamedTuple):
@@ -27,7 +27,6 @@ class Curve(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the heading of the curve."""
         return "Learning curve" if self.is_training else "Error along the test data"
 
 
@@ -35,10 +34,7 @@ def read(path: str) -> Curve:
     """Return the curve in a file that `--curve` has written."""
     remedy = "give a file that --curve has written while the model was trained"
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file.read(MOST_BYTES).splitlines()))
-    except OSError as error:
-        raise DataError(f"{path}: the file cannot be read: {error.strerror}") from None
+        rows = list(csv.reader(bounded_json.read_bytes(path, remedy).decode().splitlines()))
     except (UnicodeDecodeError, csv.Error):
         raise DataError(f"{path}: this is no table of text; {remedy}") from None
     if not rows or tuple(rows[0]) != COLUMNS:

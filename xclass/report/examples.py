@@ -26,8 +26,6 @@ SHARES = 6  # features that are listed for a class
 
 
 class Listed(NamedTuple):
-    """Hold a class in the list of an example."""
-
     label: int
     probability: float
 
@@ -48,7 +46,6 @@ class Shown(NamedTuple):
     text: str  # the line, perhaps cut
     label: int
     answer: int
-    label_probability: float  # NaN if not known
     answer_probability: float  # NaN if not known
     features: int
     steps: int
@@ -79,15 +76,7 @@ def read(
     timed: Collection[int],
     explained: Collection[int],
 ) -> dict[int, Shown]:
-    """Return examples by their number.
-
-    Parameters
-    ----------
-    source : the data, see `files.batches`
-    tested : their outcomes
-    chosen : numbers of the examples to return
-    timed, explained : those among them whose prediction is timed, or explained
-    """
+    """Return the chosen examples by their number; the prediction of some is timed, or explained."""
     wanted = outcomes.wanted(learner.core)
     numbers = np.array(sorted(chosen), np.int64)
     shown: dict[int, Shown] = {}
@@ -117,7 +106,6 @@ def _shown(
     is_timed: bool,
     is_explained: bool,
 ) -> Shown:
-    """Return the only example of a batch as the report shows it."""
     at = int(np.searchsorted(tested.number, number))
     times = []
     for _ in range(REPEATS if is_timed else 1):
@@ -135,7 +123,6 @@ def _shown(
         text=text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + " …",
         label=int(tested.label[at]),
         answer=int(tested.answer[at]),
-        label_probability=float(tested.label_probability[at]),
         answer_probability=float(tested.answer_probability[at]),
         features=int(tested.features[at]),
         steps=int(tested.steps[at]),
@@ -146,7 +133,6 @@ def _shown(
 
 
 def _number(learner: Learner, label: Any) -> int:
-    """Return the number of a class of an explanation."""
     return learner.core.names.names.index(label) + 1 if isinstance(label, str) else int(label)  # without a name
 
 

@@ -14,6 +14,15 @@ from .outcomes import NOT_KNOWN, Outcomes
 MOST_CONFUSED = 3  # wrong answers that are listed for a class
 SURE = 0.7  # probability of a wrong answer from which the label is doubted
 SHORT = 0.7  # share of the mean number of features below which examples are short
+CAUSES = {  # name -> meaning
+    "class never seen": "The training data have no example of the class, so it cannot be predicted.",
+    "nothing known": "No feature of the line occurred in the training data.",
+    "not compared": "The class was not among those that the trees and the index propose, so its scorer was not asked.",
+    "close": "The class is among the first five, but another one is more probable.",
+    "compared, not close": "The scorer of the class was asked, and found other classes more probable.",
+    "not close": "The class is not among the first five.",
+    "other class more probable": "Another class was preferred.",
+}
 
 
 class Failing(NamedTuple):
@@ -60,12 +69,7 @@ def worst(tested: Outcomes, known: Frequencies, most: int, least: float) -> Rank
 
     The order is that of --per_class: where errors are equal, the class with more examples comes first. In the second
     list, where the share is equal, the class with more errors comes first. The lower number decides last.
-
-    Parameters
-    ----------
-    known : number of examples of each class
-    most : number of classes in each list
-    least : test examples that a class needs for the list by the share of its errors
+    `least` is the number of test examples that a class needs for that list, and `most` the length of each list.
     """
     labels, place = np.unique(tested.label, return_inverse=True)
     examples = np.bincount(place, tested.weight, len(labels))
@@ -122,17 +126,14 @@ def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools, usual
 
 
 def _weight(tested: Outcomes, chosen: Bools) -> float:
-    """Return the weight of the chosen examples (bool[m])."""
     return float(tested.weight[chosen].sum())
 
 
 def _sum_if_known(values: Int32s, chosen: Bools, weight: Float64s) -> float | None:
-    """Return the weight of the chosen examples, or None if a value is NOT_KNOWN."""
     return None if (values == NOT_KNOWN).any() else float(weight[chosen].sum())
 
 
 def confused_pairs(tested: Outcomes, most: int) -> list[Pair]:
-    """Return the pairs of a label and a wrong answer that occur most often."""
     wrong = np.flatnonzero(tested.wrong & (tested.answer > 0))
     key = (tested.label[wrong].astype(np.uint64) << np.uint64(32)) | tested.answer[wrong].astype(np.uint64)
     keys, place = np.unique(key, return_inverse=True)
@@ -155,30 +156,16 @@ class Cause(NamedTuple):
 
 def causes(tested: Outcomes, known: Frequencies) -> list[Cause]:
     """Divide the errors by what went wrong first; the parts add up to all errors."""
-    rest = tested.wrong.copy()
-    parts = []
-
-    def take(chosen: Bools, name: str, meaning: str) -> None:
-        if (rest & chosen).any():
-            parts.append(Cause(name, _weight(tested, rest & chosen), meaning))
-        rest[chosen] = False
-
     never = tested.label == class_names.UNKNOWN
     if known.is_training:
         never |= known.of(tested.label) == 0
-    take(never, "class never seen", "The training data have no example of the class, so it cannot be predicted.")
-    take(tested.seen == 0, "nothing known", "No feature of the line occurred in the training data.")
-    take(
-        tested.proposed == 0,
-        "not compared",
-        "The class was not among those that the trees and the index propose, so its scorer was not asked.",
-    )
-    take(tested.place > 1, "close", "The class is among the first five, but another one is more probable.")
-    take(
-        tested.proposed == 1,
-        "compared, not close",
-        "The scorer of the class was asked, and found other classes more probable.",
-    )
-    take(tested.place == 0, "not close", "The class is not among the first five.")
-    take(np.ones(len(rest), bool), "other class more probable", "Another class was preferred.")
+    chosen = (
+        never, tested.seen == 0, tested.proposed == 0, tested.place > 1, tested.proposed == 1, tested.place == 0,
+        tested.wrong,
+    )  # fmt: skip
+    rest, parts = tested.wrong.copy(), []
+    for own, (name, meaning) in zip(chosen, CAUSES.items(), strict=True):
+        if (rest & own).any():
+            parts.append(Cause(name, _weight(tested, rest & own), meaning))
+        rest[own] = False
     return parts

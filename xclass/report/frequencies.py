@@ -51,10 +51,7 @@ class Training(NamedTuple):
 
 
 def of_training(learner: LearnerCore, training: reader.Options) -> Training:
-    """Return what the training data tell, or the model without them.
-
-    `training` names no files if they are not given.
-    """
+    """Return what the files of training data tell, or the model if there are none."""
     if training.data:
         return _counted(learner, training)
     record, reduction = learner.config.reduction, learner.reduction
@@ -71,7 +68,6 @@ def of_training(learner: LearnerCore, training: reader.Options) -> Training:
 
 
 def of_test(tested: Outcomes) -> Frequencies:
-    """Return the number of test examples of each class."""
     labels, place = np.unique(tested.label, return_inverse=True)
     return Frequencies(labels, np.bincount(place, tested.weight, len(labels)).astype(np.float64), TEST)
 
@@ -98,7 +94,6 @@ def _counted(learner: LearnerCore, training: reader.Options) -> Training:
 
 
 def _ascending(label: Int64s, count: Float64s, source: str) -> Frequencies:
-    """Return frequencies with the classes in ascending order."""
     order = np.argsort(label)
     return Frequencies(label[order], count[order], source)
 
@@ -119,7 +114,6 @@ class Bin(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Return the share of wrong answers."""
         return self.errors / self.examples
 
 

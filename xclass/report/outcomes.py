@@ -48,7 +48,6 @@ class Outcomes(NamedTuple):
 
     @property
     def wrong(self) -> Bools:
-        """Return bool[m]: whether the answer is not the label."""
         wrong: Bools = self.answer != self.label
         return wrong
 
@@ -60,20 +59,13 @@ class Outcomes(NamedTuple):
 
 
 def wanted(learner: LearnerCore) -> Wanted:
-    """Return what the learner has to produce in addition to predictions."""
     if not learner.config.reduction.probabilities:
         return Wanted()
     return Wanted(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
 
 
 def measure(learner: LearnerCore, source: reader.Options, is_seen: Seen | None = None) -> Outcomes:
-    """Predict files of examples and return the outcomes of those with labels.
-
-    Parameters
-    ----------
-    source : see `files.batches`
-    is_seen : returns whether features occurred in training; None if that is not known
-    """
+    """Predict files of examples (see `files.batches`) and return the outcomes of those with labels."""
     for path in source.data:
         if os.path.exists(path) and not os.path.isfile(path):
             raise DataError(f"{path}: this is no file, and the data are read twice; write them to a file first")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..run.results import summary
-from .advice import Finding
 from .contents import Contents, Errors, FailingClass
 
 SCHEMA = "xclass report 1"
@@ -32,7 +31,6 @@ def written(contents: Contents) -> bytes:
 
 
 def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
-    """Return what the test data have shown."""
     name, total = contents.name, sum(cause.errors for cause in errors.causes)
     return {
         "examples": errors.examples,
@@ -61,18 +59,11 @@ def _test(contents: Contents, errors: Errors) -> dict[str, Any]:
             for pair in errors.pairs
         ],
         "counted_in": errors.source,
-        "bins": [
-            {
-                "low": one.low, "high": one.high, "classes": one.classes, "examples": one.examples,
-                "errors": one.errors, "in_list": one.in_list,
-            }
-            for one in errors.bins
-        ],
+        "bins": [one._asdict() for one in errors.bins],
     }  # fmt: skip
 
 
 def _class(one: FailingClass, name: Callable[[int], str]) -> dict[str, Any]:
-    """Return the facts about a class and the reasons for its errors."""
     facts = one.facts
     return {
         "class": name(facts.label),
@@ -84,12 +75,11 @@ def _class(one: FailingClass, name: Callable[[int], str]) -> dict[str, Any]:
         "taken_for": [
             {"answer": name(answer), "count": count, "reverse": reverse} for answer, count, reverse in facts.confused
         ],
-        "reasons": [_reason(finding, facts.errors) for finding in one.findings],
-    }
-
-
-def _reason(finding: Finding, errors: float) -> dict[str, Any]:
-    """Return a reason: its key, to how many of the errors of the class it applies, and both sentences."""
-    return {
-        "key": finding.key, "errors": finding.errors, "of": errors, "text": finding.reason, "advice": finding.advice,
+        "reasons": [
+            {
+                "key": finding.key, "errors": finding.errors, "of": facts.errors, "text": finding.reason,
+                "advice": finding.advice,
+            }
+            for finding in one.findings
+        ],
     }  # fmt: skip

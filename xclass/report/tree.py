@@ -84,6 +84,5 @@ def measure(learner: LearnerCore, levels: int, known: Frequencies | None, tested
 
 
 def _errors(labels: Int64s, tested: Outcomes) -> tuple[float, float]:
-    """Return the weight of the test examples of some classes, and of the wrong ones among them."""
     chosen = np.isin(tested.label, labels)
     return float(tested.weight[chosen].sum()), float(tested.weight[chosen & tested.wrong].sum())

@@ -17,7 +17,6 @@ WEIGHT_NOTE = "Numbers of examples are sums of their weights."
 
 
 def causes(contents: Contents, errors: Errors) -> Html:
-    """Return the section that divides the errors by their causes."""
     total = errors.error * errors.weight
     if not errors.causes:
         return element("p", "There are no errors.")
@@ -42,7 +41,6 @@ def causes(contents: Contents, errors: Errors) -> Html:
 
 
 def frequency(errors: Errors) -> Html:
-    """Return the section about the error by class frequency."""
     sources = {
         frequencies.TRAINING: "training examples of the class, counted in the training data",
         frequencies.MODEL: "training examples of the class, as the model has counted them",
@@ -69,7 +67,6 @@ def frequency(errors: Errors) -> Html:
 
 
 def pairs(contents: Contents, errors: Errors) -> Html:
-    """Return the section about the most confused pairs."""
     if not errors.pairs:
         return element("p", "No wrong answer was given.")
     rows = [
@@ -85,7 +82,6 @@ def pairs(contents: Contents, errors: Errors) -> Html:
 
 
 def calibration(errors: Errors) -> Html:
-    """Return the section about the calibration of the probabilities."""
     measured = errors.calibration
     if measured is None:
         return element("p", "This reduction gives no probabilities.")
@@ -110,7 +106,6 @@ def calibration(errors: Errors) -> Html:
 
 
 def slowest(contents: Contents, errors: Errors) -> Html:
-    """Return the section about the slowest examples."""
     what = f"its features times the {errors.steps}" if errors.steps else "its number of features"
     rows = [
         [
@@ -132,7 +127,6 @@ def slowest(contents: Contents, errors: Errors) -> Html:
 
 
 def uncertain(contents: Contents, errors: Errors) -> Html:
-    """Return the section about the most uncertain examples."""
     if not errors.uncertain:
         return element("p", "This reduction gives no probabilities.")
     rows = [
@@ -151,7 +145,6 @@ def uncertain(contents: Contents, errors: Errors) -> Html:
 
 
 def _place(shown: Shown) -> Html:
-    """Return the file and line of an example, on one line unless it is long."""
     return element("span", shown.place, class_="place" if len(shown.place) <= SHORT_PLACE else None)
 
 

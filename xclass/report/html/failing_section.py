@@ -18,7 +18,6 @@ HEADER = (
 
 
 def failing(contents: Contents, errors: Errors) -> Html:
-    """Return the section about the classes with the most errors and those with the highest error."""
     name, least = contents.name, contents.request.least
     if not errors.by_errors:
         return element("p", "No test example was predicted wrongly.")
@@ -85,12 +84,10 @@ def _table(caption: str, classes: Sequence[FailingClass], place: dict[int, int],
 
 
 def _taken_for(facts: Failing, name: Name) -> str:
-    """Return the wrong answers of a class with their numbers."""
     return ", ".join(f"{name(answer)} ({markup.number(count)})" for answer, count, _ in facts.confused)
 
 
 def _class(one: FailingClass, at: int, name: Name) -> Html:
-    """Return the card of a class: reasons, advice and wrong lines."""
     facts = one.facts
     precision = facts.right / facts.answers if facts.answers else None
     parts = [
@@ -135,7 +132,6 @@ def _surest(shown: Shown, facts: Failing, name: Name) -> Html:
 
 
 def _line(shown: Shown, name: Name) -> Html:
-    """Return a wrong line with its most probable classes, and the reasons if they are known."""
     classes = listed(shown.listed, name)
     return markup.joined(
         element(
@@ -147,7 +143,6 @@ def _line(shown: Shown, name: Name) -> Html:
 
 
 def listed(classes: Sequence[Listed], name: Name) -> str:
-    """Return classes with their probabilities."""
     return ", ".join(f"{name(one.label)} ({markup.probability(one.probability)})" for one in classes)
 
 

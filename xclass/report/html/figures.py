@@ -38,7 +38,6 @@ MISSING = f"xclass report draws its figures by matplotlib, which is not installe
 
 
 def check_installed() -> None:
-    """Check that matplotlib can be imported."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -46,22 +45,13 @@ def check_installed() -> None:
 
 
 def version() -> str:
-    """Return the version of matplotlib."""
     import matplotlib
 
     return matplotlib.__version__
 
 
 def _drawn(name: str, title: str, text: str, height: float, draw: Callable[[Axes], None]) -> str:
-    """Return a figure as an `svg` element.
-
-    Parameters
-    ----------
-    name : prefix of the ids in the figure
-    title, text : what a screen reader says
-    height : inches
-    draw : draws on the axes
-    """
+    """Return a figure as an `svg` element; `name` is the prefix of its ids, and screen readers say title and text."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -99,7 +89,6 @@ def _inlined(svg: str, name: str, title: str, text: str) -> str:
 
 
 def learning_curve(curve: Curve) -> str:
-    """Return the figure of the loss against the number of examples."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     def draw(axes: Axes) -> None:
@@ -121,8 +110,6 @@ def learning_curve(curve: Curve) -> str:
 
 
 def error_by_frequency(bins: Sequence[Bin], axis: str) -> str:
-    """Return the figure of the error by the number of examples of the class."""
-
     def draw(axes: Axes) -> None:
         _bars(axes, [one.text for one in bins], [one.error for one in bins], [f"{one.error:.0%}" for one in bins])
         axes.set_xlabel("error")
@@ -135,7 +122,6 @@ def error_by_frequency(bins: Sequence[Bin], axis: str) -> str:
 
 
 def calibration(measured: Calibration) -> str:
-    """Return the figure of the share of right answers against their probability."""
     most = max(one.weight for one in measured.bins)
 
     def draw(axes: Axes) -> None:
@@ -159,8 +145,6 @@ def calibration(measured: Calibration) -> str:
 
 
 def occupancy(tables: Sequence[Table]) -> str:
-    """Return the figure of the share of each table that is in use."""
-
     def draw(axes: Axes) -> None:
         _bars(
             axes, [one.name for one in tables], [one.share for one in tables],
@@ -175,7 +159,6 @@ def occupancy(tables: Sequence[Table]) -> str:
 
 
 def _bars(axes: Axes, names: Sequence[str], shares: Sequence[float], texts: Sequence[str]) -> None:
-    """Draw horizontal bars from the top to the bottom, each with its name and its value."""
     from matplotlib.ticker import PercentFormatter
 
     place = range(len(names))
@@ -192,7 +175,6 @@ def _bars(axes: Axes, names: Sequence[str], shares: Sequence[float], texts: Sequ
 
 
 def _legend(axes: Axes) -> None:
-    """Draw the legend above the axes."""
     axes.legend(
         loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncols=3, frameon=False, handlelength=1.4, columnspacing=1.0,
         fontsize=7.5, borderaxespad=0.2,

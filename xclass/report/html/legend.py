@@ -58,7 +58,6 @@ def of_tables(names: Sequence[str]) -> Html:
 
 
 def _listed(entries: dict[str, str]) -> Html:
-    """Return words with their meanings."""
     return element(
         "dl",
         *(element("div", element("dt", word), element("dd", f"{meaning}.")) for word, meaning in entries.items()),

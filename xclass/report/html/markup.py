@@ -47,7 +47,6 @@ def element(tag: str, *contents: object, **attributes: object) -> Html:
 
 
 def joined(*parts: object) -> Html:
-    """Return parts, one after the other."""
     return Html("\n".join(escaped(part) for part in parts if part != ""))
 
 

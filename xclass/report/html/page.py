@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .. import occupancy
 from ..contents import Contents
 from ..outcomes import LISTED
 from ..wording import clipped
-from . import error_sections, figures, legend, markup, style, tree_drawing
+from . import error_sections, figures, legend, markup, tree_drawing
 from .markup import Html, element
 
 CURVE_ROWS = 12  # rows of the table below the learning curve
@@ -33,7 +34,7 @@ def write(contents: Contents) -> Iterator[bytes]:
         Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
         Html('<link rel="icon" href="data:,">'),
         element("title", title),
-        Html(f"<style>{style.STYLE}</style>\n</head>\n<body>"),
+        Html(f"<style>\n{_file('page.css')}</style>\n</head>\n<body>"),
         element("a", "Skip to the report", href="#main", class_="skip"),
     ]
     yield _encoded(*head)
@@ -51,17 +52,19 @@ def write(contents: Contents) -> Iterator[bytes]:
         yield _encoded(element("section", element("h2", heading), body, id=name))
     made = f"Made by xclass {contents.versions['xclass']}. Nothing in this file is loaded from elsewhere."
     yield _encoded(
-        Html("</main>"), element("footer", made), Html(f"<script>{style.SCRIPT}</script>\n</body>\n</html>")
+        Html("</main>"), element("footer", made), Html(f"<script>\n{_file('page.js')}</script>\n</body>\n</html>")
     )  # fmt: skip
 
 
+def _file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
 def _encoded(*pieces: Html) -> bytes:
-    """Return pieces of the page as bytes."""
     return (markup.joined(*pieces) + "\n").encode("utf-8")
 
 
 def _lead(contents: Contents) -> str:
-    """Return the sentence below the title."""
     text = (
         f"A model of --{contents.reduction} that has learned {markup.number(contents.learned)} examples of "
         f"{tree_drawing.classes_text(contents.classes)}"
@@ -72,7 +75,6 @@ def _lead(contents: Contents) -> str:
 
 
 def _tiles(contents: Contents) -> Html:
-    """Return the key figures."""
     tiles: list[tuple[str, str, str]] = []
     errors = contents.errors
     if errors is not None:
@@ -104,7 +106,6 @@ def _tiles(contents: Contents) -> Html:
 
 
 def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
-    """Yield the id, the heading and the contents of each section."""
     if contents.errors is not None:
         yield from error_sections.sections(contents, contents.errors)
     if contents.curve is not None:
@@ -116,7 +117,6 @@ def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
 
 
 def _curve(contents: Contents) -> Html:
-    """Return the section about the learning curve."""
     curve = contents.curve
     assert curve is not None  # else there is no section
     if curve.is_training:
@@ -143,7 +143,6 @@ def _curve(contents: Contents) -> Html:
 
 
 def _tree(contents: Contents) -> Html:
-    """Return the section about the tree."""
     tree = contents.tree
     if tree is None:
         return element("p", f"--{contents.reduction} has no tree.")
@@ -178,7 +177,6 @@ def _tree(contents: Contents) -> Html:
 
 
 def _tables(contents: Contents) -> Html:
-    """Return the section about the occupancy of the weight tables."""
     tables = contents.tables
     lossy = any(one.lost is not None for one in tables)
     header = ["table", "in use", "size", "share", *(["found no place"] if lossy else [])]
@@ -210,7 +208,6 @@ def _tables(contents: Contents) -> Html:
 
 
 def _options(contents: Contents) -> Html:
-    """Return the section about options and versions."""
     declared = {
         name: one for group in configuration.option_groups().values() for name, one in options_of(group).items()
     }

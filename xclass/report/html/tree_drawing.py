@@ -71,7 +71,6 @@ def _box(node: Node, x: float, y: float, name: Callable[[int], str]) -> Html:
 
 
 def classes_text(count: int) -> str:
-    """Return a number of classes as text."""
     return f"{count:,} {'class' if count == 1 else 'classes'}"
 
 
