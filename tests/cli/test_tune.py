@@ -194,7 +194,7 @@ def test_other_metrics(place, tmp_path):
 
 
 def test_a_setting_that_needs_too_much_memory_is_named(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("xclass.system.resident.size", lambda: 1 << 40)
+    monkeypatch.setattr("xclass.system.memory.taken", lambda: 1 << 40)
     monkeypatch.setattr("xclass.system.processors.count", lambda: 1)  # of two at once only the later one yields
     result = xclass("tune", "-d", "train.vw", *SMALL, "--state", tmp_path / "s", "--memory", "300M", cwd=place)
     assert result.status == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +42,7 @@ def run(words: Sequence[str]) -> int | list[str]:
     for line in [] if options.quiet else ["", *found.lines, ""]:
         terminal.line(line)
     if found.words:
-        terminal.line(_typed(found.words, options.final_regressor))
+        terminal.line(shlex.join([*found.words, "-f", options.final_regressor or "model.bin"]))
         terminal.standard_output()  # the run that follows writes to it
     if found.signal:
         Console(options.quiet).info(found.note)
@@ -50,13 +51,6 @@ def run(words: Sequence[str]) -> int | list[str]:
         return 0
     limit = [] if options.threads is None else ["--threads", str(options.threads)]
     return [*found.words[1:], "-f", options.final_regressor, "--quiet", *limit]
-
-
-def _typed(words: Sequence[str], model: str | None) -> str:
-    """Return a command line as it is typed, with the file of the model, or a name for it."""
-    from ..tuning import report
-
-    return report.quoted([*words, "-f", model or "model.bin"])
 
 
 def declared() -> dict[str, Option]:

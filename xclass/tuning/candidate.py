@@ -12,16 +12,22 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..api import arrays
 from ..api.learner import Learner
 from ..api.learner_core import LearnerCore
 from ..array_types import Float64s
 from ..data.batch import Batch
 from ..errors import XclassError
 from ..reductions.core import base
-from . import metrics
+from ..reductions.core.contract import BatchTask
+from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.spec import Wanted
 from .results import CHUNKS, Result, Span, failure
 from .settings import Setting, Space
 from .stream import Stream
+
+TOP = 5  # classes listed for the metric top5
+SMALLEST_PROBABILITY = 1e-9  # of a label, so that a single one does not decide
 
 Check = Callable[[], None]  # raises an exception to end the work
 
@@ -43,7 +49,6 @@ class Candidate:
         return sum(high - low for low, high in self._learned)
 
     def close(self) -> None:
-        """Free the memory of the learner."""
         learner, self._learner, self._reduction = self._learner, None, None
         self._learned, self._seconds = (), 0.0
         if learner is not None:
@@ -72,17 +77,13 @@ class Candidate:
         except XclassError as error:
             return failure(str(error).splitlines()[0])
         seconds = self._seconds
-        if not self._may_continue():
+        assert self._learner is not None
+        learns_at_end = self._learner.core.config.reduction.learns_at_end
+        if self._ended or learns_at_end or self._space.passes(self._setting) > 1:  # it cannot continue
             self.close()
         if not np.isfinite(sums).all():
             return failure("its losses are not finite", seconds)
         return Result(sums, weights, seconds)
-
-    def _may_continue(self) -> bool:
-        """Return whether the learner can learn from more examples as if it had not been interrupted."""
-        assert self._learner is not None
-        several = self._space.passes(self._setting) > 1
-        return not (several or self._ended or self._learner.core.config.reduction.learns_at_end)
 
     def _learn(self, span: Span, check: Check) -> None:
         known, wanted = self._learned, span.learned
@@ -105,7 +106,6 @@ class Candidate:
         self._learned = span.learned
 
     def _new(self) -> Learner:
-        """Return a new learner, which uses one thread."""
         config = self._space.config(self._setting)
         core = LearnerCore(config, self._space.use(self._setting))
         self._reduction = core.reduction
@@ -127,10 +127,38 @@ class Candidate:
         for first, batch in self._stream.batches((span.judged,)):
             check()
             at = first
-            result = functools.partial(metrics.losses, self._metric)
-            for loss, weight in self._learner.predict_each(batch, result, metrics.wanted(self._metric)):
+            result = functools.partial(_losses, self._metric)
+            for loss, weight in self._learner.predict_each(batch, result, _wanted(self._metric)):
                 chunk = (np.arange(at, at + len(loss)) - low) * CHUNKS // (high - low)
                 sums += np.bincount(chunk, loss, CHUNKS)
                 weights += np.bincount(chunk, weight, CHUNKS)
                 at += len(loss)
         return sums, weights
+
+
+def _wanted(metric: str) -> Wanted:
+    """Return which results a learner has to produce for a metric."""
+    if metric == "top5":
+        return Wanted(listing_options=ListingOptions(top_k=TOP))
+    return Wanted(example_probabilities=metric == "log_loss")
+
+
+def _losses(metric: str, task: BatchTask) -> tuple[Float64s, Float64s]:
+    """Return the weighted losses of the examples of a task that has passed the stages, and their weights.
+
+    Both are 0 for an example without a label.
+    """
+    label, prediction = task.batch.label, task.prediction
+    labelled = ~np.isnan(label)
+    weight = np.where(labelled, task.batch.weight, 0.0).astype(np.float64)
+    if metric == "log_loss":
+        p = np.zeros(task.batch.n) if task.label_probability is None else task.label_probability
+        loss = -np.log(np.maximum(np.nan_to_num(p, nan=0.0), SMALLEST_PROBABILITY))
+    elif metric == "top5":
+        assert task.class_lists is not None  # see `_wanted`
+        listed, _ = arrays.top_k_arrays(task.class_lists, TOP)
+        loss = (listed != label[:, None]).all(axis=1)
+    else:
+        assert prediction is not None  # the stages have set it
+        loss = prediction != label
+    return np.where(labelled, loss, 0.0) * weight, weight

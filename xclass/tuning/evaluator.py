@@ -5,12 +5,13 @@ The result of a setting does not depend on the other settings, nor on the number
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from ..system import processors, resident
+from ..system import memory, processors
 from .candidate import Candidate
 from .results import Result, Span, failure
 from .settings import Setting, Space
@@ -37,20 +38,14 @@ class Crowded(Exception):
 
 
 class Evaluator:
-    """Compute results.
-
-    Parameters
-    ----------
-    space, stream, metric : see `Candidate`
-    state : known results, to which new ones are added
-    memory : bytes that the process may take
-    report : called with a setting, its span and its result whenever one was computed
+    """Compute results, add them to a state, and call `report` with each; the process may take `memory` bytes.
 
     Attributes
     ----------
     deadline : value of time.monotonic() at which everything has to be done
     reserve : seconds before the deadline at which computing ends, because they are needed afterwards
     patience : seconds that a setting may take for a span
+    stopped : whether `stop` was called
     tried : settings of which a result was requested, in that order
     """
 
@@ -63,17 +58,12 @@ class Evaluator:
         self._candidates: dict[Setting, Candidate] = {}
         self._busy: list[Setting] = []  # settings that learn at this moment, the latest last
         self._lock = threading.RLock()
-        self._stopped = threading.Event()
+        self.stopped = False
         self.workers = processors.count()
         self.deadline = float("inf")
         self.reserve, self.patience = 0.0, float("inf")
         self._slow: dict[Job, Result] = {}  # not kept in the state, because a longer search may have the time
         self.tried: dict[Setting, None] = {}
-
-    @property
-    def stopped(self) -> bool:
-        """Return whether `stop` was called."""
-        return self._stopped.is_set()
 
     @property
     def time_left(self) -> float:
@@ -82,12 +72,11 @@ class Evaluator:
 
     def stop(self) -> None:
         """End the computations soon; may be called from a signal handler."""
-        self._stopped.set()
-        for candidate in list(self._candidates.values()):
-            candidate.stop()
+        self.stopped = True
+        self._end_slow_ones()
 
-    def warm_up(self, settings: Sequence[Setting], examples: int) -> None:
-        """Learn a few examples with each setting, so that no result includes the time of compiling kernels."""
+    def warm_up(self, setting: Setting, examples: int) -> None:
+        """Learn a few examples with a setting, so that no result includes the time of compiling kernels."""
 
         def check() -> None:
             if not self.time_left:
@@ -95,36 +84,29 @@ class Evaluator:
 
         few = min(WARM_UP, examples // 2)
         span = Span(((0, few),), (few, 2 * few))
-        for setting in settings:
-            candidate = Candidate(self._space, setting, self._stream, self._metric)
-            try:
-                candidate.run(span, check)
-            except (Ended, MemoryError):
-                return
-            finally:
-                candidate.close()
+        candidate = Candidate(self._space, setting, self._stream, self._metric)
+        with contextlib.suppress(Ended, MemoryError), contextlib.closing(candidate):
+            candidate.run(span, check)
 
     def known(self, setting: Setting, span: Span) -> Result | None:
         """Return the result of a setting if it was computed, else None."""
-        return self._slow.get((setting, span)) or self._state.get(self._space.name(setting), span)
+        return self._slow.get((setting, span)) or self._state.results.get((self._space.name(setting), span))
 
     def results(self, jobs: Sequence[Job]) -> list[Result | None]:
         """Return the result of each job; None if the time was over before."""
         self.tried.update((setting, None) for setting, _ in jobs)
         lacking = [job for job in jobs if self.known(*job) is None]
         if lacking and self.time_left > 0:
-            watch = threading.Timer(self.time_left, self._end_slow_ones) if self.time_left < 1e8 else None
-            if watch is not None:
-                watch.daemon = True
-                watch.start()
+            watch = threading.Timer(min(self.time_left, threading.TIMEOUT_MAX), self._end_slow_ones)
+            watch.daemon = True
+            watch.start()
             try:
                 with ThreadPoolExecutor(min(self.workers, len(lacking)), "tune") as pool:
                     crowded = [job for job in pool.map(self._try, lacking) if job is not None]
                 for job in crowded:
                     self._try(job, alone=True)
             finally:
-                if watch is not None:
-                    watch.cancel()
+                watch.cancel()
         return [self.known(*job) for job in jobs]
 
     def keep_only(self, settings: Sequence[Setting]) -> None:
@@ -189,10 +171,10 @@ class Evaluator:
 
     def _check_memory(self, setting: Setting, alone: bool) -> None:
         """Free memory if the process takes too much; raise Crowded if that does not suffice and this setting yields."""
-        if resident.size() <= self._memory:
+        if memory.taken() <= self._memory:
             return
         with self._lock:
             for other in [other for other in self._candidates if other not in self._busy]:
                 self._candidates.pop(other).close()
-            if resident.size() > self._memory and (alone or self._busy[-1] == setting):
+            if memory.taken() > self._memory and (alone or self._busy[-1] == setting):
                 raise Crowded

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .evaluator import Evaluator
 from .results import Result, Span, difference, joined
@@ -38,14 +38,7 @@ GUESS = 1.5  # time of a setting without results, in times of the default settin
 
 
 class Halving:
-    """Search for the best setting.
-
-    Parameters
-    ----------
-    seed : seed of the random changes
-    most : largest number of settings to try; None for no limit
-    trains : whether the model is trained after the search, for which time is reserved
-    """
+    """Search for the best of at most `most` settings; `trains` reserves time for training the model afterwards."""
 
     def __init__(self, space: Space, evaluator: Evaluator, n: int, seed: int, most: int | None, trains: bool) -> None:
         self._space, self._evaluator, self._n = space, evaluator, n
@@ -56,40 +49,34 @@ class Halving:
         self._sizes: list[int] = []
         self._costs: dict[Setting, float] = {}  # seconds for learning an example, in all passes
         self._best: Setting | None = None
-        self._lost: set[Setting] = set()  # settings that have failed
 
     def run(self) -> Setting:
         """Search until the time is over or nothing better is found; return the best setting."""
-        default = self._space.default
         self._plan()
         unsuccessful = 0
         generation = self._space.first()[: self._most]
-        while generation and unsuccessful < 2 and not self._is_late():
+        while generation and unsuccessful < 2 and self._explore_time() > 0:
             before = self._best
             self._halve(generation)
             unsuccessful = unsuccessful + 1 if self._best == before else 0
             generation = self._vary()
         self._evaluator.keep_only([])
-        return self._decide(default)
+        return self._decide(self._space.default)
 
     # sizes and times
 
     def _plan(self) -> None:
         """Choose the numbers of examples to learn from, by the time that the default setting takes for the first."""
         whole = self._n - self._tail
-        sizes = [whole]
+        self._sizes = sizes = [whole]
         while len(sizes) < MOST_LEVELS and sizes[0] // 2 >= min(LEAST_SIZE, whole):
             sizes.insert(0, sizes[0] // 2)
-        self._sizes = sizes
         quota = FIRST_STEP * self._evaluator.time_left
-        while len(self._sizes) > 1:
-            result = self._compute([self._space.default], self._sizes[0])[0]
-            if result is None or result.failed:
+        while len(sizes) > 1:
+            result = self._compute([self._space.default], sizes[0]).get(self._space.default)
+            if result is None or result.seconds / sizes[0] * sizes[1] > quota or len(sizes) <= 4:
                 return
-            ahead = result.seconds / self._sizes[0] * self._sizes[1]
-            if ahead > quota or len(self._sizes) <= 4:
-                return
-            del self._sizes[0]
+            del sizes[0]
 
     def _span(self, size: int) -> Span:
         """Return what a setting learns from, and the next examples, which it predicts."""
@@ -105,10 +92,8 @@ class Halving:
 
     def _cost(self, setting: Setting) -> float:
         """Return the seconds that learning one example takes, an estimate if the setting has no result."""
-        if setting in self._costs:
-            return self._costs[setting]
         passes = self._space.passes(setting) / self._space.passes(self._space.default)
-        return GUESS * self._costs.get(self._space.default, 0.0) * passes
+        return self._costs.get(setting, GUESS * self._costs.get(self._space.default, 0.0) * passes)
 
     def _seconds(self, setting: Setting, size: int) -> float:
         """Return the seconds that a setting will take to get to a size, an estimate."""
@@ -124,10 +109,6 @@ class Halving:
             settings = settings[: math.ceil(len(settings) / 2)]
         return total
 
-    def _is_late(self) -> bool:
-        """Return whether the time for new settings is over."""
-        return self._explore_time() <= 0
-
     def _explore_time(self) -> float:
         """Return the seconds that are left for new settings."""
         used = time.monotonic() - self._begin
@@ -136,19 +117,21 @@ class Halving:
 
     # generations
 
-    def _compute(self, settings: Sequence[Setting], size: int) -> list[Result | None]:
-        """Return the results of settings at a size, and note how long they took."""
+    def _compute(self, settings: Sequence[Setting], size: int) -> dict[Setting, Result]:
+        """Return the results of the settings that did not fail at a size, and note how long they took."""
         span = self._span(size)
         self._evaluator.patience = PATIENCE * self._evaluator.time_left
-        results = self._evaluator.results([(setting, span) for setting in settings])
-        for setting, result in zip(settings, results, strict=True):
-            if result is not None and result.failed:
-                self._lost.add(setting)
-            elif result is not None:
-                self._costs[setting] = result.seconds / size
+        self._evaluator.results([(setting, span) for setting in settings])
+        found = self._usable(settings, span)
+        self._costs.update((setting, result.seconds / size) for setting, result in found.items())
         if self._trains:
             self._evaluator.reserve = self._n * self._costs.get(self._best or self._space.default, 0.0)
-        return results
+        return found
+
+    def _usable(self, settings: Iterable[Setting], span: Span) -> dict[Setting, Result]:
+        """Return the results on a span of those settings that have one and did not fail."""
+        found = {setting: self._evaluator.known(setting, span) for setting in settings}
+        return {setting: result for setting, result in found.items() if result is not None and not result.failed}
 
     def _halve(self, settings: list[Setting]) -> None:
         """Compare settings at rising sizes, and remember the best one."""
@@ -161,26 +144,15 @@ class Halving:
                 count -= 1
             settings = settings[:count]
             self._evaluator.keep_only([*incumbents, *settings])
-            taking_part = [*incumbents, *settings]
-            results = self._compute(taking_part, size)
-            found = {
-                setting: result.loss
-                for setting, result in zip(taking_part, results, strict=True)
-                if result is not None and not result.failed
-            }
+            results = self._compute([*incumbents, *settings], size)
+            found = {setting: result.loss for setting, result in results.items()}
             if not found or self._evaluator.time_left <= 0:
-                self._choose_partly(found, taking_part)
                 return
-            ranked = sorted((setting for setting in settings if setting in found), key=lambda one: found[one])
+            ranked = sorted((setting for setting in settings if setting in found), key=found.__getitem__)
             if size == self._sizes[-1] or not ranked:
-                self._best = min(found, key=lambda one: found[one])
+                self._best = min(found, key=found.__getitem__)
                 return
             settings = ranked[: math.ceil(len(ranked) / 2)]
-
-    def _choose_partly(self, found: dict[Setting, float], taking_part: list[Setting]) -> None:
-        """Remember the best setting of a comparison that the time did not suffice for, if all have a result."""
-        if self._best is None and found and len(found) == len([one for one in taking_part if one not in self._lost]):
-            self._best = min(found, key=lambda one: found[one])
 
     def _vary(self) -> list[Setting]:
         """Return the next generation: variations of the best settings, and their changes combined."""
@@ -212,14 +184,11 @@ class Halving:
 
     def _ranking(self) -> list[Setting]:
         """Return the settings with results, best first: those with the largest size before the others."""
-        rows = []
-        for place, setting in enumerate(self._evaluator.tried):
-            for level in reversed(range(len(self._sizes))):
-                result = self._evaluator.known(setting, self._span(self._sizes[level]))
-                if result is not None and not result.failed:
-                    rows.append((-level, result.loss, place, setting))
-                    break
-        return [setting for *_, setting in sorted(rows, key=lambda row: row[:3])]
+        ranked: dict[Setting, None] = {}
+        for size in reversed(self._sizes):
+            found = self._usable(self._evaluator.tried, self._span(size))
+            ranked.update(dict.fromkeys(sorted(found, key=lambda one: found[one].loss)))
+        return list(ranked)
 
     # the decision
 
@@ -227,27 +196,25 @@ class Halving:
         """Compare the best settings with the defaults on further parts of the data, and return the one to use."""
         last = self._span(self._sizes[-1])
         spans = [last]
-        whole = [one for one in self._ranking() if one != default and self._is_usable(one, last)]
-        if not self._is_usable(default, last) or not whole:
+        whole = self._usable(self._ranking(), last)
+        if default not in whole or len(whole) == 1:
             return self._decide_partly(default)
-        finalists = whole[:FINALISTS]
+        finalists = [setting for setting in whole if setting != default][:FINALISTS]
         for number in range(1, FOLDS + 1):
             span = self._fold(number)
             while len(finalists) > 1 and self._fold_time([default, *finalists], span) > self._evaluator.time_left / 2:
                 finalists.pop()
             if span.judged[0] <= 0 or self._fold_time([default, *finalists], span) > self._evaluator.time_left:
                 break
-            results = self._evaluator.results([(setting, span) for setting in (default, *finalists)])
+            self._evaluator.results([(setting, span) for setting in (default, *finalists)])
             self._evaluator.keep_only([])
-            if any(result is None or result.failed for result in results):
+            if len(self._usable((default, *finalists), span)) <= len(finalists):
                 break
             spans.append(span)
             finalists = self._hopeful(default, finalists, spans)
             if not finalists:
                 return default
-        best = min(finalists, key=lambda one: self._on(one, spans).loss)
-        lost, error = difference(self._on(best, spans), self._on(default, spans))
-        return best if lost < -CERTAIN * error else default
+        return self._better({one: self._on(one, spans) for one in (default, *finalists)})
 
     def _fold_time(self, settings: Sequence[Setting], span: Span) -> float:
         """Return the seconds that settings will take for a span that no learner can continue to, an estimate."""
@@ -265,11 +232,6 @@ class Halving:
                 kept.append(setting)
         return kept
 
-    def _is_usable(self, setting: Setting, span: Span) -> bool:
-        """Return whether a setting has a result on a span and has not failed."""
-        result = self._evaluator.known(setting, span)
-        return result is not None and not result.failed
-
     def _on(self, setting: Setting, spans: Sequence[Span]) -> Result:
         """Return the result of a setting on several spans, which have to be known."""
         results = [self._evaluator.known(setting, span) for span in spans]
@@ -282,12 +244,15 @@ class Halving:
         used, unless they have failed.
         """
         for size in reversed(self._sizes):
-            span = self._span(size)
-            found = {one: self._evaluator.known(one, span) for one in self._evaluator.tried}
-            usable = {one: result for one, result in found.items() if result is not None and not result.failed}
+            usable = self._usable(self._evaluator.tried, self._span(size))
             if default in usable and len(usable) > 1:
-                best = min(usable, key=lambda one: usable[one].loss)
-                lost, error = difference(usable[best], usable[default])
-                return best if lost < -CERTAIN * error else default
+                return self._better(usable)
         ranked = self._ranking()
         return ranked[0] if ranked and default not in ranked else default
+
+    def _better(self, found: Mapping[Setting, Result]) -> Setting:
+        """Return the setting with the smallest loss if that is certain enough, else the defaults, which have one."""
+        default = self._space.default
+        best = min(found, key=lambda one: found[one].loss)
+        lost, error = difference(found[best], found[default])
+        return best if lost < -CERTAIN * error else default

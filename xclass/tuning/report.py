@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,25 +16,15 @@ TITLES = {"error": "error", "log_loss": "log loss", "top5": "top 5"}
 
 
 class Row(NamedTuple):
-    """Hold a row of the table.
-
-    Attributes
-    ----------
-    setting : the setting
-    size : number of examples that it has learned from
-    result : its losses on all parts of the data that it was compared on after that
-    compared : number of examples of these parts
-    of_defaults : loss of the defaults on the same examples; None if they have no result on them
-    difference, deviation : how much more it loses than the defaults, and the standard error of that; None as above
-    """
+    """Hold a row of the table."""
 
     setting: Setting
-    size: int
-    result: Result
-    compared: int
-    of_defaults: float | None
-    difference: float | None
-    deviation: float | None
+    size: int  # number of examples that it has learned from
+    result: Result  # its losses on all parts of the data that it was compared on after that
+    compared: int  # number of examples of these parts
+    of_defaults: float | None  # loss of the defaults on the same examples; None if they have no result on them
+    difference: float | None  # how much more it loses than the defaults, None as above
+    deviation: float | None  # standard error of the difference, None as above
 
 
 def rows(space: Space, settings: Iterable[Setting], results: Mapping[tuple[str, Span], Result]) -> list[Row]:
@@ -63,21 +52,13 @@ def rows(space: Space, settings: Iterable[Setting], results: Mapping[tuple[str, 
             others = joined([of_default[span] for span in common])
             base, (lost, error) = others.loss, difference(result, others)
         made.append(Row(setting, size, result, compared, base, lost, error))
-    return sorted(made, key=_order)
-
-
-def _order(row: Row) -> tuple[bool, int, float, float]:
-    """Return the key by which rows are sorted."""
-    return bool(row.result.failed), -row.size, row.difference or 0.0, row.result.loss
+    return sorted(made, key=lambda row: (bool(row.result.failed), -row.size, row.difference or 0.0, row.result.loss))
 
 
 def table(space: Space, made: Sequence[Row], best: Setting, metric: str, known: int) -> list[str]:
     """Return the lines of the table: the best settings, the defaults if they are not among them, and a remark.
 
-    Parameters
-    ----------
-    best : the setting that is recommended, which is marked
-    known : number of settings with results, those of earlier searches included
+    The recommended setting, `best`, is marked; `known` counts the settings with results, of earlier searches too.
     """
     shown = [*made[:ROWS], *(row for row in made[ROWS:] if row.setting in (best, space.default))]
     cells = [[TITLES[metric], "defaults", "difference", "compared", "learned", "s"]]
@@ -106,7 +87,6 @@ def table(space: Space, made: Sequence[Row], best: Setting, metric: str, known: 
 
 
 def _wrapped(head: str, text: str) -> list[str]:
-    """Return a line, and further ones if the text is too long for one."""
     lines, line = [], head
     for option in re.split(" (?=-)", text):  # an option and its value stay on one line
         if len(line) + len(option) > WIDTH:
@@ -120,8 +100,3 @@ def command(space: Space, best: Setting, fixed: Sequence[str]) -> list[str]:
     """Return the words of the command that learns from all examples with the best setting."""
     several = ["--holdout_off"] if space.passes(best) > 1 else []
     return ["xclass", *fixed, *space.words(best), *several]
-
-
-def quoted(words: Sequence[str]) -> str:
-    """Return words as they are typed in a shell."""
-    return shlex.join(words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,64 +19,29 @@ LARGEST = 1e100  # of a sum in the file of the results
 
 
 class Span(NamedTuple):
-    """Say which examples a setting learns from, and which ones it is compared on.
+    """Say which examples a setting learns from, and which ones it is compared on."""
 
-    Attributes
-    ----------
-    learned : (begin, end) of the ranges of examples that are learned from, in order
-    judged : (begin, end) of the range of examples that are predicted afterwards
-    """
-
-    learned: tuple[tuple[int, int], ...]
-    judged: tuple[int, int]
+    learned: tuple[tuple[int, int], ...]  # (begin, end) of the ranges of examples that are learned from, in order
+    judged: tuple[int, int]  # (begin, end) of the range of examples that are predicted afterwards
 
     @property
     def size(self) -> int:
-        """Return the number of examples that are learned from."""
         return sum(high - low for low, high in self.learned)
 
 
 class Result(NamedTuple):
-    """Hold the losses of a setting on the examples of a span.
+    """Hold the losses of a setting on the examples of a span."""
 
-    Attributes
-    ----------
-    sums : float64[CHUNKS], sum of the weighted losses of each chunk
-    weights : float64[CHUNKS], sum of the weights of the labelled examples of each chunk
-    seconds : time that learning and predicting all examples of the span took
-    failed : why there are no losses, or ""
-    """
-
-    sums: Float64s
-    weights: Float64s
-    seconds: float
-    failed: str = ""
+    sums: Float64s  # float64[CHUNKS], sum of the weighted losses of each chunk
+    weights: Float64s  # float64[CHUNKS], sum of the weights of the labelled examples of each chunk
+    seconds: float  # time that learning and predicting all examples of the span took
+    failed: str = ""  # why there are no losses
 
     @property
     def loss(self) -> float:
         """Return the mean loss; infinite if there is none."""
         total = float(self.weights.sum())
         return float(self.sums.sum()) / total if total > 0 and not self.failed else math.inf
-
-    @property
-    def deviation(self) -> float:
-        """Return the standard error of the mean loss."""
-        total = float(self.weights.sum())
-        return _error(self.sums - self.loss * self.weights) / total if total > 0 and not self.failed else math.inf
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
-        if self.failed:
-            return {"failed": self.failed, "seconds": round(self.seconds, 3)}
-        return {"sums": self.sums.tolist(), "weights": self.weights.tolist(), "seconds": round(self.seconds, 3)}
-
-    @classmethod
-    def from_json(cls, row: dict[str, Any]) -> Result:
-        """Return the result that `to_json` has described, after it was checked, see `state`."""
-        if "failed" in row:
-            return failure(row["failed"], float(row["seconds"]))
-        sums, weights = (np.array(row[name], np.float64) for name in ("sums", "weights"))
-        return cls(sums, weights, float(row["seconds"]))
 
 
 def failure(reason: str, seconds: float = 0.0) -> Result:
@@ -97,10 +62,5 @@ def difference(one: Result, other: Result) -> tuple[float, float]:
     """Return how much more `one` loses than `other` on the same examples, and the standard error of that."""
     total = float(one.weights.sum())
     differences = one.sums - other.sums
-    return float(differences.sum()) / total, _error(differences - differences.sum() / total * one.weights) / total
-
-
-def _error(centred: Float64s) -> float:
-    """Return the standard error of a sum from its addends by chunk, less their means."""
-    n = len(centred)
-    return math.sqrt(float((centred**2).sum()) * n / (n - 1))
+    centred, n = differences - differences.sum() / total * one.weights, len(differences)
+    return float(differences.sum()) / total, math.sqrt(float((centred**2).sum()) * n / (n - 1)) / total

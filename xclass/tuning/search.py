@@ -19,8 +19,7 @@ from ..options.declare import Option, as_words, options_of
 from ..run import warm_up
 from ..run.report.console import Console
 from ..run.signals import SignalHandler, Stopped
-from ..system import memory as system_memory
-from ..system import resident, thread_limit
+from ..system import memory, thread_limit
 from ..text import reader
 from . import quantities, random_search, ranges, report
 from .evaluator import Evaluator
@@ -37,43 +36,25 @@ LEAST_MEMORY = 1 << 28  # bytes that a search needs at least
 
 @dataclass(frozen=True)
 class Request:
-    """Hold what a search is about.
-
-    Attributes
-    ----------
-    options : options of the search
-    files, kept : options of the reader and of the cache
-    fixed : options of the learner that all settings have, field -> value, without the reduction
-    chosen : name and value of the only reduction; None to choose the reduction, too
-    peeked : bytes already read from standard input
-    notes : messages about what was detected
-    """
+    """Hold what a search is about."""
 
     options: Options
     files: reader.Options
     kept: cache.Options
-    fixed: Mapping[str, Any]
-    chosen: tuple[str, int] | None
-    peeked: bytes = b""
-    notes: tuple[str, ...] = ()
+    fixed: Mapping[str, Any]  # options of the learner that all settings have, field -> value, without the reduction
+    chosen: tuple[str, int] | None  # name and value of the only reduction; None to choose the reduction, too
+    peeked: bytes = b""  # already read from standard input
+    notes: tuple[str, ...] = ()  # about what was detected
 
 
 @dataclass(frozen=True)
 class Found:
-    """Hold the result of a search.
+    """Hold the result of a search."""
 
-    Attributes
-    ----------
-    words : the command line with the best options, without -f; empty if a signal came before the first result
-    lines : the table
-    signal : number of the signal that ended the search, 0 if none did
-    note : what was not done because of the signal, and how to go on; empty without a signal
-    """
-
-    words: list[str]
-    lines: list[str]
-    signal: int
-    note: str = ""
+    words: list[str]  # the command line with the best options, without -f; none if a signal came before any result
+    lines: list[str]  # the table
+    signal: int  # that ended the search, 0 if none did
+    note: str = ""  # what was not done because of the signal, and how to go on
 
 
 class Search:
@@ -84,7 +65,7 @@ class Search:
         self._request = request
         o = request.options
         self._seconds = quantities.seconds("--time", o.time)
-        free = system_memory.available()
+        free = memory.available()
         self._memory = quantities.size("--memory", o.memory) if o.memory else (free or 1 << 32) // 2
         if self._memory < LEAST_MEMORY:
             raise UsageError(
@@ -99,33 +80,26 @@ class Search:
             if field in request.fixed or field in configuration.option_groups():
                 raise UsageError(f"--range: --{field} is given as well, or chooses a reduction; drop one of them")
         self._console = Console(o.quiet)
-        self._count = 0
 
     def run(self) -> Found:
-        """Search, and return the best options."""
         r = self._request
         jit.activate()
-        with thread_limit.limited(r.options.threads):
-            return self._search()
-
-    def _search(self) -> Found:
-        """Search within the limit of threads."""
-        r = self._request
-        path = self._state_path()
         reduction = r.chosen or ("multiclass", 0)
         options = {field: value for field, value in r.fixed.items() if field != "passes"}
         config = configuration.configured(*reduction, options)
         for note in r.notes:
             self._console.info(note)
-        with warnings.catch_warnings(), contextlib.ExitStack() as closing:
+        limited = thread_limit.limited(r.options.threads)
+        with limited, warnings.catch_warnings(), contextlib.ExitStack() as closing:
             warnings.simplefilter("ignore", XclassWarning)
             stream = Stream(config, r.files, r.kept, r.peeked)
             closing.callback(stream.close)
             for note in stream.notes:
                 self._console.warn(note)
             space = Space(stream, r.fixed, r.chosen, r.options.metric != "error", self._ranges)
-            state = State(path, self._facts())
-            evaluator = Evaluator(space, stream, r.options.metric, state, self._limit(), self._report_to(space))
+            state = State(r.options.state or beside_data(r.files.data), self._facts())
+            limit = self._memory + (0 if r.options.memory else memory.taken())
+            evaluator = Evaluator(space, stream, r.options.metric, state, limit, self._report_to(space))
             evaluator.deadline = self._begin + self._seconds
             self._start(stream, state)
             try:
@@ -141,7 +115,7 @@ class Search:
                     f"xclass: a second signal, {stopped.signal.name}, ended the search at once. {self._kept(state)}"
                 )
                 raise
-            rows = report.rows(space, evaluator.tried, dict(state.items()))
+            rows = report.rows(space, evaluator.tried, state.results)
             note = self._stopped_note(state) if signals.stopped else ""
             if not rows and signals.stopped:
                 return Found([], [], signals.stopped, note)
@@ -154,7 +128,6 @@ class Search:
         return Found(words, lines, signals.stopped or 0, note)
 
     def _stopped_note(self, state: State) -> str:
-        """Return the sentences about a search that a signal has ended."""
         model = self._request.options.final_regressor
         missing = f"; {model} was not written" if model is not None else ""
         way = " The command line above trains it." if model is not None and state.settings else ""
@@ -164,10 +137,9 @@ class Search:
         """Return the sentence that says where the results are, and how to continue the search."""
         if state.path is None:
             return "The results are not kept, because there is no --state."
-        return f"The same command continues the search ({len(state.items())} results in {state.path})."
+        return f"The same command continues the search ({len(state.results)} results in {state.path})."
 
     def _best(self, space: Space, evaluator: Evaluator, n: int) -> Setting:
-        """Return the best setting by the method that was chosen."""
         o, seed = self._request.options, int(self._request.fixed.get("random_seed", 0))
         if o.method == "random":
             return random_search.run(space, evaluator, n, seed, o.settings or DRAWS, o.share or SHARE)
@@ -182,37 +154,25 @@ class Search:
                 self._console.info(f"compiling the kernels of --{name} for this machine (in the first run only)")
                 with LearnerCore(config, use) as learner:
                     warm_up.prepare(config, use, learner.reduction, False)
-            evaluator.warm_up([setting], stream.n)
+            evaluator.warm_up(setting, stream.n)
             if not evaluator.stopped:
                 jit.note_compiled(name)
 
-    def _limit(self) -> int:
-        """Return the bytes that the process may take."""
-        return self._memory if self._request.options.memory else resident.size() + self._memory
-
     def _start(self, stream: Stream, state: State) -> None:
-        """Say what is searched."""
         highest = f" (labels up to {stream.highest:,})" if stream.highest != stream.classes else ""
         classes = f"{stream.classes:,} classes{highest}"
         self._console.info(f"{stream.n:,} examples, {classes}, parsed in {time.monotonic() - self._begin:.1f} s")
         if state.resumed:
-            self._console.info(f"{self._state_path()}: continuing with {state.resumed} results")
+            self._console.info(f"{state.path}: continuing with {state.resumed} results")
 
     def _report_to(self, space: Space) -> Any:
-        """Return the function that shows a result on the console."""
-
         def show(setting: Setting, span: Span, result: Result) -> None:
-            self._count += 1
             low, high = span.judged
             loss = result.failed or f"{result.loss:.4f} on examples {low + 1:,} to {high:,}"
             used = time.monotonic() - self._begin
             self._console.info(f"{used:6.1f} s  {span.size:>9,} learned  {loss}  {space.text(setting)}")
 
         return show
-
-    def _state_path(self) -> str | None:
-        """Return the file of the results, None if there is none, for data from standard input."""
-        return self._request.options.state or beside_data(self._request.files.data)
 
     def _facts(self) -> dict[str, Any]:
         """Return what must not change when a search is continued."""

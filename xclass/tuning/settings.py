@@ -24,18 +24,11 @@ PROPOSED = ("multiclass",)  # presets that may be proposed as a reduction
 
 @dataclass(frozen=True)
 class Setting:
-    """Hold a reduction and the options that have other values than their defaults.
+    """Hold a reduction and the options that have other values than their defaults."""
 
-    Attributes
-    ----------
-    reduction : name of the reduction or preset
-    classes : its value
-    changes : (field, value) of the changed options, in the order of the fields
-    """
-
-    reduction: str
-    classes: int
-    changes: tuple[tuple[str, Any], ...] = ()
+    reduction: str  # or preset
+    classes: int  # value of its option
+    changes: tuple[tuple[str, Any], ...] = ()  # (field, value) of the changed options, in the order of the fields
 
     def changed(self, field: str, value: Any) -> Setting:
         """Return the setting in which an option has another value; None leaves the option out."""
@@ -46,24 +39,14 @@ class Setting:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return field -> value of the changed options."""
         return dict(self.changes)
 
 
 class Space:
     """Hold the settings of a search.
 
-    Parameters
-    ----------
-    fixed : options that all settings have, field -> value, without the reduction
-    chosen : name and value of the only reduction; None to choose the reduction, too
-    probabilities : whether the reduction has to estimate probabilities
-    ranges : searches of options, field -> Search, in place of all declared ones; empty for these
-
-    Attributes
-    ----------
-    default : the setting without changes
-    reductions : the setting without changes of each reduction, the default first
+    `fixed` and `chosen` are those of a `search.Request`. Searches of options (field -> Search) in `ranges` replace all
+    declared ones. `reductions` has the setting without changes of each reduction, the `default` first.
     """
 
     def __init__(
@@ -77,7 +60,6 @@ class Space:
         self._stream, self._fixed, self._ranges = stream, dict(fixed), dict(ranges)
         self._passes = int(self._fixed.pop("passes", 1))
         self._probabilities = probabilities
-        self._names = stream.names if self._fixed.get("learn_names") else ()
         self._searches: dict[str, dict[str, Search]] = {}
         self.weights: dict[str, float] = {}
         self.reductions = self._usable([Setting(*chosen)] if chosen is not None else list(self._proposed()))
@@ -89,7 +71,6 @@ class Space:
             )
 
     def _proposed(self) -> Iterator[Setting]:
-        """Yield the reductions that declare a search of their own."""
         facts = self._stream.facts("")
         groups = configuration.option_groups()
         for name, group in groups.items():
@@ -103,34 +84,25 @@ class Space:
 
     def _usable(self, proposed: list[Setting]) -> list[Setting]:
         """Return the settings that can have the fixed options; raise UsageError if there are none."""
-        usable, first = [], None
+        usable, problems = [], []
         for setting in proposed:
             try:
-                config = self.config(setting)
+                if not self.config(setting).reduction.probabilities and self._probabilities:
+                    raise UsageError(f"--{setting.reduction} does not estimate probabilities; give --metric error")
+                usable.append(setting)
             except UsageError as error:
-                first = first or error
-                continue
-            if self._probabilities and not config.reduction.probabilities:
-                first = first or UsageError(
-                    f"--{setting.reduction} does not estimate probabilities; give --metric error"
-                )
-                continue
-            usable.append(setting)
+                problems.append(error)
         if not usable:
-            assert first is not None
-            raise first
+            raise problems[0]
         return usable
 
     def passes(self, setting: Setting) -> int:
-        """Return the number of passes of a setting."""
         return int(setting.values.get("passes", self._passes))
 
     def use(self, setting: Setting) -> LearnerUse:
-        """Return how the learner of a setting is used."""
         return LearnerUse(passes=self.passes(setting))
 
     def config(self, setting: Setting) -> Config:
-        """Return the options of the learner of a setting; raise UsageError if they contradict each other."""
         options = {**self._fixed, **setting.values}
         options.pop("passes", None)
         config = configuration.configured(setting.reduction, setting.classes, options, self.use(setting))
@@ -139,7 +111,6 @@ class Space:
         return config
 
     def is_valid(self, setting: Setting) -> bool:
-        """Return whether the options of a setting can be combined."""
         try:
             self.config(setting)
         except UsageError:
@@ -180,19 +151,14 @@ class Space:
             for place, value in enumerate(found.first):
                 ranked.append((place, -found.weight, len(ranked), self.default.changed(field, value)))
         ordered = [setting for *_, setting in sorted(ranked, key=lambda row: row[:3])]
-        return [self.default, *self._new(ordered, {self.default})]
+        new = [setting for setting in dict.fromkeys(ordered) if self.is_valid(setting)]
+        return [self.default, *(setting for setting in new if not self._equals_default(setting))]
 
-    def _new(self, settings: list[Setting], known: set[Setting]) -> list[Setting]:
-        """Return the valid settings that are not known, each once."""
-        unknown = [setting for setting in dict.fromkeys(settings) if setting not in known]
-        return [setting for setting in unknown if self.is_valid(setting) and not self._equals(setting, known)]
-
-    def _equals(self, setting: Setting, known: set[Setting]) -> bool:
-        """Return whether a setting has the same options as the default, written in another way."""
+    def _equals_default(self, setting: Setting) -> bool:
+        """Return whether a setting has the same options as the default, perhaps written in another way."""
         if setting.reduction != self.default.reduction or self.passes(setting) != self.passes(self.default):
             return False
-        own, other = self.config(setting).values(), self.config(self.default).values()
-        return self.default in known and own == other
+        return self.config(setting).values() == self.config(self.default).values()
 
     def drawn(self, rng: random.Random) -> Setting:
         """Return a setting in which every option is drawn at random."""
@@ -216,11 +182,9 @@ class Space:
         return changed if self.is_valid(changed) else None
 
     def base(self, setting: Setting) -> Setting:
-        """Return the setting of the same reduction without changes."""
         return Setting(setting.reduction, setting.classes)
 
     def _value(self, setting: Setting, field: str) -> Any:
-        """Return the value of an option that a setting does not change."""
         return self.passes(setting) if field == "passes" else self.config(setting).values().get(field)
 
     def words(self, setting: Setting) -> list[str]:

@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..errors import DataError
 from ..system import bounded_json, output_file
 from ..system.bounded_json import Anything, List, Malformed, Number, Record, Text, Whole
@@ -32,41 +34,27 @@ FAILED = Record({**_SPAN, "failed": Text()})
 
 
 class State:
-    """Hold the results of a search.
+    """Hold the results of a search, by name of the setting and span, of which `resumed` were in the file `path`.
 
     Facts (`search`) tell by which data, options and metric a search is recognised. Without `path` no file is kept.
-
-    Attributes
-    ----------
-    path : the file, or None
-    resumed : number of results that were in the file
     """
 
     def __init__(self, path: str | None, search: Mapping[str, Any]) -> None:
         self.path = path
         self._search = json.loads(json.dumps({"version": VERSION, **search}))
-        self._results: dict[tuple[str, Span], Result] = {}
+        self.results: dict[tuple[str, Span], Result] = {}
         self._written, self._changed = time.monotonic(), False
         if path is not None and os.path.exists(path):
             self._read(path)
-        self.resumed = len(self._results)
-
-    def get(self, setting: str, span: Span) -> Result | None:
-        """Return the result of a setting on a span, None if it is not known."""
-        return self._results.get((setting, span))
-
-    def items(self) -> list[tuple[tuple[str, Span], Result]]:
-        """Return all results by setting and span."""
-        return list(self._results.items())
+        self.resumed = len(self.results)
 
     @property
     def settings(self) -> int:
-        """Return the number of settings with results, those of earlier searches included."""
-        return len({setting for setting, _ in self._results})
+        return len({setting for setting, _ in self.results})
 
     def add(self, setting: str, span: Span, result: Result) -> None:
         """Add a result, and write the file if it was not written for a while."""
-        self._results[setting, span] = result
+        self.results[setting, span] = result
         self._changed = True
         if time.monotonic() - self._written >= INTERVAL:
             self.write()
@@ -76,8 +64,10 @@ class State:
         if self.path is None or not self._changed:
             return
         lines = [json.dumps({"search": self._search})]
-        for (setting, span), result in self.items():
-            lines.append(json.dumps({"setting": setting, **span._asdict(), **result.to_json()}))
+        for (setting, span), result in self.results.items():
+            sums = {"sums": result.sums.tolist(), "weights": result.weights.tolist()}
+            row = {"setting": setting, **span._asdict(), "seconds": round(result.seconds, 3)}
+            lines.append(json.dumps({**row, **({"failed": result.failed} if result.failed else sums)}))
         output_file.replace(self.path, DESCRIPTION, ["".join(line + "\n" for line in lines).encode()])
         self._written, self._changed = time.monotonic(), False
 
@@ -102,4 +92,5 @@ class State:
                 raise bounded_json.refusal(path, error, CURE, number, f"result {number} is damaged: ") from None
             low, high = row["judged"]
             span = Span(tuple((begin, end) for begin, end in row["learned"]), (low, high))
-            self._results[row["setting"], span] = Result.from_json(row)
+            sums, weights = (np.array(row.get(name, [0] * CHUNKS), np.float64) for name in ("sums", "weights"))
+            self.results[row["setting"], span] = Result(sums, weights, float(row["seconds"]), row.get("failed", ""))

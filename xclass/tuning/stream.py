@@ -32,19 +32,13 @@ MOST_ROWS = 512  # examples of a batch, so that a search can end between two of 
 class Stream:
     """Hold the examples of a search.
 
-    Parameters
-    ----------
-    config : options of a learner, which say how labels and features are read
-    files : options of the reader
-    kept : options of the cache
-    peeked : bytes already read from standard input
+    `config` says how labels and features are read, and `peeked` has the bytes already read from standard input.
 
     Attributes
     ----------
     n : number of examples
     names : names of the classes, if labels are names
     notes : warnings about the text and the cache
-    mean_features, plain, groups : see `options.search.Facts`
     highest : highest class
     classes : number of classes that occur as labels
     """
@@ -68,7 +62,6 @@ class Stream:
         self._survey()
 
     def close(self) -> None:
-        """Release the cache."""
         self._source.close()
 
     def _read(self) -> CacheReader:
@@ -109,7 +102,6 @@ class Stream:
         self.highest, self.classes = int(max(seen)), len(seen)
 
     def facts(self, reduction: str) -> Facts:
-        """Return what the searches of a reduction's options may depend on."""
         classes = max(self.highest, len(self.names))
         return Facts(reduction, classes, self.n, self.mean_features, self.plain, self.groups)
 
