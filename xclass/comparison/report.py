@@ -93,7 +93,6 @@ def lines(runs: Sequence[Run], comparisons: Sequence[Comparison], confidence: fl
 
 
 def _sentence(comparison: Comparison, first: Run, confidence: float) -> str:
-    """Return the sentence that says which run is better, and whether by more than chance."""
     known = comparison.difference
     assert known is not None
     path = comparison.run.path
@@ -132,11 +131,7 @@ def record(runs: Sequence[Run], comparisons: Sequence[Comparison], alpha: float,
             {
                 "path": one.run.path,
                 "paired": one.is_paired,
-                **(
-                    dict.fromkeys(("difference", "low", "high", "p"))
-                    if one.difference is None
-                    else _values(one.difference)
-                ),
+                **{name: getattr(one.difference, name, None) for name in Difference._fields},
                 "worse": is_worse(one, alpha, tolerance),
             }
             for one in comparisons
@@ -144,12 +139,7 @@ def record(runs: Sequence[Run], comparisons: Sequence[Comparison], alpha: float,
     }
 
 
-def _values(difference: Difference) -> dict[str, float]:
-    return {"difference": difference.difference, "low": difference.low, "high": difference.high, "p": difference.p}
-
-
 def _options(runs: Sequence[Run]) -> list[str]:
-    """Return lines about the options that all runs have and that differ between them."""
     shared = set.intersection(*(set(run.options) for run in runs)) - NOT_COMPARED
     values = {"reduction": [run.reduction for run in runs]}
     values.update({f"--{name}": [_value(run.options[name]) for run in runs] for name in sorted(shared)})
@@ -157,7 +147,6 @@ def _options(runs: Sequence[Run]) -> list[str]:
 
 
 def _value(value: object) -> str:
-    """Return the value of an option as it is typed."""
     if value is None or value == []:
         return "none"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -45,13 +45,7 @@ class Labels(NamedTuple):
     tags: list[str]  # tag of each example, empty for none
 
 
-def is_summary(path: str) -> bool:
-    """Return whether a file begins as a summary does."""
-    return _read(path, 1) == BEGINNING
-
-
 def read_summary(path: str) -> Run:
-    """Return the run that a summary describes."""
     record = bounded_json.read(path, summary.SHAPE, "give a file that --summary has written")
     wrong, labels = None, ""
     if record["outcomes"] is not None:
@@ -70,7 +64,6 @@ def read_summary(path: str) -> Run:
 
 
 def read_labels(source: reader.Options) -> Labels:
-    """Return the labels of data files."""
     path = " ".join(source.data)
     names = Names((), growing=True)
     batches = reader.Reader(
@@ -155,7 +148,6 @@ def _keys(texts: list[str], answers: set[str]) -> list[str]:
 
 
 def _read(path: str, size: int | None) -> bytes:
-    """Return the first `size` bytes of a file, or all."""
     try:
         with open(path, "rb") as file:
             return file.read() if size is None else file.read(size)
@@ -165,7 +157,7 @@ def _read(path: str, size: int | None) -> bytes:
 
 def check_same_kind(paths: Sequence[str], data: Sequence[str]) -> bool:
     """Return whether the files are summaries; they are predictions otherwise."""
-    kinds = [is_summary(path) for path in paths]
+    kinds = [_read(path, 1) == BEGINNING for path in paths]
     if all(kinds):
         if data:
             raise UsageError(

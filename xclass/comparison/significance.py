@@ -11,6 +11,7 @@ Source    McNemar, "Note on the sampling error of the difference between correla
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,6 @@ SEED = 0
 class Difference(NamedTuple):
     """Hold the difference in error of two runs, the second minus the first."""
 
-    examples: int
     difference: float
     low: float  # of the confidence interval
     high: float
@@ -32,20 +32,14 @@ class Difference(NamedTuple):
 
 
 def paired(first: Bools, second: Bools, confidence: float) -> Difference:
-    """Compare two runs over the same examples.
-
-    Parameters
-    ----------
-    first, second : bool[n], whether each run is wrong on each example, n > 0
-    confidence : of the interval, such as .95
-    """
+    """Compare two runs over the same examples, n > 0; bool[n] `first` and `second` say where each run is wrong."""
     n = len(first)
     only_first, only_second = int(np.count_nonzero(first & ~second)), int(np.count_nonzero(second & ~first))
     shares = np.array([only_first, only_second, n - only_first - only_second]) / n
     drawn = np.random.default_rng(SEED).multinomial(n, shares, RESAMPLES)
     differences = (drawn[:, 1] - drawn[:, 0]) / n
     low, high = np.quantile(differences, ((1 - confidence) / 2, (1 + confidence) / 2))
-    return Difference(n, (only_second - only_first) / n, float(low), float(high), mcnemar(only_first, only_second))
+    return Difference((only_second - only_first) / n, float(low), float(high), mcnemar(only_first, only_second))
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -64,25 +58,11 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def independent(errors: tuple[float, float], examples: tuple[int, int], confidence: float) -> Difference:
-    """Compare two runs over different examples, by the normal approximation.
-
-    Parameters
-    ----------
-    errors : share of wrong examples of the first and of the second run
-    examples : number of examples of each, above 0
-    confidence : of the interval
-    """
+    """Compare the errors of two runs over different examples, whose numbers are above 0, by normal approximation."""
     difference = errors[1] - errors[0]
     deviation = math.sqrt(sum(p * (1 - p) / n for p, n in zip(errors, examples, strict=True)))
     if deviation == 0:
-        return Difference(min(examples), difference, difference, difference, 1.0 if difference == 0 else 0.0)
-    margin = _normal_quantile((1 + confidence) / 2) * deviation
+        return Difference(difference, difference, difference, 1.0 if difference == 0 else 0.0)
+    margin = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
     p = math.erfc(abs(difference) / deviation / math.sqrt(2))
-    return Difference(min(examples), difference, difference - margin, difference + margin, p)
-
-
-def _normal_quantile(q: float) -> float:
-    """Return the quantile of the standard normal distribution."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(q)
+    return Difference(difference, difference - margin, difference + margin, p)

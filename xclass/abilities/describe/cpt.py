@@ -93,7 +93,6 @@ def figures(learner: ProbabilityTree) -> dict[str, float]:
 
 
 def outline(learner: ProbabilityTree, levels: int) -> Iterator[TreeNode]:
-    """Yield the nodes of the first levels, tree after tree."""
     for t, member in enumerate(learner.members):
         if member.tree.size[NODES]:
             look = partial(_node_view, member.tree)
@@ -116,7 +115,6 @@ def feature_counts(learner: ProbabilityTree, index: UInt32s) -> Float64s | None:
 
 
 def _node_view(tree: Tree, a: int) -> NodeView:
-    """Return the printable view of a node."""
     left = int(tree.left[a])
     if left == 0:
         return NodeView(labels=((int(tree.label[a]), None),))

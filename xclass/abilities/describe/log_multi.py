@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...array_types import Int64s
 from ...binary import gd
 from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_tree
@@ -42,10 +41,13 @@ def summary(learner: LomTree) -> list[str]:
 
 
 def figures(learner: LomTree) -> dict[str, float]:
-    tree = learner.tree
-    recycled = np.count_nonzero(tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED])
+    tree, nodes = learner.tree, int(learner.tree.size[split_tree.NODES])
+    depth = np.full(len(tree.link), -1, np.int32)
+    split_tree.depths(tree, depth)  # nodes that cannot be reached stay -1
+    leaf = (tree.link[:nodes, split_tree.ROUTER] < 0) & (depth[:nodes] >= 0)
+    recycled = np.count_nonzero(tree.count[:nodes, split_tree.RECYCLED])
     figures = {"swaps": int(tree.size[split_tree.SWAPS]), "recycled_nodes": int(recycled)}
-    return {**tree_view.figures(*_size(learner)), **figures}
+    return {**tree_view.figures(nodes, depth[:nodes][leaf]), **figures}
 
 
 def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
@@ -71,21 +73,7 @@ def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
 
 
 def _crowding(learner: LomTree) -> list[str]:
-    """Return a warning if VW's layout has too few weights per router, otherwise no line."""
     if not learner.vw_layout:
         return []
     width = int(learner.routers.table.width)
     return gd.crowding_warning(learner.learner_options.bits, max(1, learner.most_routers), width, "vw")
-
-
-def _size(learner: LomTree) -> tuple[int, Int64s]:
-    """Return the number of nodes, and the depths of the leaves."""
-    nodes, depth = int(learner.tree.size[split_tree.NODES]), _depths(learner)
-    return nodes, depth[(learner.tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
-
-
-def _depths(learner: LomTree) -> np.ndarray:
-    """Return the depth of each node in use, as int32[nodes], -1 for nodes that cannot be reached."""
-    depth = np.full(len(learner.tree.link), -1, np.int32)
-    split_tree.depths(learner.tree, depth)
-    return depth[: learner.tree.size[split_tree.NODES]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ...binary import gd
 from ...reductions.core import tree_routers
 from ...reductions.random_tree.reduction import RandomTree
@@ -26,7 +28,7 @@ def figures(learner: RandomTree) -> dict[str, float]:
     k = learner.classes
     deepest = (k - 1).bit_length()
     shallow = (1 << deepest) - k  # leaves one level higher
-    return tree_view.figures(2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow])
+    return tree_view.figures(2 * k - 1, np.repeat([deepest, deepest - 1], [k - shallow, shallow]))
 
 
 def outline(learner: RandomTree, levels: int) -> Iterator[TreeNode]:

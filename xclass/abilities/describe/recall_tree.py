@@ -79,7 +79,6 @@ def _children_seen(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
 
 
 def _size(tree: Tree, counts: Counts) -> tuple[int, Int64s]:
-    """Return the number of nodes that have seen examples, and of their siblings, and the depths of the leaves."""
     level, depth, nodes, depths = np.zeros(1, np.int64), 0, 0, []
     while len(level):
         nodes += len(level)

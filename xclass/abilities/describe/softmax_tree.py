@@ -58,7 +58,6 @@ def figures(learner: SoftmaxTree) -> dict[str, float]:
 
 
 def _depth(learner: SoftmaxTree) -> int:
-    """Return the number of levels of routers."""
     left, right = learner.tree_arrays.left, learner.tree_arrays.right
     depth = np.zeros(len(left), np.int64)
     for i in range(len(left)):  # children have higher numbers than their parents

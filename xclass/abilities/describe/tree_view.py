@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
-
-from ...array_types import Int64s
+from ...array_types import AnyArray
 
 
 class TreeNode(NamedTuple):
@@ -32,12 +30,8 @@ class NodeView(NamedTuple):
 def preorder(root: int, levels: int, look: Callable[[int], NodeView], name: str = "{}") -> Iterator[TreeNode]:
     """Yield the nodes of the first levels in preorder: a node before its subtrees, left before right.
 
-    Parameters
-    ----------
-    root : number of the root
-    levels : number of levels
-    look : returns the view of a node; called only for the nodes that are yielded, because a tree can have millions
-    name : format of a node's name, given its number
+    `look` returns the view of a node, and is called only for the nodes that are yielded, because a tree can have
+    millions. `name` is the format of a node's name, given its number.
     """
     stack = [(root, 0)]
     while stack:
@@ -56,18 +50,13 @@ def lines(figures: Mapping[str, float]) -> list[str]:
     return [", ".join(filter(None, ["nodes = {nodes}, leaves = {leaves}", depths])).format_map(figures)]
 
 
-def figures(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> dict[str, float]:
-    """Return the numbers of nodes and leaves and the depths of leaves by name.
-
-    Parameters
-    ----------
-    nodes : number of nodes
-    depths : depth of each leaf, or the distinct depths if `counts` is given
-    counts : number of leaves of each depth
-    """
-    depths = np.asarray(depths)
-    leaves = len(depths) if counts is None else sum(counts)
-    if not leaves:
+def figures(nodes: int, depths: AnyArray) -> dict[str, float]:
+    """Return the numbers of nodes and leaves and the depths of leaves by name; `depths` is that of each leaf."""
+    if not len(depths):
         return {"nodes": nodes, "leaves": 0}
-    mean = float(np.average(depths, weights=counts))
-    return {"nodes": nodes, "leaves": leaves, "mean_depth": mean, "largest_depth": int(depths.max())}
+    return {
+        "nodes": nodes,
+        "leaves": len(depths),
+        "mean_depth": float(depths.mean()),
+        "largest_depth": int(depths.max()),
+    }

@@ -31,7 +31,6 @@ class Proposal(NamedTuple):
 
 
 def proposes(learner: ProbabilityTree) -> bool:
-    """Return whether features propose classes."""
     return learner.index is not None
 
 
@@ -42,12 +41,7 @@ def proposals(learner: ProbabilityTree, batch: Batch) -> list[Proposal]:
 
 
 def proposed(index: FeatureIndex, batch: Batch, share: Float32s) -> list[Proposal]:
-    """Return the classes that an index proposes for the only example of a batch.
-
-    Parameters
-    ----------
-    share : float32[z], q of each feature, 0 for the constant
-    """
+    """Return the classes that an index proposes for the only example of a batch; `share` is q of each feature."""
     opinions = feature_index.no_opinions(np.zeros((1, index.proposals), np.int64))
     index.propose(batch, share, np.zeros(1, np.int64), np.zeros(1, bool), False, 0, 1, opinions)
     found = []
@@ -61,7 +55,6 @@ def proposed(index: FeatureIndex, batch: Batch, share: Float32s) -> list[Proposa
 
 
 def weight_tables(learner: ProbabilityTree) -> list[Weights]:
-    """Return the weight tables of the trees and of the scorers."""
     scorers = [] if learner.scorers is None else [learner.scorers.weights]
     return [*(member.weights for member in learner.members), *scorers]
 
@@ -94,17 +87,9 @@ def word_keys(learner: ProbabilityTree, task: BatchTask) -> list[Int64s]:
 
 
 def word_places(learner: ProbabilityTree, table: int, key: Int64s, number: Int64s) -> AnyArray:
-    """Return what words belong to, as text in brackets: a node or a class; empty if there is no such node.
+    """Return what words of a table belong to as text in brackets, object[n] of bytes: nodes or classes, empty if none.
 
-    Parameters
-    ----------
-    table : position in `word_tables`
-    key : int64[n], keys
-    number : int64[n], the number of the regressor within the block, from the tag of the word
-
-    Returns
-    -------
-    object[n], of bytes
+    `key` are their keys, and `number` those of their regressors within the block, from the tags of the words.
     """
     if table < len(learner.members):
         return _node_places(learner.members[table], 8 * key + number, learner.node_name(table))
@@ -124,13 +109,7 @@ def word_lines(learner: ProbabilityTree) -> Iterator[str]:
 
 
 def _node_lines(tree: Tree, front: str, class_name: Callable[[int], str]) -> Iterator[str]:
-    """Yield a line for each node of the readable model.
-
-    Parameters
-    ----------
-    front : beginning of each line
-    class_name : returns the name of a label
-    """
+    """Yield a line for each node of the readable model, which begins with `front`."""
     nodes = int(tree.size[NODES])
     columns = [array[:nodes].tolist() for array in (tree.parent, tree.depth, tree.left, tree.label)]
     for a, (parent, depth, left, label) in enumerate(zip(*columns, strict=True)):
@@ -139,16 +118,7 @@ def _node_lines(tree: Tree, front: str, class_name: Callable[[int], str]) -> Ite
 
 
 def _blocks(member: Member, label: Int64s) -> Int64s:
-    """Return the blocks of words in which the regressors are that learn examples of some labels.
-
-    Parameters
-    ----------
-    label : int64[n], 0 for none
-
-    Returns
-    -------
-    int64[n, k], the blocks of each label; -1 where there is none
-    """
+    """Return int64[n, k]: the blocks of words whose regressors learn examples of these labels (0 for none), or -1."""
     tree, m = member.tree, 1 << member.levels
     unique, inverse = np.unique(label, return_inverse=True)
     node = np.empty(len(unique), np.int64)
@@ -168,17 +138,7 @@ def _blocks(member: Member, label: Int64s) -> Int64s:
 
 
 def _node_places(member: Member, place: Int64s, name: str) -> AnyArray:
-    """Return the nodes to which places of regressors belong, as text in brackets; empty if there is no node.
-
-    Parameters
-    ----------
-    place : int64[n]
-    name : format of a node's name, given its number
-
-    Returns
-    -------
-    object[n], of bytes
-    """
+    """Return the nodes of places of regressors as text in brackets, object[n] of bytes; empty if there is no node."""
     nodes, m = int(member.tree.size[NODES]), 1 << member.levels
     if member.kernels is binary_nodes:
         order = np.argsort(member.tree.place[:nodes])
@@ -197,7 +157,6 @@ def _node_places(member: Member, place: Int64s, name: str) -> AnyArray:
 
 
 def _as_text(number: AnyArray) -> AnyArray:
-    """Return whole numbers as text, object[n] of bytes."""
     return number.astype("S").astype(object)
 
 

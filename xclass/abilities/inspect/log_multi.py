@@ -18,7 +18,6 @@ def table_view(learner: LomTree) -> TableView:
 
 
 def _lookups(learner: LomTree, batch: Batch) -> list[WeightLookup]:
-    """Return the routers on the path to the leaf that predicts."""
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels())
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
     _, level = split_walk.predict(learner.tree, learner.routers, scratch, 0)

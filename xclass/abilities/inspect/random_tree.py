@@ -18,7 +18,6 @@ def table_view(learner: RandomTree) -> TableView:
 
 
 def _lookups(learner: RandomTree, batch: Batch) -> list[WeightLookup]:
-    """Return the routers on the path of the prediction."""
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
     _, level = reduction.predict(learner.routers, scratch, np.int64(learner.classes - 1))
@@ -26,5 +25,4 @@ def _lookups(learner: RandomTree, batch: Batch) -> list[WeightLookup]:
 
 
 def _lines(learner: RandomTree) -> list[str]:
-    """Return the number of classes, and the label of each leaf."""
     return [f"k = {learner.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(learner.order.label))]

@@ -112,12 +112,7 @@ def _lines(learner: RecallTree) -> list[str]:
 
 
 def _labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]:
-    """Return the counts as nested dictionaries: node -> 0-based label -> count.
-
-    Parameters
-    ----------
-    left : int32[m], left child of each node
-    """
+    """Return the counts as nested dictionaries: node -> 0-based label -> count; `left` has the child of each node."""
     counted: dict[int, dict[int, float]] = {}
     for at in np.flatnonzero(counts.cell_key[:, 0]).tolist():
         key = int(counts.cell_key[at, 0])

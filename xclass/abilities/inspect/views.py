@@ -21,25 +21,18 @@ class WeightLookup(NamedTuple):
 
 
 class TableView(NamedTuple):
-    """Say which weights of the tables a learner uses.
+    """Say which weights of the tables a learner uses."""
 
-    Attributes
-    ----------
-    lookups : returns the regressors that are scored to predict the only example of a batch, then those that learn it
-    rows_are_exclusive : whether a slot determines its subproblem and feature. If so, slot i belongs to subproblem
-        `i % width` of the features whose place is in row `i // width`. If not, names of features are found by
-        following the lookups of every example.
-    rows : number of rows of each table if features are distributed over all rows; the place of a feature is then
-        `index % rows * width`, and otherwise `index * width`
-    extra : returns the features that the reduction itself adds, with their subproblems, if rows are exclusive
-    lines : returns lines of the readable model that describe the learned state other than the weights
-    """
-
+    # returns the regressors that are scored to predict the only example of a batch, then those that learn it
     lookups: Callable[[Batch], list[WeightLookup]]
+    # whether a slot determines its subproblem and feature: slot i then belongs to subproblem `i % width` of the
+    # features in row `i // width`. If not, names of features are found by following the lookups of every example
     rows_are_exclusive: bool = True
+    # number of rows of each table if features are distributed over all rows; the place of a feature is then
+    # `index % rows * width`, and otherwise `index * width`
     rows: np.uint64 | None = None
-    extra: Callable[[], list[WeightLookup]] = list
-    lines: Callable[[], list[str]] = list
+    extra: Callable[[], list[WeightLookup]] = list  # features that the reduction itself adds, if rows are exclusive
+    lines: Callable[[], list[str]] = list  # of the readable model, about what is learned beside the weights
 
 
 class WordTable(NamedTuple):
