@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import DataError
@@ -24,6 +24,7 @@ MOST_BYTES = 1 << 26  # of a file; the outcomes of a summary take at most 12 MB
 MOST_ITEMS = 1 << 20  # values of a text, which bounds the memory that they take
 MOST_DEPTH = 32
 MOST_DIGITS = 400  # characters of a number
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Malformed(ValueError):
@@ -35,15 +36,10 @@ class Malformed(ValueError):
 
 
 class Kind:
-    """Say which values are allowed; `allowed` is the text for messages."""
+    """Say which values are allowed: what `accepts` accepts, apart from the values in it; messages call it `allowed`."""
 
-    @property
-    def allowed(self) -> str:
-        raise NotImplementedError
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is allowed, apart from the values in it."""
-        raise NotImplementedError
+    def __init__(self, allowed: str, accepts: Callable[[Any], bool]) -> None:
+        self.allowed, self.accepts = allowed, accepts
 
     def check(self, value: Any, key: str) -> None:
         """Raise Malformed if a value or one in it is not allowed; `key` says where it is."""
@@ -51,133 +47,84 @@ class Kind:
             raise Malformed(f"{key or 'the text'} is {short_repr(value)}; allowed is {self.allowed}")
 
 
-@dataclass(frozen=True)
+class Anything(Kind):
+    def __init__(self) -> None:
+        super().__init__("any value", lambda value: True)
+
+
+class Flag(Kind):
+    def __init__(self) -> None:
+        super().__init__("true or false", lambda value: isinstance(value, bool))
+
+
 class Text(Kind):
-    allowed = "a text"
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, str)
+    def __init__(self) -> None:
+        super().__init__("a text", lambda value: isinstance(value, str))
 
 
-@dataclass(frozen=True)
 class OneOf(Kind):
-    texts: tuple[str, ...]
-
-    @property
-    def allowed(self) -> str:
-        return " or ".join(map(repr, self.texts))
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, str) and value in self.texts
+    def __init__(self, texts: tuple[str, ...]) -> None:
+        super().__init__(" or ".join(map(repr, texts)), lambda value: isinstance(value, str) and value in texts)
 
 
-@dataclass(frozen=True)
 class Whole(Kind):
-    low: int = 0
-    high: int = (1 << 62) - 1
-
-    @property
-    def allowed(self) -> str:
-        return f"a whole number from {self.low} to {self.high}"
-
-    def accepts(self, value: Any) -> bool:
-        return type(value) is int and self.low <= value <= self.high
+    def __init__(self, low: int = 0, high: int = (1 << 62) - 1) -> None:
+        allowed = f"a whole number from {low} to {high}"
+        super().__init__(allowed, lambda value: type(value) is int and low <= value <= high)
 
 
-@dataclass(frozen=True)
 class Number(Kind):
-    low: float = -1e300
-    high: float = 1e300
-
-    @property
-    def allowed(self) -> str:
-        return f"a number from {self.low:g} to {self.high:g}"
-
-    def accepts(self, value: Any) -> bool:
-        return type(value) in (int, float) and self.low <= value <= self.high
+    def __init__(self, low: float = -1e300, high: float = 1e300) -> None:
+        allowed = f"a number from {low:g} to {high:g}"
+        super().__init__(allowed, lambda value: type(value) in (int, float) and low <= value <= high)
 
 
-@dataclass(frozen=True)
 class OrNull(Kind):
-    kind: Kind
-
-    @property
-    def allowed(self) -> str:
-        return f"{self.kind.allowed}, or null"
-
-    def accepts(self, value: Any) -> bool:
-        return value is None or self.kind.accepts(value)
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(f"{kind.allowed}, or null", lambda value: value is None or kind.accepts(value))
+        self._kind = kind
 
     def check(self, value: Any, key: str) -> None:
         super().check(value, key)
         if value is not None:
-            self.kind.check(value, key)
+            self._kind.check(value, key)
 
 
-@dataclass(frozen=True)
 class List(Kind):
     """Allow lists of `least` to `most` values of a kind."""
 
-    kind: Kind
-    least: int = 0
-    most: int = MOST_ITEMS
-
-    @property
-    def allowed(self) -> str:
-        count = f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
-        return "a list" if self.most == MOST_ITEMS and not self.least else f"a list of {count} values"
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, list) and self.least <= len(value) <= self.most
+    def __init__(self, kind: Kind, least: int = 0, most: int = MOST_ITEMS) -> None:
+        count = f"{least}" if least == most else f"{least} to {most}"
+        allowed = "a list" if most == MOST_ITEMS and not least else f"a list of {count} values"
+        super().__init__(allowed, lambda value: isinstance(value, list) and least <= len(value) <= most)
+        self._kind = kind
 
     def check(self, value: Any, key: str) -> None:
         super().check(value, key)
         for i, item in enumerate(value):
-            self.kind.check(item, f"{key}[{i}]")
+            self._kind.check(item, f"{key}[{i}]")
 
 
-class Flag(Kind):
-    allowed = "true or false"
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, bool)
-
-
-class Anything(Kind):
-    allowed = "any value"
-
-    def accepts(self, value: Any) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
 class Record(Kind):
-    """Allow objects with the names `fields`, and perhaps those of `optional`.
+    """Allow objects with the names `fields`, perhaps those of `optional`, and others if `others` is a kind."""
 
-    `others` is the kind of the values of all other names; None if there may be none.
-    """
-
-    fields: Mapping[str, Kind] = field(default_factory=dict)
-    optional: Mapping[str, Kind] = field(default_factory=dict)
-    others: Kind | None = None
-
-    allowed = "an object"
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, dict)
+    def __init__(
+        self, fields: Mapping[str, Kind] = NONE, optional: Mapping[str, Kind] = NONE, others: Kind | None = None
+    ) -> None:
+        super().__init__("an object", lambda value: isinstance(value, dict))
+        self._fields, self._known, self._others = fields, {**fields, **optional}, others
 
     def check(self, value: Any, key: str) -> None:
         super().check(value, key)
         before = f"{key}." if key else ""
-        for name in self.fields:
+        for name, kind in self._fields.items():
             if name not in value:
-                raise Malformed(f"{before}{name} is missing; it has to be {self.fields[name].allowed}")
+                raise Malformed(f"{before}{name} is missing; it has to be {kind.allowed}")
         for name, item in value.items():
-            kind = self.fields.get(name) or self.optional.get(name) or self.others
-            if kind is None:
-                names = ", ".join([*self.fields, *self.optional])
-                raise Malformed(f"{before}{short_repr(name)} is not known; allowed are {names}")
-            kind.check(item, before + (name if name.isidentifier() else short_repr(name)))
+            found = self._known.get(name, self._others)
+            if found is None:
+                raise Malformed(f"{before}{short_repr(name)} is not known; allowed are {', '.join(self._known)}")
+            found.check(item, before + (name if name.isidentifier() else short_repr(name)))
 
 
 def parse(text: str | bytes, kind: Kind, most_items: int = MOST_ITEMS) -> Any:
