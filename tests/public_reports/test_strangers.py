@@ -78,7 +78,7 @@ def test_kernels_in_a_folder_that_others_may_write_to_are_not_loaded(tmp_path, v
     if variable == "NUMBA_CACHE_DIR":  # the next one is the user's own cache, so later runs compile nothing
         assert used.startswith(str(other))
     else:
-        assert used.startswith(str(tmp_path / "xclass-")) and not os.path.exists(used)
+        assert used == "None"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")

@@ -62,18 +62,18 @@ def test_a_table_beyond_the_limit_is_refused_with_the_largest_that_fits(monkeypa
 def test_no_limit_is_no_bound(monkeypatch):
     monkeypatch.setattr(address_space, "_limit", lambda: None)
     assert address_space.remaining() is None
-    address_space.check_command()
-    address_space.check_run()
-    address_space.check_threads()
+    address_space.check(address_space.COMMAND, address_space.RUN)
+    address_space.check(address_space.RUN)
+    address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
 
 
 def test_what_is_needed_counts_from_what_is_used(monkeypatch):
     monkeypatch.setattr(address_space, "_used", lambda: 100 * MB)
     monkeypatch.setattr(address_space, "_limit", lambda: 100 * MB + address_space.THREADS)
-    address_space.check_threads()
+    address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
     monkeypatch.setattr(address_space, "_limit", lambda: 100 * MB + address_space.THREADS - 1)
     with pytest.raises(XclassError, match="smaller -b"):
-        address_space.check_threads()
+        address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
 
 
 @pytest.mark.parametrize(

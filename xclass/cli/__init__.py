@@ -15,7 +15,7 @@ def main() -> None:
     from ..system import address_space
 
     try:
-        address_space.check_command()
+        address_space.check(address_space.COMMAND, address_space.RUN)
     except XclassError as error:
         sys.exit(f"xclass: {error}")
     # the threads of BLAS would take time and memory in every run, and no kernel uses BLAS

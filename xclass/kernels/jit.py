@@ -32,6 +32,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
@@ -41,15 +42,15 @@ import numpy as np
 
 from ..array_types import Float64s
 from ..errors import XclassError, XclassWarning
-from ..system import address_space, exclusive, leftovers, trust
+from ..system import address_space, exclusive, trust
 from . import kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
 
 _marked: list[FunctionType] = []
+_installers: list[Callable[[], None]] = []  # see `before_compiling`
 _without_dispatcher: list[_Kernel] = []  # kernels that may have no dispatcher yet
 _dispatcher_lock = threading.RLock()  # stages on different threads may call kernels for the first time at once
-_installers: list[Callable[[], None]] = []  # see `before_compiling`
 _active = False
 _hide_scipy = True  # whether SciPy is hidden while numba is imported and kernels are loaded
 _can_compile = False  # whether numba's types and functions are registered
@@ -58,11 +59,17 @@ _tidied = False  # whether incomplete files of other processes have been removed
 _cache_problem = ""  # see `cache_problem`
 _plain = False  # whether kernels are compiled and stored without the private members of numba
 
-KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel
-    "": {},
+KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel, by the name of its decorator
+    "": {},  # `jit`
+    # creates no arrays; it is inlined, and compiled without counting references to its arrays. Counting costs one or
+    # two atomic operations wherever an array is taken out of a tuple: a quarter of the time to descend a tree
     "bare": {"_nrt": False, "forceinline": True},
+    # creates arrays but is called by bare kernels, whose flags it would otherwise inherit
     "allocating": {"_nrt": True, "forceinline": False},
+    # is part of a longer one, and inlined where it is called
     "inlined": {"forceinline": True},
+    # is rarely called, and not inlined, as other kernels are that an inlined one calls. This keeps the code short that
+    # surrounds the call: it is faster, and is compiled in a fraction of the time
     "apart": {"forceinline": False},
 }
 VERSIONS = 3  # to be raised if versions of kernels are kept in another way; part of their fingerprint
@@ -97,42 +104,21 @@ def _after_fork() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-def jit(function: F) -> F:
-    """Mark a function as a kernel, for `activate()`; the compiled function releases Python's global lock."""
-    assert isinstance(function, FunctionType)
-    _marked.append(function)
-    return function
+def _marker(kind: str) -> Callable[[F], F]:
+    """Return a decorator that marks a function as a kernel of a kind, see `KIND_FLAGS`."""
+
+    def mark(function: F) -> F:
+        assert isinstance(function, FunctionType)
+        if kind:
+            vars(function)["kernel_kind"] = kind
+        _marked.append(function)
+        return function
+
+    return mark
 
 
-def bare(function: F) -> F:
-    """Mark a kernel that creates no arrays; it is inlined, and compiled without counting references to its arrays.
-
-    Counting costs one or two atomic operations wherever an array is taken out of a tuple: a quarter of the time of a
-    kernel that descends a tree.
-    """
-    vars(function)["kernel_kind"] = "bare"
-    return jit(function)
-
-
-def inlined(function: F) -> F:
-    """Mark a kernel that is part of a longer one; it is inlined where it is called."""
-    vars(function)["kernel_kind"] = "inlined"
-    return jit(function)
-
-
-def apart(function: F) -> F:
-    """Mark a kernel that is rarely called; it is not inlined, as other kernels are that an inlined one calls.
-
-    This keeps the code short that surrounds the call: it is faster, and is compiled in a fraction of the time.
-    """
-    vars(function)["kernel_kind"] = "apart"
-    return jit(function)
-
-
-def allocating(function: F) -> F:
-    """Mark a kernel that creates arrays but is called by bare kernels, whose flags it would otherwise inherit."""
-    vars(function)["kernel_kind"] = "allocating"
-    return jit(function)
+jit, bare, allocating = _marker(""), _marker("bare"), _marker("allocating")
+inlined, apart = _marker("inlined"), _marker("apart")
 
 
 def before_compiling(install: Callable[[], None]) -> None:
@@ -150,7 +136,7 @@ def activate(hide_scipy: bool = True) -> None:
     global _active, _hide_scipy
     _hide_scipy = _hide_scipy and hide_scipy
     if not _active:
-        address_space.check_run()
+        address_space.check(address_space.RUN)
         _choose_folder()
         with _without_scipy(), _without_settings():
             import numba  # noqa: F401
@@ -236,22 +222,21 @@ class _Kernel:
 
     def dispatcher(self) -> Any:
         """Return the compiled kernel, and put it in the place of this object."""
-        return exclusive.to_its_end(self._dispatcher_of_module)
 
-    def _dispatcher_of_module(self) -> Any:
-        """Do what `dispatcher` does on a helper thread, because numba must not be interrupted."""
-        with _dispatcher_lock:
-            if self._dispatcher is None:
-                self._dispatcher = (_plain_dispatcher if _plain else _new_dispatcher)(self.py_func)
-                self._put_in_module(self._dispatcher)
-            return self._dispatcher
+        def made() -> Any:
+            with _dispatcher_lock:
+                if self._dispatcher is None:
+                    self._dispatcher = (_plain_dispatcher if _plain else _new_dispatcher)(self.py_func)
+                    self._put_in_module(self._dispatcher)
+                return self._dispatcher
+
+        return exclusive.to_its_end(made)  # numba must not be interrupted
 
     def _put_in_module(self, kernel: Callable[..., Any]) -> None:
         setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, kernel)
 
 
 def _new_dispatcher(function: FunctionType) -> Any:
-    """Return the compiled form of a kernel."""
     import numba
 
     flags = KIND_FLAGS[getattr(function, "kernel_kind", "")]
@@ -414,19 +399,23 @@ def _create_dispatchers() -> None:
 
 
 @contextlib.contextmanager
-def _without_scipy() -> Iterator[None]:
+def _hidden(name: str) -> Iterator[None]:
+    loaded = sys.modules.get(name)
+    sys.modules[name] = None  # type: ignore[assignment]  # the documented way to prevent an import
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+        if loaded is not None:
+            sys.modules[name] = loaded
+
+
+def _without_scipy() -> AbstractContextManager[None]:
     """Hide SciPy from imports if `activate` was called with `hide_scipy`.
 
     numba imports SciPy, which takes 0.2 s, only for its linear algebra (BLAS), which no kernel uses.
     """
-    absent = _hide_scipy and "scipy" not in sys.modules
-    if absent:
-        sys.modules["scipy"] = None  # type: ignore[assignment]  # the documented way to prevent an import
-    try:
-        yield
-    finally:
-        if absent:
-            del sys.modules["scipy"]
+    return _hidden("scipy") if _hide_scipy and "scipy" not in sys.modules else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
@@ -438,26 +427,19 @@ def _without_settings() -> Iterator[None]:
     if "numba" in sys.modules:
         yield
         return
-    loaded, hidden = sys.modules.get("yaml"), _hide_scipy or os.path.exists(SETTINGS)
-    if hidden:  # otherwise not, because another thread may import PyYAML at the same time
-        sys.modules["yaml"] = None  # type: ignore[assignment]  # as for SciPy
-    try:
-        with warnings.catch_warnings() if hidden else contextlib.nullcontext():
-            if hidden:
-                warnings.filterwarnings("ignore", "A Numba config file is found")
-            yield
-    finally:
-        if hidden:
-            del sys.modules["yaml"]
-            if loaded is not None:
-                sys.modules["yaml"] = loaded
+    with contextlib.ExitStack() as hiding:
+        if _hide_scipy or os.path.exists(SETTINGS):  # otherwise not: another thread may import PyYAML at the same time
+            hiding.enter_context(_hidden("yaml"))
+            hiding.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "A Numba config file is found")
+        yield
     from numba.core import config
 
     config._config_fname = ""
 
 
 def folder() -> Path | None:
-    """Return the folder of compiled code; None before `activate()` and if NUMBA_DISABLE_JIT is set."""
+    """Return the folder of compiled code; None before `activate()`, and if nothing is compiled or stored."""
     return _folder
 
 
@@ -483,7 +465,6 @@ def note_compiled(component: str) -> None:
 
 
 def _ready_file(folder: Path, component: str) -> Path:
-    """Return the file that records, for this version of the package, that the kernels for `component` are compiled."""
     return folder / f"{component}-{_source_stamp()}.ready"
 
 
@@ -537,12 +518,6 @@ def _choose_folder() -> None:
             f"compiled kernels cannot be kept in {base} ({problem}), so every run compiles them again; set "
             "XDG_CACHE_HOME to a folder that can be written to"
         )
-    with contextlib.suppress(OSError):  # no space there either, or others can write there: nothing is stored
-        import atexit
-
-        folder = leftovers.private_folder()
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        _folder = trust.trusted_folder(folder)
 
 
 def _usable(folder: Path) -> Path:

@@ -48,7 +48,6 @@ def _name(function: FunctionType) -> str:
 
 
 def _closure(function: FunctionType) -> set[FunctionType]:
-    """Return a function and all functions that it may call, directly or indirectly."""
     closure, waiting = {function}, [function]
     while waiting:
         for callee in _hash_and_callees(waiting.pop())[1]:
@@ -131,10 +130,6 @@ def _fields(kind: Any) -> Any:
     return (getattr(record, "_fields", None), inner) if record is not None or inner else None
 
 
-def _is_of_numba(environment: Any) -> bool:
-    return str(environment.globals["__name__"]).partition(".")[0] == "numba"
-
-
 @functools.cache
 def cache_class() -> type:
     """Return the class of the caches of kernels, which needs numba's classes."""
@@ -175,7 +170,9 @@ def cache_class() -> type:
             (name, kind, (machine_code, intermediate)), *rest, environments = super().reduce(compiled)
             symbols = defined_symbols(compiled.library)
             # an environment holds the Python objects that a function uses; to read one imports the function's module
-            environments = tuple(used for used in environments if used.consts or not _is_of_numba(used))
+            environments = tuple(
+                used for used in environments if used.consts or used.globals["__name__"].partition(".")[0] != "numba"
+            )
             return (name, kind, (machine_code, intermediate, symbols)), *rest, environments
 
         def rebuild(self, context: Any, stored: Any) -> Any:
@@ -295,7 +292,6 @@ def cache_class() -> type:
 
 
 def _remove_old(folder: Path, name: str) -> None:
-    """Remove all but the latest versions of a kernel."""
     with contextlib.suppress(OSError):
         indexes = sorted(folder.glob(f"{name}-*.nbi"), key=lambda path: path.stat().st_mtime)
         for index in indexes[:-KEPT_VERSIONS]:

@@ -88,7 +88,6 @@ def enter_lanes(position: UInt32s, lanes: UInt64s, first: UInt32s) -> None:
 
 @bare
 def is_packed(words: Any) -> bool:
-    """Return whether a table is packed."""
     return words.lines.bitmap.shape[0] > 0  # type: ignore[no-any-return]  # any form of Words
 
 

@@ -25,12 +25,10 @@ def are_few(used: int, items: int) -> bool:
 
 
 def bitmap_bytes(items: int) -> int:
-    """Return the memory of the bitmap of some items."""
     return 16 * -(-items // 64)
 
 
 def new_bitmap(items: int) -> UInt64s:
-    """Return the bitmap of items of which none is in use."""
     return np.zeros(2 * -(-items // 64), np.uint64)
 
 
@@ -63,7 +61,6 @@ def fill(bitmap: UInt64s, part: UInt32s, parts: Int) -> int:
 
 @bare
 def prefetch(bitmap: UInt64s, item: Int) -> None:
-    """Prefetch what `number_of` reads for an item."""
     intrinsics.prefetch(bitmap, 2 * (item >> 6))
 
 

@@ -81,7 +81,7 @@ def save(
         unfinished = into or leftovers.Unfinished(path, links)
         try:
             if links == "refuse":
-                _refuse_non_model(given_path, unfinished)
+                output_file.refuse_other_file(given_path, derived=False)
             unfinished.file.seek(0)
             unfinished.file.truncate()
             _write(unfinished.file, options, facts, arrays, order, checksums)
@@ -134,13 +134,6 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise ModelError(_save_failure(given_path, path, 0, OSError(errno.ELOOP, "")))
     if not stat.S_ISCHR(_mode_of(path)) and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
         raise ModelError(_save_failure(given_path, path, 0, PermissionError()))
-
-
-def _refuse_non_model(path: str, unfinished: leftovers.Unfinished) -> None:
-    """Raise ModelError if the existing file is not a model."""
-    first = unfinished.first_bytes_of_target(8 + len(output_file.MODEL_PREFIX))
-    if first is not None and not output_file.may_be_model(first):
-        raise ModelError(output_file.NO_MODEL.format(path))
 
 
 def _mode_of(path: str) -> int:

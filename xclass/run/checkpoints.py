@@ -131,7 +131,7 @@ class Saver:
         if better and not last and self._learning and self._best_target is not None:
             if self._best is None:
                 with model_file.explain_save_errors(self._best_target):
-                    self._best = leftovers.Unfinished(self._best_target, kind="best")
+                    self._best = leftovers.Unfinished(self._best_target)
             self.save(self._best_target, into=self._best)
             self._best_counters = self.counters()
         self.terminated_early = holdout.misses >= options.early_terminate

@@ -168,7 +168,7 @@ class Run(RunParts):
             self._open_writers(closing)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
             self.model.reduction.report_to(self.console, self.reader.fraction_read)
-            address_space.check_threads()
+            address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
             self.engine.compile()
             try:
                 with self.signals:

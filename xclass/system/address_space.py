@@ -16,40 +16,25 @@ RUN = 950 << 20  # needed by a run, in addition to that
 THREADS = 750 << 20  # part of RUN that is needed after the learner is built: kernels, threads and their heaps
 
 
-def check_command() -> None:
-    """Check that there is enough address space for NumPy."""
-    _check(COMMAND, COMMAND + RUN, "")
+def check(needed: int, later: int = 0, remedy: str = "") -> None:
+    """Raise XclassError if the limit leaves fewer than `needed` bytes.
 
-
-def check_run() -> None:
-    """Check that there is enough address space for the compiler and small tables."""
-    _check(RUN, RUN, "")
-
-
-def check_threads() -> None:
-    """Check that there is enough address space for the threads of a learner."""
-    _check(THREADS, THREADS, ", or give a smaller -b")
+    The message recommends a limit with `later` bytes more, and ends with `remedy`.
+    """
+    limit = _limit()
+    if limit is None or _used() + needed <= limit:
+        return
+    total = _used() + needed + later
+    raise XclassError(
+        f"the address space is limited to {limit >> 20:,} MB, and this run needs about {total >> 20:,} MB: raise the "
+        f"limit, `ulimit -v {total >> 10}`, or remove it, `ulimit -v unlimited`{remedy}"
+    )
 
 
 def remaining() -> int | None:
     """Return the bytes that are left for weight tables, or None if there is no limit."""
     limit = _limit()
     return None if limit is None else max(0, limit - _used() - THREADS)
-
-
-def _check(needed_now: int, needed_in_all: int, remedy: str) -> None:
-    """Raise XclassError if the limit leaves fewer than `needed_now` bytes.
-
-    The message recommends a limit with `needed_in_all` bytes more than are in use, and ends with `remedy`.
-    """
-    limit = _limit()
-    if limit is None or _used() + needed_now <= limit:
-        return
-    needed = _used() + needed_in_all
-    raise XclassError(
-        f"the address space is limited to {limit >> 20:,} MB, and this run needs about {needed >> 20:,} MB: raise the "
-        f"limit, `ulimit -v {needed >> 10}`, or remove it, `ulimit -v unlimited`{remedy}"
-    )
 
 
 def _limit() -> int | None:

@@ -155,7 +155,6 @@ class Exclusive:
                 self._changing = False
 
     def _after_fork(self) -> None:
-        """Make a lock that no thread holds; note whether a thread of the parent changed the object."""
         self._lock = threading.RLock()
         self._torn = self._torn or self._changing
 

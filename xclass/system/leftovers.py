@@ -1,18 +1,17 @@
 """Create the temporary files of a run, and remove those that a killed run left behind.
 
-There are three kinds:
+There are two kinds:
 
     beside a file    a file that will replace NAME. It has no name until then if the system supports that; otherwise,
-                     and for the moment of the replacement, it is `.NAME.PID-TOKEN.tmp` or `.NAME.PID-TOKEN.best`
+                     and for the moment of the replacement, it is `.NAME.PID-TOKEN.tmp`
     spilled data     a file without a name in the folder of temporary files
-    compiled code    a folder `xclass-XXXXXXXX` in the folder of temporary files, with a file `owner` in it
 
 The system removes a file without a name when its process ends. The process that creates a named file holds a lock
-(flock) on it, or on `owner` for a folder, until the file has its final name or is removed. The system releases the lock
-when the process ends for any reason, and on a network file system other hosts see the lock, too. A file that can be
-locked has therefore lost its process, and only such files are removed. A process number would not be enough: numbers
-are reused, and other hosts and containers have the same ones. If the system does not support locks, the name of the
-file says so and the file is never removed.
+(flock) on it until the file has its final name or is removed. The system releases the lock when the process ends for
+any reason, and on a network file system other hosts see the lock, too. A file that can be locked has therefore lost its
+process, and only such files are removed. A process number would not be enough: numbers are reused, and other hosts and
+containers have the same ones. If the system does not support locks, the name of the file says so and the file is never
+removed.
 
 Symbolic links, files of other users and all other names are left alone.
 """
@@ -28,18 +27,12 @@ import re
 import shutil
 import stat
 import tempfile
-import time
-from pathlib import Path
 from typing import BinaryIO
 
 PIECE = 1 << 20  # bytes copied at a time
 ATTEMPTS = 3  # to create a file and lock it
 MAX_NAME_BYTES = 200  # bytes of NAME that are used in the name of a temporary file
 DERIVED_SUFFIXES = r"(?:\.[0-9]+|\.interrupted)?"  # suffixes of the models that a run saves beside NAME
-FOLDER = re.compile(r"xclass-[a-z0-9_]{8}")
-ORPHAN_SECONDS = 86400  # seconds without a change after which a folder without an `owner` is removed
-
-_owners: list[int] = []  # handles of the locked `owner` files of this process
 
 
 class LinkRefused(OSError):
@@ -56,8 +49,6 @@ class Unfinished:
     path : path of the file to replace
     links : treatment of a symbolic link at `path`: "follow" it, "replace" it by the file, or "refuse" it as well as any
         link among its folders
-    kind : end of the name of the new file: "tmp", or "best" for one that is kept for a while
-    nameless : whether the new file has no name until it replaces the other, if the system supports that
 
     Attributes
     ----------
@@ -65,19 +56,19 @@ class Unfinished:
     mode : permissions of the file to replace, 0 if there is none
     """
 
-    def __init__(self, path: str | os.PathLike[str], links: str = "follow", kind: str = "tmp", nameless: bool = True):
+    def __init__(self, path: str | os.PathLike[str], links: str = "follow"):
         path = os.fspath(path)
         if links == "follow":
             path = os.path.realpath(path)
-        self._target, self._kind = path, kind
+        self._target = path
         self._temporary: str | None = None
         self._folder, self._name = open_folder(path, follow=links != "refuse"), os.path.basename(path)
         try:
             self.mode = self._mode(links)
             remove(path, folder=self._folder)
-            handle = _open_nameless(self._folder) if nameless else None
+            handle = _open_nameless(self._folder)
             if handle is None:
-                handle, self._temporary = _create(self._folder, self._name, kind)
+                handle, self._temporary = _create(self._folder, self._name)
         except BaseException:
             os.close(self._folder)
             raise
@@ -112,19 +103,6 @@ class Unfinished:
             return f"/proc/self/fd/{self.file.fileno()}"
         return os.path.join(os.path.dirname(self._target), self._temporary)
 
-    def first_bytes_of_target(self, size: int) -> bytes | None:
-        """Return the first `size` bytes of the file to replace, or None if there is none; links are not followed."""
-        try:
-            handle = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._folder)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise LinkRefused(errno.ELOOP, "it is a symbolic link", self._target) from None
-            raise
-        with os.fdopen(handle, "rb") as file:
-            return file.read(size)
-
     def flush(self) -> None:
         self.file.flush()
         os.fsync(self.file.fileno())
@@ -136,7 +114,7 @@ class Unfinished:
         """
         if self._temporary is None:
             try:
-                self._temporary = _link(self.file.fileno(), self._folder, self._name, self._kind)
+                self._temporary = _link(self.file.fileno(), self._folder, self._name)
             except OSError:  # for example if there is no /proc
                 self._copy_to_named_file()
         assert self._temporary is not None
@@ -163,7 +141,7 @@ class Unfinished:
     def _copy_to_named_file(self) -> None:
         """Copy the new file, which has no name, into one with a name, and continue with that."""
         nameless = self.file
-        handle, self._temporary = _create(self._folder, self._name, self._kind)
+        handle, self._temporary = _create(self._folder, self._name)
         self.file = os.fdopen(handle, "w+b")
         with nameless:
             if self.mode:
@@ -212,7 +190,7 @@ def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | No
     removed, too. `folder` is a handle of the folder of the file; None to open it.
     """
     name = re.escape(_shortened_name(os.path.basename(path))) + (DERIVED_SUFFIXES if derived else "")
-    lockable = re.compile(rf"\.{name}\.[0-9]+-[0-9a-f]{{8}}\.(?:tmp|best)")
+    lockable = re.compile(rf"\.{name}\.[0-9]+-[0-9a-f]{{8}}\.tmp")
     with contextlib.suppress(OSError):
         outer = os.path.dirname(path) or "." if folder is None else "."
         handle = os.open(outer, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
@@ -248,7 +226,7 @@ def _open_own(name: str, folder: int) -> int:
     return handle
 
 
-def _has_name(handle: int, name: str, folder: int | None) -> bool:
+def _has_name(handle: int, name: str, folder: int) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=folder, follow_symlinks=False))
     except FileNotFoundError:
@@ -258,11 +236,10 @@ def _has_name(handle: int, name: str, folder: int | None) -> bool:
 # -- creating ----------------------------------------------------------------------------------------------------
 
 
-def _create(folder: int, name: str, kind: str) -> tuple[int, str]:
-    """Create a temporary file for `name` and lock it; return its handle and its name."""
+def _create(folder: int, name: str) -> tuple[int, str]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for lockable in (*[True] * ATTEMPTS, False):
-        temporary = _temporary_name(name, kind, lockable)
+        temporary = _temporary_name(name, lockable)
         handle = os.open(temporary, flags, 0o666, dir_fd=folder)
         # another process that removes leftovers may have locked and removed the file before it is locked here
         if not lockable or (_lock(handle) and _has_name(handle, temporary, folder)):
@@ -274,16 +251,14 @@ def _create(folder: int, name: str, kind: str) -> tuple[int, str]:
 
 
 def _open_nameless(folder: int) -> int | None:
-    """Open a new file that has no name; return its handle, or None if the system does not support that."""
     if hasattr(os, "O_TMPFILE"):
         with contextlib.suppress(OSError):
             return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=folder)
     return None
 
 
-def _link(handle: int, folder: int, name: str, kind: str) -> str:
-    """Give a temporary name to a file that has none, and return the name."""
-    temporary = _temporary_name(name, kind, _lock(handle))
+def _link(handle: int, folder: int, name: str) -> str:
+    temporary = _temporary_name(name, _lock(handle))
     root = os.open("/", os.O_RDONLY)
     try:  # os.link follows the link in /proc only if it is called with a folder's handle
         os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=True)
@@ -292,9 +267,9 @@ def _link(handle: int, folder: int, name: str, kind: str) -> str:
     return temporary
 
 
-def _temporary_name(name: str, kind: str, locked: bool | None) -> str:
+def _temporary_name(name: str, locked: bool | None) -> str:
     unlocked = "" if locked else ".unlocked"
-    return f".{_shortened_name(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.{kind}"
+    return f".{_shortened_name(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.tmp"
 
 
 def _shortened_name(name: str) -> str:
@@ -346,54 +321,8 @@ def open_spill_file() -> BinaryIO:
         handle = _open_nameless(folder)
         if handle is None:
             remove("xclass-spilled", folder=folder)
-            handle, temporary = _create(folder, "xclass-spilled", "tmp")
+            handle, temporary = _create(folder, "xclass-spilled")
             os.unlink(temporary, dir_fd=folder)
     finally:
         os.close(folder)
     return os.fdopen(handle, "w+b")
-
-
-def private_folder() -> Path:
-    """Create a folder for compiled code in the folder of temporary files; the caller has to remove it at the end."""
-    outer = temporary_folder()
-    with contextlib.suppress(OSError):  # of processes that have ended
-        for name in os.listdir(outer):
-            if FOLDER.fullmatch(name):
-                _remove_folder(os.path.join(outer, name))
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix="xclass-", dir=outer))
-        try:
-            handle = os.open(folder / "owner", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            locked = _lock(handle)
-            if locked is None:  # a folder without `owner` is removed after a day without changes
-                os.unlink(folder / "owner")
-            if locked is None or (locked and _has_name(handle, str(folder / "owner"), None)):
-                _owners.append(handle)
-                return folder
-            os.close(handle)  # another process that removes leftovers has locked the folder first, and removes it
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-
-def _remove_folder(path: str) -> None:
-    """Remove a folder of compiled code of this user if its process has ended."""
-    with contextlib.suppress(OSError):
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            status = os.fstat(folder)
-            if status.st_uid != os.geteuid():
-                return
-            try:
-                handle = _open_own("owner", folder)
-            except FileNotFoundError:  # made without locks, or just being created
-                if time.time() - status.st_mtime > ORPHAN_SECONDS:
-                    shutil.rmtree(path, ignore_errors=True)
-                return
-            try:
-                if _lock(handle):
-                    shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(handle)
-        finally:
-            os.close(folder)

@@ -18,7 +18,6 @@ MODEL_PREFIX = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # f
 INTERRUPTED = ".interrupted"  # added to the name of a file if the run ends early
 OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]{1,9})")
 MOST_LINKS = 40
-NO_MODEL = "{}: this is not a model of xclass, so it is not replaced; give another name, or remove the file"
 
 
 class Output:
@@ -109,11 +108,6 @@ def replace(path: str, description: str, pieces: Iterable[bytes]) -> None:
         file.writelines(pieces)
 
 
-def may_be_model(first: bytes) -> bool:
-    """Return whether a file is empty or a model, which may be damaged; `first` are its bytes up to the prefix's end."""
-    return not first or (len(first) > 8 and MODEL_PREFIX.startswith(first[8:]))
-
-
 def refuse_other_file(path: str, derived: bool) -> None:
     """Raise ModelError if a model would replace a file that is not a model.
 
@@ -121,8 +115,11 @@ def refuse_other_file(path: str, derived: bool) -> None:
     """
     if os.path.isfile(path) and not (derived and os.path.islink(path)):
         with open(path, "rb") as file:
-            if not may_be_model(file.read(8 + len(MODEL_PREFIX))):
-                raise ModelError(NO_MODEL.format(path))
+            first = file.read(8 + len(MODEL_PREFIX))
+        if first and not (len(first) > 8 and MODEL_PREFIX.startswith(first[8:])):  # a damaged model may be replaced
+            raise ModelError(
+                f"{path}: this is not a model of xclass, so it is not replaced; give another name, or remove the file"
+            )
 
 
 def places(path: str | None, _: object = None) -> list[str]:

@@ -56,7 +56,6 @@ def _styled(text: str, style: str, file: TextIO) -> str:
 
 
 def error_stream() -> TextIO:
-    """Return standard error, for a progress bar."""
     return sys.stderr
 
 
