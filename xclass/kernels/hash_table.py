@@ -1,8 +1,8 @@
 """Look up keys in hash tables with open addressing and linear probing.
 
 Cost      A search takes O(1) on average, and at most as many steps as there are cells, whatever the keys.
-Differs   Tables whose cells expire or do not hold keys are searched by loops of their own; the functions that contain
-          these loops say why.
+Differs   Tables whose cells hold more than a key, or whose cells expire, are searched by loops of their own; the
+          functions that contain these loops say why.
 Idea      The number of cells in `keys` is a power of two; each cell contains a key or the value `empty`. The lowest
           bits of a key's hash give its first cell. If that is occupied by another key, the following cells are tried
           in turn, and after the last cell the first one.
