@@ -157,7 +157,7 @@ def test_sparse_tables_come_back(tmp_path, slots, share, strided, seed):
     values[:, 3] = 0
     values[0, 1] = -0.0
     table = values if strided else np.asfortranarray(values)
-    arrays = model_file.pack_table("table", {"w": table[:, 0], "g": table[:, 1], "n": table[:, 2]})
+    arrays = stored_arrays.pack_table("table", {"w": table[:, 0], "g": table[:, 1], "n": table[:, 2]})
     if share >= 0.01 and slots >= 1000:
         share_in_use = (values[:, :3].view(np.uint32) != 0).any(axis=1).mean()
         assert ("table.index" in arrays) == (share_in_use < 0.75)
@@ -166,7 +166,7 @@ def test_sparse_tables_come_back(tmp_path, slots, share, strided, seed):
     assert_same(stored, arrays)
     for source in (stored, arrays):
         back = np.zeros_like(table)
-        model_file.unpack_table("table", source, {"w": back[:, 0], "g": back[:, 1], "n": back[:, 2]})
+        stored_arrays.unpack_table("table", source, {"w": back[:, 0], "g": back[:, 1], "n": back[:, 2]})
         assert back.tobytes() == table.tobytes()
 
 
@@ -174,11 +174,11 @@ def test_sparse_tables_come_back(tmp_path, slots, share, strided, seed):
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_the_mapped_file_leaves_memory_when_a_table_has_been_filled_from_it(tmp_path, share):
     table = np.where(np.random.default_rng(5).random(1 << 20) < share, 1.5, 0.0).astype(np.float32)
-    model_file.save(tmp_path / "m", options={}, facts={}, arrays=model_file.pack_table("t", {"w": table}))
+    model_file.save(tmp_path / "m", options={}, facts={}, arrays=stored_arrays.pack_table("t", {"w": table}))
     stored = model_file.load(tmp_path / "m", verify=False).arrays
     for _ in range(2):  # it can be read again
         back = np.zeros(1 << 20, np.float32)
-        model_file.unpack_table("t", stored, {"w": back})
+        stored_arrays.unpack_table("t", stored, {"w": back})
         assert back.tobytes() == table.tobytes()
         with open("/proc/self/smaps") as file:
             resident = file.read().partition(f"{tmp_path / 'm'}\n")[2].partition("Rss:")[2].split()[0]
@@ -189,11 +189,11 @@ def test_sparse_tables_of_other_numbers_come_back():
     size, seen = np.zeros(1000), np.zeros(1000, np.int8)
     size[[3, 500]] = -0.0, 5e-324  # the first is in its high half alone, the second in its low half
     seen[[7, 999]] = 1, -1
-    arrays = model_file.pack_table("s", {"size": size, "seen": seen})
+    arrays = stored_arrays.pack_table("s", {"size": size, "seen": seen})
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
     assert arrays["s.index"].tolist() == [3, 7, 500, 999]
     back = {"size": np.zeros(1000), "seen": np.zeros(1000, np.int8)}
-    model_file.unpack_table("s", arrays, back)
+    stored_arrays.unpack_table("s", arrays, back)
     assert back["size"].tobytes() == size.tobytes()
     assert back["seen"].tobytes() == seen.tobytes()
 
@@ -204,20 +204,20 @@ def test_tables_that_do_not_fit_are_refused():
 
     index, rows = np.array([1, 3], np.uint32), np.ones(2, np.float32)
     with pytest.raises(ModelError, match=r"'t\.w'.*missing"):
-        model_file.unpack_table("t", {}, planes())
+        stored_arrays.unpack_table("t", {}, planes())
     with pytest.raises(ModelError, match=r"'t\.w'.*float32\[9\].*float32\[10\]"):
-        model_file.unpack_table("t", {"t.w": np.zeros(9, np.float32)}, planes())
+        stored_arrays.unpack_table("t", {"t.w": np.zeros(9, np.float32)}, planes())
     with pytest.raises(ModelError, match=r"'t\.w'.*float64"):
-        model_file.unpack_table("t", {"t.w": np.zeros(10)}, planes())
+        stored_arrays.unpack_table("t", {"t.w": np.zeros(10)}, planes())
     with pytest.raises(ModelError, match=r"'t\.w'"):
-        model_file.unpack_table("t", {"t.index": index, "t.w": rows[:1]}, planes())
+        stored_arrays.unpack_table("t", {"t.index": index, "t.w": rows[:1]}, planes())
     for bad in ([3, 1], [1, 1], [1, 10]):
         with pytest.raises(ModelError, match=r"'t\.index'.*rising"):
-            model_file.unpack_table("t", {"t.index": np.array(bad, np.uint32), "t.w": rows}, planes())
+            stored_arrays.unpack_table("t", {"t.index": np.array(bad, np.uint32), "t.w": rows}, planes())
     with pytest.raises(ModelError, match=r"'t\.index'"):
-        model_file.unpack_table("t", {"t.index": index.astype(np.int64), "t.w": rows}, planes())
+        stored_arrays.unpack_table("t", {"t.index": index.astype(np.int64), "t.w": rows}, planes())
     with pytest.raises(ModelError, match="'x' does not fit"):
-        model_file.fill("x", {"x": np.zeros((2, 3))}, np.zeros((3, 2)))
+        stored_arrays.fill("x", {"x": np.zeros((2, 3))}, np.zeros((3, 2)))
 
 
 # -- nothing damaged gets in -------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from ..data.batch import Batch
 from ..kernels import fast_math, used_items
 from ..kernels.constants import ONE
 from ..kernels.jit import bare, jit
-from ..model import sparse_tables, stored_arrays
+from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from . import feature_scaling
 
@@ -102,7 +102,7 @@ class Frequencies:
         stored_arrays.check_range("frequencies.state", state[VALUED:], 0, 1)
         self.state[:] = state
         packed = len(self.bitmap) > 0
-        few = sparse_tables.rows_in_use("frequencies", arrays, SLOTS, {"count": np.float64}) if packed else None
+        few = stored_arrays.rows_in_use("frequencies", arrays, SLOTS, {"count": np.float64}) if packed else None
         if few is not None:
             self.count = np.append(few[1]["count"], 0.0)
             used_items.fill(self.bitmap, few[0], 1)

@@ -41,7 +41,7 @@ from ..array_types import Float32s, Int, Int64s, UInt32s, UInt64s
 from ..kernels import intrinsics, packed_words, tagged_format, tagged_lines, used_items
 from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
-from ..model import sparse_tables, stored_arrays
+from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..system import sparse_memory
 
@@ -171,14 +171,14 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     words = words._replace(shift=words.shift - np.uint64(times[0]))
     lanes = size(words)
     packed = len(words.lines.bitmap) > 0
-    few = sparse_tables.rows_in_use(name, stored, lanes, {"word": np.uint32}) if packed else None
+    few = stored_arrays.rows_in_use(name, stored, lanes, {"word": np.uint32}) if packed else None
     if few is not None:
-        sparse_tables.check_memory(f"{name}.doublings", used_items.bitmap_bytes(lanes // LINE_WORDS))
+        stored_arrays.check_memory(f"{name}.doublings", used_items.bitmap_bytes(lanes // LINE_WORDS))
         used = np.count_nonzero(few[1]["word"])
         words = words._replace(word=packed_words.padded(few[1]["word"]))
         words = words._replace(lines=packed_words.lines_of(few[0], lanes // LINE_WORDS))
     else:
-        sparse_tables.check_memory(f"{name}.doublings", 4 * lanes)
+        stored_arrays.check_memory(f"{name}.doublings", 4 * lanes)
         words = words._replace(word=sparse_memory.zeros(lanes), lines=packed_words.no_lines())
         # counted where the words are stored, because counting reads all pages of a table that is almost empty
         used = np.count_nonzero(stored_arrays.take(f"{name}.word", stored, np.uint32, None))

@@ -26,12 +26,7 @@ from ..array_types import AnyArray, UInt8s
 from ..errors import ModelError
 from ..system import leftovers, output_file
 from . import model_header
-from .stored_arrays import SparseColumn, Stored, check_range, fill, pack_table, take, take_row_numbers, unpack_table
-
-__all__ = [  # also exports the helpers of stored_arrays for callers that store arrays
-    "Model", "check_range", "check_writable", "fill", "load", "pack_table", "save", "take", "take_row_numbers",
-    "unpack_table",
-]  # fmt: skip
+from .stored_arrays import SparseColumn, Stored
 
 PIECE = 1 << 20  # bytes to write, copy or verify at a time
 
@@ -247,10 +242,8 @@ def _model(path: str, header: model_header.Header, contents: mmap.mmap | bytearr
                 crc = zlib.crc32(piece.data, crc)
             if f"{crc:08x}" != checksums[name]:
                 raise model_header.damaged(path, f"array {name!r}", "its bytes do not match its checksum")
-            if isinstance(contents, mmap.mmap) and hasattr(
-                mmap, "MADV_DONTNEED"
-            ):  # limits resident memory; the pages stay in the system's cache
-                contents.madvise(mmap.MADV_DONTNEED)
+            if isinstance(contents, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                contents.madvise(mmap.MADV_DONTNEED)  # limits resident memory; the system's cache keeps the pages
             if dtype.kind == "b" and not all((piece < 2).all() for piece in _pieces(array)):
                 raise model_header.damaged(path, f"array {name!r}", "a truth value is neither 0 nor 1")
         arrays[name] = array

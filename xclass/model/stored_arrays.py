@@ -15,122 +15,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike
 
 from ..array_types import AnyArray, Int32s, UInt8s, UInt32s
 from ..errors import ModelError
-from ..kernels.jit import bare, inlined
+from ..kernels import used_items
+from ..system import memory
 from ..system.printable import short_repr
 
 PIECE = 1 << 18  # rows to restore at a time
 PIECE_SLOTS = 1 << 17  # slots of a table to scan at a time; a multiple of 8
 MAX_COUNT = 2**52  # largest count in a model; sums of a few such numbers are still exact in float64
-
-# -- kernels: a bitmap has a bit for every slot, the highest bit of a byte for the first of eight slots. A plane is
-#    accessed as words of four bytes, `width` (1 or 2) per slot, at a distance of `step` from one slot to the next.
-
-
-@bare
-def mark(words: UInt32s, step: int, width: int, slots: int, bitmap: UInt8s) -> int:
-    """Set the bits of the slots whose words are not zero; return how many bits are set.
-
-    Parameters
-    ----------
-    words : uint32[...], plane
-    step, width : words from one slot to the next, and words per slot
-    bitmap : uint8[slots / 8, rounded up], written; bits that are already set stay set
-    """
-    count = 0
-    for i in range(len(bitmap)):
-        byte, at = bitmap[i], 8 * i * step
-        if 8 * i + 8 <= slots and not _any_word(words, at, step, width):  # most of a table is often empty
-            if byte == 0:
-                continue
-        else:
-            for slot in range(8 * i, min(8 * i + 8, slots)):
-                word = words[slot * step]
-                if width == 2:
-                    word |= words[slot * step + 1]
-                byte |= np.uint8(word != 0) << np.uint8(7 - slot % 8)
-            bitmap[i] = byte
-        for k in range(8):
-            count += int(byte >> np.uint8(k) & 1)
-    return count
-
-
-@inlined
-def _any_word(words: UInt32s, at: int, step: int, width: int) -> bool:
-    """Return whether one of the words of eight slots, the first of them at `at`, is not zero."""
-    found = words[at] | words[at + step] | words[at + 2 * step] | words[at + 3 * step]
-    found |= words[at + 4 * step] | words[at + 5 * step] | words[at + 6 * step] | words[at + 7 * step]
-    if width == 2:
-        for k in range(8):
-            found |= words[at + k * step + 1]
-    return bool(found != 0)
-
-
-@bare
-def gather(words: UInt32s, step: int, width: int, slots: int, bitmap: UInt8s, out: UInt32s) -> int:
-    """Copy the words of the slots whose bits are set; return the number of these slots.
-
-    The compaction is branch-free within a byte: every slot is copied and the position advances only on set bits,
-    because mispredicted branches cost more.
-
-    Parameters
-    ----------
-    words : uint32[...], plane
-    step, width : words from one slot to the next, and words per slot
-    bitmap : uint8[slots / 8, rounded up]
-    out : uint32[...], written; it needs space for one slot more than there are set bits
-    """
-    n = 0
-    for i in range(len(bitmap)):
-        byte = bitmap[i]
-        if byte:
-            for slot in range(8 * i, min(8 * i + 8, slots)):
-                out[n * width] = words[slot * step]
-                if width == 2:
-                    out[n * width + 1] = words[slot * step + 1]
-                n += int(byte >> np.uint8(7 - slot % 8) & 1)
-    return n
-
-
-@bare
-def list_rows(bitmap: UInt8s, first: int, out: UInt32s) -> int:
-    """Write the numbers of the slots whose bits are set; return how many there are.
-
-    Parameters
-    ----------
-    bitmap : uint8[...]
-    first : number of the first slot
-    out : uint32[...], written; it needs space for one number more than there are set bits
-    """
-    n = 0
-    for i in range(len(bitmap)):
-        byte = bitmap[i]
-        if byte:
-            for k in range(8):
-                out[n] = first + 8 * i + k
-                n += int(byte >> np.uint8(7 - k) & 1)
-    return n
-
-
-@bare
-def scatter(words: UInt32s, step: int, width: int, index: UInt32s, rows: UInt32s) -> None:
-    """Copy each row to the slot of its number, the inverse of `gather`.
-
-    Parameters
-    ----------
-    words : uint32[...], plane, written
-    step, width : words from one slot to the next, and words per slot
-    index : uint32[m], numbers of the slots
-    rows : uint32[m * width]
-    """
-    for i in range(len(index)):
-        for j in range(width):
-            words[np.int64(index[i]) * step + j] = rows[i * width + j]
-
 
 # -- arrays ------------------------------------------------------------------------------------------------------
 
@@ -139,13 +34,8 @@ class SparseColumn:
     """Present the rows of a table that a bitmap selects as an array, without copying them all at once.
 
     `pieces` copies the rows piece by piece while the array is written; `np.asarray` copies all of them. Without a
-    plane, the items are the numbers of the rows.
-
-    Attributes
-    ----------
-    plane : array of one dimension, or None
-    bitmap : uint8[slots / 8, rounded up]
-    dtype, shape : dtype and shape of the array that is presented
+    plane, the items are the numbers of the rows. `bitmap` is uint8[slots / 8, rounded up], with the first of eight
+    slots in the highest bit of a byte.
     """
 
     def __init__(self, plane: AnyArray | None, bitmap: UInt8s, count: int) -> None:
@@ -156,16 +46,9 @@ class SparseColumn:
 
     def pieces(self) -> Iterator[AnyArray]:
         """Yield the selected rows in order, as arrays of at most PIECE_SLOTS items."""
-        out = _widened(np.empty(PIECE_SLOTS + 1, self.dtype))  # kernels write one slot beyond the last
-        step = PIECE_SLOTS // 8
-        for i in range(0, len(self.bitmap), step):
-            bitmap = self.bitmap[i : i + step]
-            if self.plane is None:
-                n = list_rows(bitmap, i * 8, out)
-            else:
-                plane = _widened(self.plane[i * 8 : (i + step) * 8])
-                n = gather(*_word_view(plane), len(plane), bitmap, _word_view(out)[0])
-            yield out[:n].astype(self.dtype)
+        for i in range(0, 8 * len(self.bitmap), PIECE_SLOTS):
+            rows = np.flatnonzero(np.unpackbits(self.bitmap[i // 8 : (i + PIECE_SLOTS) // 8]).view(bool))
+            yield (rows + i).astype(np.uint32) if self.plane is None else self.plane[i : i + PIECE_SLOTS].take(rows)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         return np.concatenate([np.empty(0, self.dtype), *self.pieces()]).astype(dtype or self.dtype, copy=False)
@@ -180,24 +63,19 @@ Stored: TypeAlias = AnyArray | SparseColumn  # array in a form that `model_file.
 def pack_table(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
     """Name the planes of a weight table for `model_file.save`, without rows that are all zero if that is smaller.
 
-    Parameters
-    ----------
-    name : name of the table; arrays are called `name.plane`, and `name.index` holds the rising row numbers (uint32)
-    planes : arrays of one dimension and equal length, possibly strided. They are read again while the model is written,
-        so they must not change between `pack_table` and the end of `save`.
-
-    Returns
-    -------
-    name -> the plane itself, or a SparseColumn of its rows that are not zero
+    Arrays are called `name.plane`, and `name.index` holds the rising row numbers (uint32). The planes have one
+    dimension and equal length, and may be strided. They are read again while the model is written, so they must not
+    change between `pack_table` and the end of `save`.
     """
     slots = len(next(iter(planes.values())))
     bitmap = np.zeros(-(-slots // 8), np.uint8)
     count = 0
     for i in range(0, slots, PIECE_SLOTS):  # the pieces of all planes stay in the cache together
-        bits = bitmap[i // 8 : (i + PIECE_SLOTS) // 8]
-        for plane in planes.values():
-            marked = mark(*_word_view(_widened(plane[i : i + PIECE_SLOTS])), min(PIECE_SLOTS, slots - i), bits)
-        count += marked
+        used = np.zeros(min(PIECE_SLOTS, slots - i), bool)
+        for plane in planes.values():  # zero is decided by bits, so -0.0 is not zero
+            used |= plane[i : i + PIECE_SLOTS].view(f"u{plane.itemsize}") != 0
+        bitmap[i // 8 : (i + PIECE_SLOTS) // 8] = np.packbits(used)
+        count += int(np.count_nonzero(used))
     row = sum(plane.itemsize for plane in planes.values())
     if slots > 1 << 32 or count * (4 + row) >= slots * row:
         return {f"{name}.{key}": plane for key, plane in planes.items()}
@@ -214,14 +92,10 @@ def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, A
         return
     slots = len(next(iter(planes.values())))
     index = take_index(name, arrays, slots)
-    step = PIECE
     for key, plane in planes.items():
         stored_rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
-        target, plane_rows = _widened(plane), _widened(stored_rows)
-        for i in range(0, len(index), step):
-            scatter(*_word_view(target), index[i : i + step], _word_view(plane_rows[i : i + step])[0])
-        if target is not plane:
-            plane[...] = target
+        for i in range(0, len(index), PIECE):
+            plane[index[i : i + PIECE]] = stored_rows[i : i + PIECE]
         release(stored_rows)
     release(index)
 
@@ -239,6 +113,34 @@ def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
         if piece[-1] >= slots or not (piece[1:] > piece[:-1]).all():
             raise unfit(f"{name}.index", f"its row numbers are not rising, or exceed the {slots} rows of the table")
     return index
+
+
+def rows_in_use(
+    name: str, arrays: Mapping[str, Stored], slots: int, planes: Mapping[str, DTypeLike]
+) -> tuple[UInt32s, dict[str, AnyArray]] | None:
+    """Return the rows of a table that are in use if they are few (see `used_items.are_few`), else None.
+
+    These are their rising numbers, uint32[n], and for each plane its items in these rows, in memory of their own.
+    """
+    if f"{name}.index" not in arrays or not used_items.are_few(np.size(arrays[f"{name}.index"]), slots):
+        return None
+    stored_index = take_index(name, arrays, slots)
+    index, rows = stored_index.copy(), {}
+    release(stored_index)
+    for key, dtype in planes.items():
+        stored_rows = take(f"{name}.{key}", arrays, dtype, index.shape)
+        rows[key] = stored_rows.copy()
+        release(stored_rows)
+    return index, rows
+
+
+def check_memory(name: str, needed: int) -> None:
+    """Raise ModelError if a table, one of whose arrays has this name, needs more bytes than are free."""
+    free = memory.available()
+    if free is not None and needed > free:
+        raise unfit(
+            name, f"the table takes {needed / 2**20:,.0f} MB, but only {free / 2**20:,.0f} MB of memory are free"
+        )
 
 
 def release(array: Stored) -> None:
@@ -298,10 +200,7 @@ def check_permutation(name: str, array: AnyArray) -> None:
 def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...] | None) -> AnyArray:
     """Return a stored array after checking its dtype and shape.
 
-    Parameters
-    ----------
-    dtype : required dtype
-    shape : required shape; None for a size allows any size, None for the shape any length in one dimension
+    None for a size allows any size, None for the shape any length in one dimension.
     """
     if name not in arrays:
         raise unfit(name, "it is missing")
@@ -325,19 +224,15 @@ Value = TypeVar("Value")
 
 
 class _TrackedDict(dict[str, Value]):
-    """A dictionary read from a file that records which of its keys were used."""
+    """A dictionary read from a file that knows which of its keys were not used."""
 
     def __init__(self, record: Mapping[str, Value]) -> None:
         super().__init__(record)
-        self.used: set[str] = set()
+        self.unused = set(record)
 
     def __getitem__(self, name: str) -> Value:
-        self.used.add(name)
+        self.unused.discard(name)
         return super().__getitem__(name)
-
-    def first_unused(self) -> str | None:
-        """Return the smallest key that was not used, None if all were."""
-        return min(self.keys() - self.used, default=None)
 
 
 @contextlib.contextmanager
@@ -349,17 +244,11 @@ def reject_unused(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple
         )
     tracked_arrays, tracked_facts = _TrackedDict(arrays), _TrackedDict(facts)
     yield tracked_arrays, tracked_facts
-    name = tracked_arrays.first_unused()
-    if name is not None:
-        raise ModelError(
-            f"the model has an array {short_repr(name)}, which its options do not use; train the model again"
-        )
-    name = tracked_facts.first_unused()
-    if name is not None:
-        raise ModelError(
-            f"the model has a fact 'learner' with {short_repr(name)}, which its options do not use; train the model "
-            "again"
-        )
+    for unused, kind in ((tracked_arrays.unused, "an array"), (tracked_facts.unused, "a fact 'learner' with")):
+        if unused:
+            raise ModelError(
+                f"the model has {kind} {short_repr(min(unused))}, which its options do not use; train the model again"
+            )
 
 
 Number = TypeVar("Number", int, float)
@@ -368,10 +257,7 @@ Number = TypeVar("Number", int, float)
 def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: float, high: float) -> Number:
     """Return a stored number of a learner after checking its type and range.
 
-    Parameters
-    ----------
-    kind : int for whole numbers, float for any numbers
-    low, high : allowed range, inclusive
+    `kind` is int for whole numbers and float for any numbers; the range is inclusive.
     """
     number = "a whole number" if kind is int else "a number"
     required = f"{number} from {low} to {high} is required; train the model again"
@@ -381,26 +267,6 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: floa
     if type(value) not in (int, kind) or not low <= value <= high:
         raise ModelError(f"the model's fact 'learner' has {name!r}: {short_repr(value)}, but {required}")
     return kind(value)
-
-
-def _widened(plane: AnyArray) -> AnyArray:
-    """Return the plane itself, or a uint32 copy if its items have fewer than four bytes."""
-    return plane if plane.itemsize >= 4 else plane.view(f"u{plane.itemsize}").astype(np.uint32)
-
-
-def _word_view(plane: AnyArray) -> tuple[UInt32s, int, int]:
-    """Return a plane as uint32 words with its strides, so that kernels are compiled only once.
-
-    Zero is decided by bits, so -0.0 counts as not zero.
-
-    Returns
-    -------
-    words : uint32[...], from the first item to the last, shared with the plane
-    step, width : words from one item to the next, and words per item
-    """
-    width, step = plane.itemsize // 4, plane.strides[0] // 4
-    words = plane[:1].view(np.uint32)
-    return as_strided(words, ((len(plane) - 1) * step + width if len(plane) else 0,), (4,)), step, width
 
 
 def unfit(name: str, reason: str) -> ModelError:

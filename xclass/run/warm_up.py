@@ -20,7 +20,6 @@ import numpy as np
 from ..api.configuration import Config, LearnerUse
 from ..api.learner_core import LearnerCore
 from ..kernels import jit
-from ..model.stored_arrays import pack_table, unpack_table
 from ..reductions.core import base
 from ..system import processors
 from ..text.parser import Options, Parser
@@ -32,7 +31,6 @@ LONGEST_WAIT = 120  # seconds until a process that compiles is given up
 UNSENDABLE = (pickle.PicklingError, AttributeError, TypeError)
 READING = "reading"  # name by which `jit` remembers that the kernels of the reader are compiled
 LINE = b"1 't |n:2 a:1 b c=d\n"
-SLOTS = 16  # slots of the table; all but one are empty, so that it is stored without empty rows
 
 
 def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool) -> None:
@@ -126,18 +124,9 @@ def serve() -> None:
 
 
 def compile_reading() -> None:
-    """Compile the kernels of the parser and of model files by parsing a line and storing a table."""
+    """Compile the kernels of the parser by parsing a line."""
     jit.activate()
     parser = Parser(Options(), 18, True)
     text = np.zeros(len(LINE) + 64, np.uint8)
     text[: len(LINE)] = np.frombuffer(LINE, np.uint8)
     parser.parse(text, len(LINE), "")
-    _compile_tables()
-
-
-def _compile_tables() -> None:
-    """Convert a weight table to its stored form and back, as saving and loading a model do."""
-    table = np.zeros((SLOTS, 4), np.float32)
-    table[0] = 1
-    planes = {"w": table[:, 0]}
-    unpack_table("table", {name: np.asarray(array) for name, array in pack_table("table", planes).items()}, planes)

@@ -42,7 +42,7 @@ from ...kernels import fast_math, hash_table, top_k
 from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
 from ...kernels.jit import jit
-from ...model import sparse_tables, stored_arrays
+from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from . import index_rows
 
@@ -216,14 +216,14 @@ class FeatureIndex:
         bits, index = self._bits, self.index
         planes = {"class": np.uint32, "count": np.float32}
         packed = len(index.bitmap) > 0
-        few = sparse_tables.rows_in_use("index", arrays, index.slots << bits, planes) if packed else None
+        few = stored_arrays.rows_in_use("index", arrays, index.slots << bits, planes) if packed else None
         if few is not None:
             slot, rows = few
             packed_rows = index_rows.packed_rows(bits, index.slots, slot, rows["class"], rows["count"])
             index = index._replace(**packed_rows._asdict())
         else:
             if packed:
-                sparse_tables.check_memory("index.class", PAIR_BYTES * index.slots << bits)
+                stored_arrays.check_memory("index.class", PAIR_BYTES * index.slots << bits)
                 index = index._replace(**index_rows.all_rows(bits, index.slots)._asdict())
             stored_arrays.unpack_table("index", arrays, {"class": index.pair[0::2], "count": index.times[1::2]})
             rows = {name: np.asarray(arrays[f"index.{name}"]) for name in planes}
