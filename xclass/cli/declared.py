@@ -21,9 +21,9 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     from ..cluster import options as cluster
     from ..reductions import presets, registry
     from ..run import passes, shuffle, timing
-    from ..run.inspect import explain_options, readable_model, tree_dump
+    from ..run.inspect import options as inspect
+    from ..run.options import Options as RunOptions
     from ..run.results import options as results
-    from ..run.run import Options as RunOptions
     from ..text import reader
 
     groups: dict[str, type[OptionGroup]] = {
@@ -33,9 +33,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
         "cache": cache.Options,
         "passes": passes.Options,
         "shuffle": shuffle.Options,
-        "readable": readable_model.Options,
-        "explainer": explain_options.Options,
-        "tree_dump": tree_dump.Options,
+        "inspect": inspect.Options,
         "timing": timing.Options,
         "cluster": cluster.Options,
         "results": results.Options,

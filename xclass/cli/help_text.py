@@ -36,7 +36,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, option groups, flags moved here from other groups
     ("Default reduction", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
-    ("Output and progress", ("run", "timing", "readable", "explainer", "tree_dump"), ()),
+    ("Output and progress", ("run", "timing", "inspect"), ()),
     ("Results as files", ("results",), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Ray cluster", ("cluster",), ()),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..cache.source import data_line
-from ..run.engine import Engine
+from ..run.run import Engine
 from ..text.text_format import TextFormat
 from .part_progress import JoinedProgress
 from .part_worker import NO_COST, Cost, PartResult, added, cost_line

@@ -37,7 +37,7 @@ class Saver:
         self._config = config
         self._learning = not config.run.testonly
         self._model: str | None = config.run.final_regressor
-        text = config.readable.readable_model or config.readable.invert_hash
+        text = config.inspect.readable_model or config.inspect.invert_hash
         # the model of the best pass is written beside this file until the passes have ended
         self._best_target = self._model if self._model is not None and _is_file(self._model) else text
         if self._best_target is not None and not _is_file(self._best_target):

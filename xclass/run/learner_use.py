@@ -9,8 +9,8 @@ from ..errors import UsageError
 
 def of_run(config: Config) -> LearnerUse:
     """Return how a run uses its learner."""
-    run, readable = config.run, config.readable
-    inspected = bool(readable.readable_model or readable.invert_hash or readable.audit)
+    run, shown = config.run, config.inspect
+    inspected = bool(shown.readable_model or shown.invert_hash or shown.audit)
     return LearnerUse(
         scores=run.raw_predictions is not None,
         example_probabilities=config.results.needs_probabilities and config.reduction.probabilities,

@@ -12,102 +12,181 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
-from ..abilities.find import ability
+import numpy as np
+
+from ..abilities import find
 from ..api import model_contents, progress_table
-from ..api.configuration import Config, chosen_name, exact_option, seed_option
+from ..api.configuration import Config
+from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
+from ..api.progress import Progress
 from ..api.skipped_steps import SkippedSteps
-from ..errors import DataError, UsageError
+from ..data.batch import Batch
+from ..errors import DataError, ModelError, XclassError
 from ..kernels import jit
 from ..model import model_file
-from ..options.declare import option
-from ..options.relations import no_effect
 from ..options.resolve import SCALAR
-from ..options.threads import threads_option
-from ..system import address_space, output_file, thread_limit
-from . import finish as ending
-from . import passes, timing, warm_up
+from ..reductions.core.contract import BatchTask
+from ..system import address_space, compiler_memory, output_file, thread_limit
+from ..system.pipeline import Pipeline
+from ..text.text_format import TextFormat
+from . import data_source, learner_use, passes, timing, warm_up
 from .checkpoints import Saver
-from .engine import Engine, Local
-from .inspect.inspector import RunInspector
-from .inspect.proposal_audit import ProposalAudit
-from .inspect.readable_model import Inspector
-from .inspect.readable_words import WordInspector
-from .inspect.tree_dump import TreeDump
+from .inspect import choice, tree_dump
 from .label_notes import LabelNotes
-from .parts import RunParts
+from .passes import SavePoint
 from .predictions import files as outputs
-from .report import banner
+from .report import banner, console, table_occupancy
 from .report.console import Console
 from .results import options as results
+from .results import summary as summary_record
 from .results.recorder import Recorder
-from .signals import Stopped
+from .signals import SignalHandler, Stopped
 
 
-@dataclass(frozen=True)
-class Options:
-    """Declare the options of a run."""
+class Engine:
+    """Execute the passes of a run. A subclass defines `learner`, `source`, and either `tasks` or `run_pass`.
 
-    initial_regressor: str = option(
-        "model to load, to predict with or to continue learning from",
-        flags=("-i", "--initial_regressor"),
-        metavar="FILE",
-        reads=True,
-    )
-    testonly: bool = option("predict only, do not learn", flags=("-t", "--testonly"), kind=bool)
-    final_regressor: str = option(
-        "save the model to this file",
-        flags=("-f", "--final_regressor"),
-        metavar="FILE",
-        writes=output_file.MODEL,
-        files=output_file.places,
-        may_replace="initial_regressor",
-    )
-    predictions: str = option(
-        "write a prediction per example to this file, or to `stdout`",
-        flags=("-p", "--predictions"),
-        metavar="FILE",
-        writes="predictions",
-        files=output_file.places,
-    )
-    raw_predictions: str = option(
-        "write scores to this file: of every class, of the candidates, of the routers on the path to the leaf, or of "
-        "the binary learner",
-        flags=("-r", "--raw_predictions"),
-        metavar="FILE",
-        writes="scores",
-        files=output_file.places,
-    )
-    progress: str = option(
-        "print a row of the progress table every N examples (1000), or whenever the number of examples has grown N "
-        "times (2.0)",
-        flags=("-P", "--progress"),
-        default="2.0",
-        metavar="N",
-    )
-    quiet: bool = option("print no banner, progress table, summary or warnings", kind=bool)
-    threads: int = threads_option()
-    random_seed: int = seed_option()
-    no_stdin: bool = option("read nothing if no data file is given", kind=bool)
-    preserve_performance_counters: bool = option(
-        "continue the counts of examples and losses of the model given with -i", kind=bool
-    )
-    vw_exact: bool = exact_option()
+    Attributes
+    ----------
+    run : the run, which sets it
+    new_progress : class that counts the examples
+    """
 
-    RULES = (
-        no_effect("preserve_performance_counters", "it needs -i FILE, which loads a model", initial_regressor=None),
-        no_effect(
-            "preserve_performance_counters", "with -t no examples are added to the counts of a model", testonly=True
-        ),
-        no_effect("raw_predictions", "with --scores -p writes the scores already", scores=True),
-        no_effect("raw_predictions", "with --probabilities only -p is written", probabilities=True),
-        no_effect("progress", "--quiet leaves the progress table out", quiet=True),
-        no_effect("no_stdin", "a data file is given", data=True),
-        no_effect("threads", "the run has as many processes as --workers says", workers=True),
-    )
+    run: Run
+    new_progress: type[Progress] = Progress
+    pipeline: Pipeline[BatchTask] | None = None
+
+    def learner(self, contents: Contents | None) -> LearnerCore:
+        """Return the learner of the run; `contents` are those of the model of -i."""
+        raise NotImplementedError
+
+    def source(self) -> Any:
+        """Open the data, and return their `cache.source.Source` or what stands for it."""
+        raise NotImplementedError
+
+    def tasks(self) -> Iterator[BatchTask | SavePoint]:
+        """Yield the tasks of one pass, and the save points between them."""
+        raise NotImplementedError
+
+    def notes(self) -> list[str]:
+        """Return lines about a cluster for the start of the run."""
+        return []
+
+    def compile(self) -> None:
+        """Compile the kernels that this process needs."""
+
+    def preview(self) -> None:
+        """Show the learner all of the data in a separate pass, if it needs that before it learns."""
+
+    def run_pass(self) -> None:
+        """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
+        run, tasks = self.run, self.tasks()
+        if run.model.preview_size is not None:
+            tasks = passes.previewed(tasks, run.model.reduction)
+        stages = run.stopwatch.stages(run.model.stages)
+        if run.inspector is not None:
+            stages = run.inspector.stages(stages)
+        while True:
+            segment = passes.PassSegment(tasks)
+            self.pipeline = Pipeline(segment, stages)
+            if run.signals.stopped:  # the signal came while there was no pipeline to stop
+                self.pipeline.stop()
+            for task in self.pipeline:
+                with thread_limit.working():
+                    run.count(task)
+            if run.signals.stopped or segment.save_point is None:
+                return
+            run.save_at(segment.save_point)
+
+    def end_pass(self) -> bool:
+        """End a pass of the learner, and return whether another one follows."""
+        return False
+
+    def save_state(self) -> None:
+        """Save what --resume_run needs, before the model is saved; raise ModelError if it cannot be saved."""
+
+    def drain(self) -> None:
+        """Let the tasks in the pipeline pass its stages after an error; further errors are ignored."""
+        if self.pipeline is None:
+            return
+        self.pipeline.stop()
+        with contextlib.suppress(Exception):
+            for task in self.pipeline:
+                self.run.model.note(task)
+
+    def stop(self) -> None:
+        """Stop reading and learning, after a signal."""
+
+    def end(self) -> list[str]:
+        """Get what the workers have learned, and return lines of the summary about what they have spent."""
+        return []
+
+
+class Local(Engine):
+    """Read and learn in this process; `peeked` are bytes that were already read from standard input."""
+
+    def __init__(self, peeked: bytes = b"") -> None:
+        self._peeked = peeked
+
+    def learner(self, contents: Contents | None) -> LearnerCore:
+        return LearnerCore(self.run.config, learner_use.of_run(self.run.config), contents)
+
+    def compile(self) -> None:
+        config = self.run.config
+        warm_up.prepare(config, learner_use.of_run(config), self.run.model.reduction, self.run.reader.parsing)
+
+    def source(self) -> Any:
+        run, config = self.run, self.run.config
+        # names of features need the lines that they are read from; VW's audit shows none for examples from a cache
+        vw_shows_none = config.run.vw_exact and config.shuffle.shuffle is None
+        shown = (config.inspect.invert_hash, config.inspect.explain, config.results.errors)
+        lines = any(option is not None for option in shown) or (config.inspect.audit and not vw_shows_none)
+        self._stream = data_source.opened(config, run.model, lines, self._peeked)
+        return self._stream.source
+
+    def tasks(self) -> Iterator[BatchTask | SavePoint]:
+        return self._tasks(self._stream)
+
+    def _tasks(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[BatchTask | SavePoint]:
+        """Yield the tasks of the examples of a stream, and the save points between them."""
+        run = self.run
+
+        def timed(tasks: Iterator[BatchTask]) -> Iterator[BatchTask]:
+            if run.inspector is not None:
+                run.model.preparation.one_by_one = run.inspector.one_by_one
+                # where the names of features are is not known before the pass has begun
+                if run.reader.parsing and run.reader.format is not None:
+                    run.inspector.namer.format = run.reader.format
+                run.model.preparation.keep_names = not run.reader.parsing
+            return run.stopwatch.each("features", thread_limit.each(tasks))
+
+        return passes.tasks(run.model, run.stopwatch.each("source", stream), run.learning, run.model.clock, timed)
+
+    def preview(self) -> None:
+        run, reduction = self.run, self.run.model.reduction
+        if run.model.preview_size != 0:
+            return
+        self.pipeline = Pipeline(passes.PassSegment(self._tasks(self._stream.unshuffled())), [reduction.preview])
+        for _ in self.pipeline:
+            run.console.move_bar(run.reader.position, run.progress.examples)
+        if not run.signals.stopped:
+            reduction.end_preview()
+        run.model.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on
+
+    def end_pass(self) -> bool:
+        if self.run.learning:
+            self.run.model.reduction.end_pass()
+        return self._stream.count_pass()
+
+    def stop(self) -> None:
+        if self.pipeline is not None:
+            self.pipeline.stop()
+        self.run.model.reduction.stop()
 
 
 def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, peeked: bytes = b"") -> int:
@@ -122,8 +201,8 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
         return Run(config, notes, Local(peeked)).execute(model)
 
 
-class Run(RunParts):
-    """Execute a run of the command; `execute` sets the attributes below in this order.
+class Run:
+    """Execute a run of the command; `execute` sets the other attributes, which the engine uses, when it begins.
 
     Parameters
     ----------
@@ -134,6 +213,8 @@ class Run(RunParts):
     new_saver : class that saves the models
     """
 
+    counted_before = 0  # examples that the progress had counted before this run
+
     def __init__(
         self,
         config: Config,
@@ -142,8 +223,13 @@ class Run(RunParts):
         console: Console | None = None,
         new_saver: type[Saver] = Saver,
     ) -> None:
-        super().__init__(config, console or Console(config.run.quiet), engine.stop, engine.save_state)
+        self.config = config
+        self.options: Any = config.run
+        self.learning = not config.run.testonly
         self.notes = notes
+        self.console = console or Console(config.run.quiet)
+        self.signals = SignalHandler(engine.stop)
+        self.stopwatch = timing.Stopwatch()
         self.engine = engine
         engine.run = self
         self._new_saver = new_saver
@@ -198,18 +284,6 @@ class Run(RunParts):
         self._files.append(file)
         closing.callback(file.abandon)
 
-    def _finish(self, error: BaseException | None, started: float) -> int:
-        """Close the files that were written during the run, and finish it; see `finish`."""
-        for file in self._files:
-            try:
-                note = file.close(complete=error is None and self.signals.stopped is None)
-            except (DataError, BrokenPipeError) as failed:
-                error = error or failed
-            else:
-                if note:
-                    self.console.warn(note)
-        return ending.finish(self, self.engine.end(), error, time.perf_counter() - started)
-
     def _announce_compiling(self) -> None:
         """Tell the user that kernels are being compiled if this is the first run of the reduction."""
         if jit.cache_problem():
@@ -242,8 +316,10 @@ class Run(RunParts):
             self.saver.resume(contents, o.preserve_performance_counters)
         elif o.testonly:
             self.console.warn("-t without -i predicts with a new model, which has learned nothing; give -i MODEL")
-        self.inspector = self._inspector(closing)
-        self.tree_dump = TreeDump(c.tree_dump, c.reduction, self.model.names.names)
+        self.inspector = choice.inspector(c, self.model)
+        if self.inspector is not None and self.inspector.file is not None:
+            self._opened(self.inspector.file, closing)
+        tree_dump.check(c)
         classes = c.reduction.labels == "multiclass"
         results.check(c.results, classes)
         self.recorder = Recorder(c.results, classes, self.model.names.class_list, holdout)
@@ -251,44 +327,6 @@ class Run(RunParts):
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
         self.labels = LabelNotes(c.reduction.labels == "multiclass", self.model.names.class_list is not None)
-
-    def _inspector(self, closing: contextlib.ExitStack) -> RunInspector | None:
-        """Return the inspector that writes weights or explanations if an option requires it, else None."""
-        requested = [
-            name for name in ("explain", "readable_model", "invert_hash", "audit") if name in self.config.given
-        ]
-        if not requested:
-            return None
-        reduction, chosen = self.model.reduction, chosen_name(self.config)
-        inspect = ability(self.config.reduction, "inspect")
-        if requested[0] == "explain":
-            if len(requested) > 1:
-                raise UsageError(f"--explain and --{requested[1]} cannot be combined: drop one of them")
-            if "explain" not in self.config.reduction.abilities:
-                raise UsageError(f"--explain: --{chosen} does not explain its predictions; leave it out")
-            from .inspect.explainer import Explainer  # few runs need it
-
-            explainer = Explainer(self.config, reduction, lambda: self.model.names.class_list)
-            self._opened(explainer.file, closing)
-            return explainer
-        if requested == ["audit"] and hasattr(inspect, "proposes") and inspect.proposes(reduction):
-            return ProposalAudit(self.config, reduction, lambda: self.model.names.class_list)
-        if inspect is not None and reduction.tables:
-            return Inspector(self.config, reduction)
-        if requested == ["audit"] and "explain" in self.config.reduction.abilities:
-            from .inspect.explainer import ShareAudit
-
-            return ShareAudit(self.config, reduction, lambda: self.model.names.class_list)
-        if not hasattr(inspect, "word_tables"):
-            raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen} does not have")
-        if "audit" in requested:
-            raise UsageError(f"--audit and --{requested[0]} cannot be combined with --{chosen}: drop one of them")
-        if not inspect.word_tables(reduction):
-            raise UsageError(
-                f"--{requested[0]} cannot show the weights of --{chosen} with --layout odd; give one of --print_tree "
-                "and --save_tree, or learn with --layout tagged"
-            )
-        return WordInspector(self.config, reduction)
 
     def _schedule(self) -> progress_table.RowSchedule:
         """Return when rows of the progress table are due, and warn about doubtful values of -P."""
@@ -338,3 +376,154 @@ class Run(RunParts):
         better = self.progress.end_pass()
         self.recorder.end_pass()
         return self.saver.end_pass(better, last=not self.engine.end_pass())
+
+    def count(self, task: BatchTask) -> None:
+        """Count a task that has passed the stages, and report it."""
+        first = self.progress.examples == 0
+        self._report(task, self.model.note(task))
+        if first:  # by now the stages have loaded their kernels
+            compiler_memory.release()
+
+    def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
+        """Show the messages and rows of a task that is counted, and write its predictions.
+
+        Parameters
+        ----------
+        task : the task of n examples
+        highest_seen : float64[n], as `LearnerCore.note` has returned it
+        """
+        for line in self.reader.about():
+            self.console.info(line)
+        while self.reader.notes:
+            self.console.warn(self.reader.notes.pop(0))
+        for note in [*task.notes, *self.skipped_steps.count(task)]:
+            self.console.warn(note)
+        for row in self.progress.count(task, highest_seen):
+            self.console.table_line(row)
+        if self.model.progress is not self.progress:  # the learner counts earlier runs, too
+            self.model.progress.count(task, highest_seen)
+        if self.progress.passes == 0:
+            self.labels.count(task, self.reader.name)
+        self.recorder.count(task, highest_seen, self.progress.row_positions, self.reader.name, self.reader.parsing)
+        self.console.move_bar(self.reader.position, self.progress.examples)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, task, highest_seen)
+
+    def save_at(self, point: SavePoint) -> None:
+        """Save the model at a save point, or tell why it is not saved."""
+        try:
+            if point.path is not None and point.path == self.options.final_regressor and not point.refusal:
+                self.engine.save_state()
+            refusal = self.saver.save_at(point)
+        except ModelError as error:
+            refusal = str(error)
+        if refusal:
+            self.console.warn(f"{point.message}: the model was not saved: {refusal}")
+        else:
+            self.console.info(point.message)
+
+    # end
+
+    def _finish(self, error: BaseException | None, started: float) -> int:
+        """Show and save the results, and return the exit status; `error` has ended the run early, or is None.
+
+        The model is saved first; failures to write other files are reported afterwards.
+        """
+        for file in self._files:
+            try:
+                note = file.close(complete=error is None and self.signals.stopped is None)
+            except (DataError, BrokenPipeError) as failed:
+                error = error or failed
+            else:
+                if note:
+                    self.console.warn(note)
+        costs, seconds = self.engine.end(), time.perf_counter() - started
+        o, stopped = self.config.run, self.signals.stopped
+        self.console.end_bar()
+        write_error = None
+        try:
+            for result in self.model.reduction.results():
+                result.write()
+            shows_summary = not o.quiet and not isinstance(error, BrokenPipeError)
+            lines = self._summary(costs, seconds) if shows_summary or self.recorder.options.summary is not None else []
+            if shows_summary:
+                for line in lines:
+                    self.console.line(line)
+            self.recorder.write(partial(self._record, error, seconds, lines))
+            for note in self.recorder.notes():
+                self.console.info(note)
+        except Exception as caught:  # raised after the model is saved
+            write_error = caught
+        complete = error is None and stopped is None
+        idle = self.model.preparation.idle_arguments(ended=not o.testonly) if complete else []
+        for line in [*([] if o.vw_exact else self.labels.warnings()), *idle, *self.reader.report()]:
+            self.console.warn(line)
+        if complete:
+            if not o.testonly and self.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
+                labelled = (self.reader.format or TextFormat()).labelled
+                raise DataError(f"{self.reader.name}: no example was learned from; {labelled}")
+            self._save()
+            if write_error is not None:
+                raise write_error
+            if self.signals.late is None:
+                return 0
+            if not o.quiet:
+                self.console.line(
+                    f"xclass: {self.signals.late.name} came after all examples were read; the run was completed"
+                )
+            return 128 + self.signals.late
+        saved_message = self.saver.save_interrupted()
+        if isinstance(error, BrokenPipeError):
+            if saved_message and o.final_regressor is not None:
+                self.console.line(f"xclass: the reader of the predictions has closed the pipe; {saved_message}")
+            raise error
+        if isinstance(error, XclassError):
+            raise type(error)(*error.args, *([f"xclass: {saved_message}"] if saved_message else [])) from error
+        if error is not None:
+            if saved_message:
+                self.console.line(f"xclass: {saved_message}")
+            raise error
+        assert stopped is not None
+        self.console.line(f"xclass: stopped by {stopped.name}" + (f"; {saved_message}" if saved_message else ""))
+        if write_error is not None:
+            raise write_error
+        return 128 + stopped
+
+    def _save(self) -> None:
+        """Save the model, and write the same model as text if requested."""
+        path, counters = self.saver.finish()
+        shown = self.config.inspect
+        files = (shown.readable_model, shown.invert_hash, shown.print_tree, shown.dot_tree)
+        if path is not None and any(file is not None for file in files):
+            self.model.replace_contents(model_contents.load(path))
+        if self.inspector is not None:
+            self.inspector.write(counters, self.model.stored_options())
+        tree_dump.write(self.config, self.model)
+
+    def _record(self, error: BaseException | None, seconds: float, lines: list[str]) -> dict[str, Any]:
+        """Return the summary of a run for programs."""
+        status, reason = "finished", None
+        if self.signals.stopped is not None:
+            status, reason = "stopped", self.signals.stopped.name
+        if error is not None:
+            status, reason = "failed", str(error)
+        record = summary_record.record(
+            self.config, self.model.reduction, self.progress, self.reader.name, status, reason, lines
+        )
+        return {**record, **summary_record.costs(seconds, self.stopwatch.seconds, console.peak_memory())}
+
+    def _summary(self, costs: Sequence[str], seconds: float) -> list[str]:
+        """Return the lines of the summary: those of VW first."""
+        o, shown, reduction = self.config.run, self.config.inspect, self.model.reduction
+        saves = any(path is not None for path in (o.final_regressor, shown.readable_model, shown.invert_hash))
+        saved, stopped = self.saver.saved_pass() if saves else None, self.signals.stopped is not None
+        return [
+            *console.summary(self.config, self.progress, reduction),
+            *find.summary(self.config.reduction, reduction),
+            *console.best_pass(self.progress, saved, stopped),
+            *([table_occupancy.line(reduction.tables, reduction.rule)] if reduction.tables else []),
+            *self.skipped_steps.lines(),
+            *([] if o.vw_exact else self.labels.summary()),
+            *([self.stopwatch.line(self.reader.parsing_seconds)] if self.config.timing.timing else []),
+            *costs,
+            console.cost(seconds, self.progress.examples - self.counted_before),
+        ]

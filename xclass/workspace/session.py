@@ -18,9 +18,8 @@ from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..reductions.core.contract import BatchTask
-from ..run.engine import Local
 from ..run.report.console import Console
-from ..run.run import Run
+from ..run.run import Local, Run
 from ..system import exclusive
 from ..system.printable import short_repr
 from .types import PredictionType

@@ -3,5 +3,4 @@
 table_view(learner)                    the `TableView` of a learner with weight tables of `gd`, see `Learner.tables`
 word_tables(learner), word_keys,       tables of tagged words and what their words belong to, see `inspect.cpt`
 word_places, word_lines
-proposes(learner), proposals           classes that features propose, see `inspect.cpt`
 """

@@ -1,57 +1,22 @@
-"""Show the words of conditional probability trees and of their scorers, and the classes that features propose."""
+"""Show the words of conditional probability trees and of their scorers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import AnyArray, Float32s, Float64s, Int64s
+from ...array_types import AnyArray, Int64s
 from ...binary.adagrad import Weights
 from ...data import class_names
-from ...data.batch import Batch
 from ...reductions.core.contract import BatchTask
 from ...reductions.cpt import binary_nodes, label_tree, wide_nodes
 from ...reductions.cpt.label_tree import NODES, Tree
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.cpt.tree_member import Member
-from ...reductions.multiclass import feature_index, reranking
-from ...reductions.multiclass.feature_index import FeatureIndex
+from ...reductions.multiclass import reranking
 from ...system.printable import printable
 from .views import WordTable
-
-
-class Proposal(NamedTuple):
-    """Hold a class that is proposed for an example, and why."""
-
-    label: int
-    score: float
-    share: Float64s  # float64[s], what each feature of the example adds to the score
-
-
-def proposes(learner: ProbabilityTree) -> bool:
-    return learner.index is not None
-
-
-def proposals(learner: ProbabilityTree, batch: Batch) -> list[Proposal]:
-    """Return the classes that features propose for the only example of a batch, best first; nothing is learned."""
-    assert learner.index is not None and learner.frequencies is not None
-    return proposed(learner.index, batch, learner.frequencies.weighted(batch, np.zeros(1, bool)).share)
-
-
-def proposed(index: FeatureIndex, batch: Batch, share: Float32s) -> list[Proposal]:
-    """Return the classes that an index proposes for the only example of a batch; `share` is q of each feature."""
-    opinions = feature_index.no_opinions(np.zeros((1, index.proposals), np.int64))
-    index.propose(batch, share, np.zeros(1, np.int64), np.zeros(1, bool), False, 0, 1, opinions)
-    found = []
-    score = opinions.score[0, :, feature_index.COSINE]
-    for label, cosine in zip(opinions.candidate[0].tolist(), score.tolist(), strict=True):
-        if label > 0:
-            added = np.zeros(len(share))
-            feature_index.add_cosines(index.index, batch.index, share, label, added)
-            found.append(Proposal(label, cosine, added))
-    return found
 
 
 def weight_tables(learner: ProbabilityTree) -> list[Weights]:

@@ -10,76 +10,64 @@ Cost      Examples are processed one at a time, which takes some milliseconds ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from ...abilities.find import ability
 from ...api.configuration import Config
+from ...api.learner_core import LearnerCore
 from ...explain import naming, records
 from ...explain.records import Explanation, Label, Share
 from ...reductions.core.contract import BatchTask
 from ...system import output_file
-from .example_audit import ExampleAudit, tag_of
-from .explain_options import Options
+from .inspector import Inspector, tag_of
 
 AUDITED = 10  # classes of which --audit shows the scores
 OF_TURN = 3  # most shares that are shown for a turn
 JSON_ENDS = (".json", ".jsonl", ".ndjson")
 
 
-class Explainer(ExampleAudit):
-    """Write explanations to a file or to standard output; the parameters are those of `ExampleAudit`.
+class Explainer(Inspector):
+    """Write explanations to a file or to standard output."""
 
-    Attributes
-    ----------
-    file : the file, see `output_file.Output`
-    """
-
-    def __init__(self, config: Config, model: Any, names: Callable[[], Sequence[str] | None]) -> None:
-        super().__init__(config, model, names)
-        self._multiclass = config.reduction.labels == "multiclass"
-        self._options: Options = config.explainer
-        path = self._options.explain_file or output_file.STDOUT
-        chosen = self._options.explain_format
-        self._json = chosen == "json" if chosen else path.endswith(JSON_ENDS)
+    def __init__(self, config: Config, learner: LearnerCore) -> None:
+        super().__init__(config, learner)
+        options = config.inspect
+        path, form = options.explain_file or output_file.STDOUT, options.explain_format
+        self._json = form == "json" if form else path.endswith(JSON_ENDS)
         self.file = output_file.Output(path, "explanations")
 
-    def _write(self, task: BatchTask) -> None:
+    def _before(self, task: BatchTask) -> None:
+        assert self.file is not None
         with self.file.explained():
-            for line in self._lines(task):
-                self.file.out.write(line + b"\n")
+            for line in self._lines_of(task):
+                self.file.out.write(line.encode("utf-8", "surrogateescape") + b"\n")
             if self.file.streams:
                 self.file.out.flush()
 
-    def _lines(self, task: BatchTask) -> Iterator[bytes]:
-        explained = self._explanation(task, self._options.explain).limited(self._options.explain_features, OF_TURN)
+    def _lines_of(self, task: BatchTask) -> Iterator[str]:
+        """Yield the lines of an example, without line ends."""
+        options = self._config.inspect
+        explained = self._explanation(task, options.explain).limited(options.explain_features, OF_TURN)
         tag, line = tag_of(task).decode("utf-8", "surrogateescape"), int(task.batch.line[0])
         if self._json:
-            yield records.as_json(explained, line, tag).encode()
-            return
-        for text in records.as_text(explained, line, tag):
-            yield text.encode("utf-8", "surrogateescape")
+            yield records.as_json(explained, line, tag)
+        else:
+            yield from records.as_text(explained, line, tag)
 
     def _explanation(self, task: BatchTask, k: int) -> Explanation:
         """Return the explanation of an example with k classes."""
-        batch = naming.without_unknown_label(task.batch)
-        named = naming.naming_of(self._names(), self._multiclass)
-        return naming.explanation(
-            ability(self._record, "explain").explain(self._model, batch, k), batch, self._features(task), named
-        )
+        batch, record = naming.without_unknown_label(task.batch), self._config.reduction
+        named = naming.naming_of(self._learner.names.class_list, record.labels == "multiclass")
+        reasons = ability(record, "explain").explain(self._model, batch, k)
+        return naming.explanation(reasons, batch, self._features(task), named)
 
 
-class ShareAudit(ExampleAudit):
+class ShareAudit(Explainer):
     """Write the shares of every score for `--audit`."""
 
-    def _lines(self, task: BatchTask) -> Iterator[bytes]:
+    def _lines_of(self, task: BatchTask) -> Iterator[str]:
         """Yield the two lines of each score of an example; turns that paths share are written once."""
-        reasons = ability(self._record, "explain").explain(
-            self._model, naming.without_unknown_label(task.batch), AUDITED
-        )
-        named = naming.naming_of(self._names(), True)
-        explained = naming.explanation(reasons, task.batch, self._features(task), named)
-        tag = tag_of(task)
+        explained, tag = self._explanation(task, AUDITED), tag_of(task).decode("utf-8", "surrogateescape")
         written = set()
         for of_class in explained.classes:
             for turn in of_class.path:
@@ -91,6 +79,6 @@ class ShareAudit(ExampleAudit):
                 yield from _two_lines(of_class.label, of_class.score, tag, of_class.shares)
 
 
-def _two_lines(name: Label, score: float, tag: bytes, shares: tuple[Share, ...]) -> Iterator[bytes]:
-    yield f"{name}:{score:g}".encode("utf-8", "surrogateescape") + (b" " + tag if tag else b"")
-    yield "".join(f"\t{share.name}:{share.share:g}" for share in shares).encode("utf-8", "surrogateescape")
+def _two_lines(name: Label, score: float, tag: str, shares: tuple[Share, ...]) -> Iterator[str]:
+    yield f"{name}:{score:g}" + (f" {tag}" if tag else "")
+    yield "".join(f"\t{share.name}:{share.share:g}" for share in shares)

@@ -18,96 +18,59 @@ Differs   from VW: names can be found for a model that was saved earlier (`-i mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...abilities.find import ability
 from ...abilities.inspect.views import TableView, WeightLookup
 from ...api.configuration import Config
+from ...api.learner_core import LearnerCore
 from ...array_types import Float, UInt32s, UInt64s
 from ...binary import gd
 from ...data import interactions
 from ...explain import feature_names
 from ...kernels.constants import ZERO
-from ...options.declare import option
-from ...reductions.core.base import Learner
 from ...reductions.core.contract import BatchTask
-from ...system import output_file, terminal
-from ...text.text_format import TextFormat
+from ...system import terminal
 from . import text_header
+from .inspector import Inspector, tag_of
 
 PIECE = 1 << 16  # number of slots processed at a time
 
 
-@dataclass(frozen=True)
-class Options:
-    """Declare the options of models as text."""
+class WeightInspector(Inspector):
+    """Collect names of features and write the audit during a run, and write the model as text at its end."""
 
-    readable_model: str = option("write the model as text to this file", metavar="FILE", writes="the model as text")
-    invert_hash: str = option(
-        "write the model as text with the names of the features in this run's data; use it with -i and -t for a model"
-        " saved earlier",
-        metavar="FILE",
-        writes="the model as text",
-    )
-    audit: bool = option(
-        "write the features and weights behind every prediction to standard output",
-        flags=("-a", "--audit"),
-        kind=bool,
-    )
-
-
-class Inspector:
-    """Collect names of features and write the audit during a run, and write the model as text at its end.
-
-    Attributes
-    ----------
-    options : options of this module
-    one_by_one : whether the learner must get one example at a time
-    """
-
-    def __init__(self, config: Config, model: Learner) -> None:
-        self.options: Options = config.readable
-        self._config = config
-        self.attach(model)
+    def __init__(self, config: Config, learner: LearnerCore) -> None:
+        super().__init__(config, learner)
         slots = [int(table.mask) + 1 for table in self._tables]
         self._first_slots = np.cumsum([0, *slots])  # number of the first slot of each table
-        self._named = self.options.invert_hash is not None
+        self._named = config.inspect.invert_hash is not None
         self._named_by_row = self._named and self._view.rows_are_exclusive
-        self.one_by_one = self.options.audit or (self._named and not self._named_by_row)
+        self.one_by_one = config.inspect.audit or (self._named and not self._named_by_row)
         self._names: dict[int, bytes] = {}  # row of the weight table, or slot -> name
+        self._width = int(self._tables[0].width)
         if self._named_by_row:
-            self._width = int(self._tables[0].width)
             self._row_seen = np.zeros(slots[0] // self._width, bool)
-        if self.options.audit or self._named:
-            self._namer = feature_names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
 
-    def read_from(self, text: TextFormat) -> None:
-        if self.options.audit or self._named:
-            self._namer.format = text
+    @property
+    def _tables(self) -> Sequence[gd.Table]:
+        return self._learner.reduction.tables
 
-    def attach(self, model: Learner) -> None:
-        self._tables, self._rule = model.tables, model.rule
-        self._view: TableView = ability(self._config.reduction, "inspect").table_view(model)
-
-    def detach(self) -> None:
-        del self._tables, self._view
+    @property
+    def _view(self) -> TableView:
+        view: TableView = self._inspect.table_view(self._model)
+        return view
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
         if self.one_by_one:
-
-            def together(task: BatchTask) -> None:
-                self._prepare_example(task)
-                for stage in stages:
-                    stage(task)
-                if self._named and not self._named_by_row and task.unnamed_batch is None:
-                    self._name_slots(task)
-
-            return [together]
+            return super().stages(stages)
         return [self._name_rows, *stages] if self._named else stages
+
+    def _after(self, task: BatchTask) -> None:
+        if self._named and not self._named_by_row and task.unnamed_batch is None:
+            self._name_slots(task)
 
     # names
 
@@ -119,10 +82,10 @@ class Inspector:
         rows = self._rows_of(batch.index)
         fresh = np.flatnonzero(~self._row_seen[rows])
         examples = np.unique(np.searchsorted(batch.start, fresh, side="right") - 1)
-        if self._namer.has_wildcards:
+        if self.namer.has_wildcards:
             examples = np.arange(batch.n)
         for i in examples.tolist():
-            self._add_names(self._namer.of(batch, i))
+            self._add_names(self.namer.of(batch, i))
         self._row_seen[rows] = True
 
     def _rows_of(self, index: np.ndarray) -> np.ndarray:
@@ -144,7 +107,7 @@ class Inspector:
 
     def _name_slots(self, task: BatchTask) -> None:
         """Keep the names of all slots that the regressors of an example use."""
-        named = self._example_features or self._namer.of(task.batch, 0)
+        named = self._example_features
         for lookup in [*self._example_lookups, *self._view.lookups(task.batch)]:
             for slot, feature in zip(self._slots(lookup, named).tolist(), named, strict=True):
                 self._names.setdefault(slot, feature.text + _bracket(lookup.number))
@@ -162,15 +125,13 @@ class Inspector:
 
     # audit
 
-    def _prepare_example(self, task: BatchTask) -> None:
+    def _before(self, task: BatchTask) -> None:
         """Name the features of an example and write its audit, before it is predicted."""
-        self._example_features = (
-            self._namer.of(task.batch, 0) if task.unnamed_batch is None else feature_names.nameless(task.unnamed_batch)
-        )
+        self._example_features = self._features(task)
         self._example_lookups = self._view.lookups(task.batch)
         if self._named_by_row and task.unnamed_batch is None:
             self._add_names(self._example_features)
-        if not self.options.audit:
+        if not self._config.inspect.audit:
             return
         out = terminal.output_of(terminal.standard_output())
         for lookup in self._example_lookups:
@@ -197,9 +158,9 @@ class Inspector:
         score = gd.score(table, place[permutation], x[permutation], len(place), np.uint64(lookup.sub), batch.initial[0])
         limits = table.range.copy()
         labelled = not np.isnan(batch.label[0])
-        if task.learn and labelled and self._rule.widen and self._config.reduction.labels == "simple":
+        if task.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
             gd.widen(limits, np.float32(batch.label[0]))  # without a reduction, the range is widened before predicting
-        tag = batch.text[batch.tag_start[0] : batch.tag_end[0]].tobytes()
+        tag = tag_of(task)
         yield _decimal(gd.clip(score, limits)).encode() + (b" " + tag if tag else b"")
 
         columns = gd.columns(table)
@@ -221,7 +182,7 @@ class Inspector:
             sort_weights = shown_weights if tests_as_vw else w
             order = np.argsort(-np.abs(sort_weights * np.array(values, np.float32)), kind="stable")
         line = []
-        with_state = self._rule.adaptive and not tests_as_vw
+        with_state = self._model.rule.adaptive and not tests_as_vw
         for j in order.tolist():
             state = f"@{float(g[j]):g}" if with_state else ""
             line.append(
@@ -232,17 +193,7 @@ class Inspector:
 
     # models as text
 
-    def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
-        """Write the files of --readable_model and --invert_hash."""
-        for path, named in ((self.options.readable_model, False), (self.options.invert_hash, True)):
-            if path is not None:
-                with output_file.opened(path, "the model as text") as file:
-                    for line in self._header(counters, stored):
-                        file.write(line.encode("utf-8", "surrogateescape") + b"\n")
-                    file.writelines(self._lines(named))
-
     def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
-        """Yield the lines before the weights."""
         table = self._tables[0]
         low, high = table.range
         shrunk = table.shrunk if len(table.shrunk) else (0.0, 1.0)
@@ -251,7 +202,7 @@ class Inspector:
         return text_header.lines(self._config, stored, {**counters, **sums}, learned, self._view.lines())
 
     def _lines(self, named: bool) -> Iterator[bytes]:
-        rule, with_state = self._rule, not self._config.learner.predict_only_model
+        rule, with_state = self._model.rule, not self._config.learner.predict_only_model
         if named and self._named_by_row:
             added = {
                 (place + lookup.sub) & int(self._tables[0].mask): lookup.number

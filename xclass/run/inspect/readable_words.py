@@ -24,82 +24,60 @@ from typing import Any
 
 import numpy as np
 
-from ...abilities.find import ability
 from ...abilities.inspect.views import WordTable
-from ...api.configuration import Config, feature_bits
+from ...api.configuration import Config
+from ...api.learner_core import LearnerCore
 from ...array_types import AnyArray
 from ...binary import word_owners
-from ...explain import feature_names
 from ...kernels.tagged_format import G_CODES, G_FIELD, NUMBER_MASK, W_CODES, W_FIELD
 from ...options.declare import options_of
-from ...reductions.core.base import Learner
 from ...reductions.core.contract import BatchTask
-from ...system import output_file
-from ...text.text_format import TextFormat
-from . import readable_model, text_header
+from . import text_header
+from .inspector import Inspector
 
 PIECE = 1 << 16  # number of words processed at a time
 LOWEST, HIGHEST = -1.0, 1.0  # labels of the regressors
 SIGNED_W_CODES = 2 * W_CODES
 
 
-class WordInspector:
-    """Find the owners of words during a run, and write the model as text at its end; see `Inspector`.
-
-    Attributes
-    ----------
-    one_by_one : False, because the learner may get many examples at a time
-    """
+class WordInspector(Inspector):
+    """Find the owners of words during a run, and write the model as text at its end."""
 
     one_by_one = False
 
-    def __init__(self, config: Config, model: Learner) -> None:
-        self._options: readable_model.Options = config.readable
-        self._config = config
-        self._model = model
-        self._inspect = ability(config.reduction, "inspect")
-        self._named = self._options.invert_hash is not None
+    def __init__(self, config: Config, learner: LearnerCore) -> None:
+        super().__init__(config, learner)
         self._names: dict[int, bytes] = {}  # index of a feature -> name
-        if self._named:
-            bits = feature_bits(config)
-            self._namer = feature_names.Namer(config.parser, config.features, config.interactions, bits)
-            self._owners = [word_owners.new_owners(table.words) for table in self._inspect.word_tables(model)]
+        self._owners = []
+        if config.inspect.invert_hash is not None:
+            self._owners = [word_owners.new_owners(table.words) for table in self._word_tables()]
 
-    def read_from(self, text: TextFormat) -> None:
-        if self._named:
-            self._namer.format = text
-
-    def attach(self, model: Learner) -> None:
-        self._model = model
-
-    def detach(self) -> None:
-        del self._model
+    def _word_tables(self) -> list[WordTable]:
+        tables: list[WordTable] = self._inspect.word_tables(self._model)
+        return tables
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
-        if not self._named:
-            return stages
+        return super().stages(stages) if self._owners else stages
 
-        def together(task: BatchTask) -> None:
-            if task.unnamed_batch is None:
-                self._add_names(task)
-            for stage in stages:
-                stage(task)
-            if task.unnamed_batch is None:
-                self._note_owners(task)
+    def _before(self, task: BatchTask) -> None:
+        if task.unnamed_batch is None:
+            self._add_names(task)
 
-        return [together]
+    def _after(self, task: BatchTask) -> None:
+        if task.unnamed_batch is None:
+            self._note_owners(task)
 
     def _add_names(self, task: BatchTask) -> None:
         """Find the names of features seen for the first time, parsing only the examples that have them."""
         batch = task.batch
-        if self._namer.has_wildcards:
+        if self.namer.has_wildcards:
             examples = np.arange(batch.n)
         else:
             unique, first = np.unique(batch.index, return_index=True)
             fresh = [at for index, at in zip(unique.tolist(), first.tolist(), strict=True) if index not in self._names]
             examples = np.unique(np.searchsorted(batch.start, np.array(fresh, np.int64), side="right") - 1)
         for i in examples.tolist():
-            for feature in self._namer.of(batch, i):
+            for feature in self.namer.of(batch, i):
                 self._names.setdefault(feature.hash, feature.text)
 
     def _note_owners(self, task: BatchTask) -> None:
@@ -108,7 +86,7 @@ class WordInspector:
         rows = np.concatenate([np.flatnonzero(learned), np.flatnonzero(~learned)])
         batch = task.batch
         for number, (table, key) in enumerate(
-            zip(self._inspect.word_tables(self._model), self._inspect.word_keys(self._model, task), strict=True)
+            zip(self._word_tables(), self._inspect.word_keys(self._model, task), strict=True)
         ):
             owners = self._owners[number]
             if len(owners.after_key) != len(table.words.word):  # the table was doubled
@@ -118,24 +96,15 @@ class WordInspector:
 
     # models as text
 
-    def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
-        """Write the files of --readable_model and --invert_hash, as `Inspector.write` does."""
-        config = self._config
-        more = ("layout", *options_of(config.reduction.options))
+    def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
+        more = ("layout", *options_of(self._config.reduction.options))
         learned = text_header.Learned(LOWEST, HIGHEST)
-        for path, named in ((self._options.readable_model, False), (self._options.invert_hash, True)):
-            if path is None:
-                continue
-            with output_file.opened(path, "the model as text") as file:
-                for line in text_header.lines(
-                    config, stored, counters, learned, self._inspect.word_lines(self._model), more
-                ):
-                    file.write(line.encode("utf-8", "surrogateescape") + b"\n")
-                for number, table in enumerate(self._inspect.word_tables(self._model)):
-                    owners = None
-                    if named:
-                        owners = word_owners.fitted(table.words, self._owners[number], table.by_block)
-                    file.writelines(self._pieces(number, table, owners))
+        return text_header.lines(self._config, stored, counters, learned, self._inspect.word_lines(self._model), more)
+
+    def _lines(self, named: bool) -> Iterator[bytes]:
+        for number, table in enumerate(self._word_tables()):
+            owners = word_owners.fitted(table.words, self._owners[number], table.by_block) if named else None
+            yield from self._pieces(number, table, owners)
 
     def _pieces(self, number: int, table: WordTable, owners: word_owners.Owners | None) -> Iterator[bytes]:
         """Yield the lines of a table, many at a time."""

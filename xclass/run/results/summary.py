@@ -75,7 +75,7 @@ def record(
         "average_loss": progress.average_loss,
         "held_out": held_out,
         "figures": find.figures(config.reduction, learner),
-        "lines": lines,
+        "lines": [line for line in lines if line],
     }
 
 

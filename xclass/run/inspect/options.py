@@ -1,4 +1,4 @@
-"""Declare the options of explanations, without the modules that write them, which few runs need."""
+"""Declare the options that show what a run has learned, without the modules that do so, which few runs need."""
 
 from __future__ import annotations
 
@@ -11,8 +11,20 @@ from ...system import output_file
 
 @dataclass(frozen=True)
 class Options:
-    """Declare the options of explanations."""
+    """Declare the options of models as text, explanations and trees."""
 
+    readable_model: str = option("write the model as text to this file", metavar="FILE", writes="the model as text")
+    invert_hash: str = option(
+        "write the model as text with the names of the features in this run's data; use it with -i and -t for a model"
+        " saved earlier",
+        metavar="FILE",
+        writes="the model as text",
+    )
+    audit: bool = option(
+        "write the features and weights behind every prediction to standard output",
+        flags=("-a", "--audit"),
+        kind=bool,
+    )
     explain: int = option(
         "explain every prediction: show the shares of the features in the scores of the first N classes and of the"
         " label, and the way through trees",
@@ -43,9 +55,15 @@ class Options:
         maximum=1_000_000,
         metavar="M",
     )
+    print_tree: str = option("write the tree as text to this file, or to `stdout`", metavar="FILE", writes="the tree")
+    dot_tree: str = option("write the tree as a Graphviz graph to this file", metavar="FILE", writes="the tree")
+    tree_levels: int = option(
+        "number of levels of the tree to write", kind=int, default=6, minimum=1, maximum=64, metavar="N"
+    )
 
     RULES = (
         no_effect(
             "explain_file explain_format explain_features", "no prediction is explained; give --explain N", explain=None
         ),
+        no_effect("tree_levels", "no tree is written; give --print_tree or --dot_tree", print_tree=None, dot_tree=None),
     )

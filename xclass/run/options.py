@@ -1,0 +1,74 @@
+"""Declare the options of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..api.configuration import exact_option, seed_option
+from ..options.declare import option
+from ..options.relations import no_effect
+from ..options.threads import threads_option
+from ..system import output_file
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the options of a run."""
+
+    initial_regressor: str = option(
+        "model to load, to predict with or to continue learning from",
+        flags=("-i", "--initial_regressor"),
+        metavar="FILE",
+        reads=True,
+    )
+    testonly: bool = option("predict only, do not learn", flags=("-t", "--testonly"), kind=bool)
+    final_regressor: str = option(
+        "save the model to this file",
+        flags=("-f", "--final_regressor"),
+        metavar="FILE",
+        writes=output_file.MODEL,
+        files=output_file.places,
+        may_replace="initial_regressor",
+    )
+    predictions: str = option(
+        "write a prediction per example to this file, or to `stdout`",
+        flags=("-p", "--predictions"),
+        metavar="FILE",
+        writes="predictions",
+        files=output_file.places,
+    )
+    raw_predictions: str = option(
+        "write scores to this file: of every class, of the candidates, of the routers on the path to the leaf, or of "
+        "the binary learner",
+        flags=("-r", "--raw_predictions"),
+        metavar="FILE",
+        writes="scores",
+        files=output_file.places,
+    )
+    progress: str = option(
+        "print a row of the progress table every N examples (1000), or whenever the number of examples has grown N "
+        "times (2.0)",
+        flags=("-P", "--progress"),
+        default="2.0",
+        metavar="N",
+    )
+    quiet: bool = option("print no banner, progress table, summary or warnings", kind=bool)
+    threads: int = threads_option()
+    random_seed: int = seed_option()
+    no_stdin: bool = option("read nothing if no data file is given", kind=bool)
+    preserve_performance_counters: bool = option(
+        "continue the counts of examples and losses of the model given with -i", kind=bool
+    )
+    vw_exact: bool = exact_option()
+
+    RULES = (
+        no_effect("preserve_performance_counters", "it needs -i FILE, which loads a model", initial_regressor=None),
+        no_effect(
+            "preserve_performance_counters", "with -t no examples are added to the counts of a model", testonly=True
+        ),
+        no_effect("raw_predictions", "with --scores -p writes the scores already", scores=True),
+        no_effect("raw_predictions", "with --probabilities only -p is written", probabilities=True),
+        no_effect("progress", "--quiet leaves the progress table out", quiet=True),
+        no_effect("no_stdin", "a data file is given", data=True),
+        no_effect("threads", "the run has as many processes as --workers says", workers=True),
+    )
