@@ -113,9 +113,9 @@ def long_flag(declared: Option) -> str:
     return max(declared.flags, key=len)
 
 
-def as_words(declared: Option, value: object) -> list[str]:
-    """Return an option and its value as words of a command line."""
-    flag = min(declared.flags, key=len)
+def as_words(declared: Option, value: object, flag: str = "") -> list[str]:
+    """Return an option and its value as words of a command line, with the shortest flag unless another is given."""
+    flag = flag or min(declared.flags, key=len)
     if declared.kind is bool or (declared.value_if_bare is not None and value == declared.value_if_bare):
         return [flag]
     values = value if isinstance(value, tuple) else (value,)

@@ -14,11 +14,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import ModelError, UsageError
 from . import relations
-from .declare import Option, OptionGroup, from_stored, long_flag, options_of
+from .declare import Option, OptionGroup, as_words, from_stored, long_flag, options_of
 
 Values = Mapping[str, object]  # field -> value
 OptionGroups = Mapping[str, type[OptionGroup]]  # group -> its `Options` dataclass
-Owners = Mapping[str, Mapping[str, Option]]  # field -> group -> option
 Presets = Mapping[str, Values | Callable[[Any], Values]]  # preset -> values, or a function of the preset's own value
 
 
@@ -129,224 +128,212 @@ def resolve(
     groups : group -> its `Options` dataclass; the group of a reduction has the name of the reduction
     reductions : all `Reduction` records, including the one named "scalar"
     model : name of the model file in messages
-    presets : preset -> its values, or a function that returns them, see `Presets`
     resolve_defaults : function that checks the options of the chosen reduction and computes the defaults that depend
         on other options
     """
-    owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
-    for group, declared in groups.items():
-        for name, option in options_of(declared).items():
-            owners.setdefault(name, {})[group] = option
-    records = {record.name: record for record in reductions}
-    if stored is None:
-        return _resolve(given, {}, False, groups, records, owners, model, presets, resolve_defaults)
-    stored = _checked(stored, owners, records, model)
-    try:  # first without the typed options, so that contradictions within the model are reported as errors of the model
-        model_option = {"initial_regressor": model} if "initial_regressor" in owners else {}
-        _resolve(model_option, stored, True, groups, records, owners, model, presets, resolve_defaults)
-    except UsageError as error:
-        raise ModelError(f"{model}: its options contradict each other: {error}. {REMEDY}") from None
-    return _resolve(given, stored, True, groups, records, owners, model, presets, resolve_defaults)
+    sources = _Sources(given, groups, reductions, model, presets, resolve_defaults)
+    if stored is not None:
+        sources.loaded, sources.stored = True, sources.checked(stored)
+        try:  # first without the typed options, so that errors of the model are reported as such
+            sources.given = {"initial_regressor": model} if "initial_regressor" in sources.owners else {}
+            sources.config()
+        except UsageError as error:
+            raise ModelError(f"{model}: its options contradict each other: {error}. {REMEDY}") from None
+        sources.given = given
+    return sources.config()
+
+
+class _Sources(Generic[Record]):
+    """Choose the value of each option among the typed options, those of a model and those of presets.
+
+    The parameters are those of `resolve`.
+    """
+
+    def __init__(
+        self,
+        given: Values,
+        groups: OptionGroups,
+        reductions: Sequence[Record],
+        model: str,
+        presets: Presets,
+        resolve_defaults: Callable[[Config[Record]], Config[Record]],
+    ) -> None:
+        self.given, self.groups, self.model = given, groups, model
+        self.stored: Values = {}  # the options of the model, checked
+        self.loaded = False
+        self._records = {record.name: record for record in reductions}
+        self._presets, self._resolve_defaults = presets, resolve_defaults
+        self.owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
+        for group, declared in groups.items():
+            for name, option in options_of(declared).items():
+                self.owners.setdefault(name, {})[group] = option
+
+    def checked(self, stored: Values) -> Values:
+        """Check the options of a model file, which may come from an untrusted source, and return them: field -> value.
+
+        Only options that are declared `stored` are accepted. Any other option would let the file choose which files a
+        run reads and writes.
+        """
+        owners, model = self.owners, self.model
+        for name in stored:
+            if name not in owners:
+                shown = ascii(name)[1:-1][:LONGEST_VALUE]
+                raise ModelError(f"{model} was written with an option --{shown}, which this xclass does not know")
+        of_model = self._chosen_in(stored)
+        if len(of_model) > 1:
+            raise ModelError(
+                f"{model}: it holds both --{of_model[0]} and --{of_model[1]}, and a model has one reduction. {REMEDY}"
+            )
+        chosen = (of_model or [SCALAR])[0]
+        options: dict[str, object] = {}
+        for name, value in stored.items():
+            of_others = self._records.keys() - {chosen}
+            option = next((option for group, option in owners[name].items() if group not in of_others), None)
+            if option is None or not option.stored:
+                problem = "belongs to another reduction" if option is None else "belongs to a run and not to a model"
+                raise ModelError(f"{model}: it holds a value of {self._flag(name)}, which {problem}. {REMEDY}")
+            try:
+                options[name] = from_stored(option, value)
+            except ValueError as error:
+                raise ModelError(f"{model}: its {long_flag(option)} is damaged: {error}. {REMEDY}") from None
+        for name in REQUIRED:
+            if name in owners and options.get(name) is None:
+                raise ModelError(f"{model}: it has no {self._flag(name)}. {REMEDY}")
+        return options
+
+    def config(self) -> Config[Record]:
+        """Return the value of every option, after refusing contradictions and options without effect."""
+        given, groups, records = self.given, self.groups, self._records
+        preset: dict[str, object] = {}
+        preset_of_reduction: list[tuple[str, str]] = []  # presets that were typed, and the reductions that they choose
+        for name, values in self._presets.items():
+            if name in given:
+                own = values(given[name]) if callable(values) else values
+                preset.update(own)
+                preset_of_reduction += [(name, reduction) for reduction in records.keys() & own.keys()]
+        chosen = self._choose(preset_of_reduction)
+        self._refuse_other_reductions(chosen)
+        self._refuse_without_probabilities(chosen)
+        adjusted = self._refuse_contradiction(chosen)
+        if self.loaded and preset_of_reduction:
+            self._refuse_other_preset(preset_of_reduction[0][0], preset, chosen)
+
+        unchosen = frozenset(group for group in groups if group in records and group != chosen)
+        values_of = {**preset, **self.stored, **given}
+        built = {
+            group: declared(
+                **{
+                    name: values_of[name]
+                    for name in options_of(declared)
+                    if name in values_of and group not in unchosen
+                }
+            )
+            for group, declared in groups.items()
+        }
+        typed = frozenset(given)
+        reduction = preset_of_reduction[0][0] if preset_of_reduction else chosen
+        facts = {"given": typed, "loaded": self.loaded, "reduction": reduction}
+        config = Config(built, typed, records[chosen], unchosen, facts, adjusted)
+        config.adjusted += config.related()
+        return self._resolve_defaults(config)
+
+    def _chosen_in(self, values: Values) -> list[str]:
+        """Return the names of the reductions that options choose."""
+        return [name for name in self._records if name in self.owners and values.get(name) is not None]
+
+    def _choose(self, preset_of_reduction: list[tuple[str, str]]) -> str:
+        """Return the name of the chosen reduction, after checking that there is only one and that it is the model's."""
+        requested = [(name, name) for name in self._chosen_in(self.given)] + preset_of_reduction
+        if len(requested) > 1:
+            first, second = (self._typed(name) for name, _ in requested[:2])
+            raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
+        of_model = self._chosen_in(self.stored)
+        names = [reduction for _, reduction in requested]
+        if self.loaded and requested and names != of_model:
+            was = " ".join(as_typed(self.owners[name][name], self.stored[name]) for name in of_model) or "no reduction"
+            raise self._contradiction(self._typed(requested[0][0]), f"with {was}")
+        return (names or of_model or [SCALAR])[0]
+
+    def _refuse_other_reductions(self, chosen: str) -> None:
+        """Raise UsageError if an option of a reduction that was not chosen is given."""
+        for name in self.given:
+            groups, flag = self.owners[name], self._flag(name)
+            if chosen in groups or any(group not in self._records for group in groups):
+                continue
+            if set(groups) == {SCALAR}:
+                raise UsageError(f"{flag} belongs to the learner without a reduction, and --{chosen} was chosen")
+            belongs = " and ".join(f"--{group}" for group in groups if group != SCALAR)
+            if self.loaded:
+                trained = "without a reduction" if chosen == SCALAR else f"with --{chosen}"
+                raise UsageError(f"{flag} belongs to {belongs}, and {self.model} was trained {trained}")
+            verb = "which was not chosen" if len(groups) == 1 else "and none of them was chosen"
+            raise UsageError(f"{flag} belongs to {belongs}, {verb}")
+
+    def _refuse_without_probabilities(self, chosen: str) -> None:
+        """Raise UsageError if an option needs probabilities and the chosen reduction does not estimate them."""
+        for name, option in options_of(self.groups["listing_options"]).items():
+            if name in self.given and not self._records[chosen].probabilities:
+                alternatives = [f"--{record.name}" for record in self._records.values() if record.probabilities]
+                chosen_learner = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
+                raise UsageError(
+                    f"{long_flag(option)} needs probabilities of classes, which {chosen_learner} does not estimate; "
+                    f"choose one of {', '.join(alternatives)}"
+                )
+
+    def _refuse_contradiction(self, chosen: str) -> list[str]:
+        """Raise UsageError if a typed option differs from the value that the model was trained with.
+
+        Adjustable options may differ unless `testonly` is given; return a message about each of them.
+        """
+        adjusted = []
+        for name, value in self.given.items():
+            option = self._option(name, chosen)
+            if not option.stored or self.stored.get(name, value) == value:
+                continue
+            was = self._was(option, self.stored[name])
+            if not option.adjustable or self.given.get("testonly"):
+                raise self._contradiction(as_typed(option, value), was)
+            adjusted.append(f"continuing with {as_typed(option, value)}; {self.model} was trained {was}")
+        return adjusted
+
+    def _refuse_other_preset(self, name: str, preset: Values, chosen: str) -> None:
+        """Raise UsageError if a preset stands for other values than the model was trained with."""
+        for field, value in preset.items():
+            option = self._option(field, chosen)
+            if field in self.given or field == chosen or not option.stored or self.stored.get(field, value) == value:
+                continue
+            raise self._contradiction(self._typed(name), self._was(option, self.stored[field]))
+
+    def _option(self, name: str, chosen: str) -> Option:
+        """Return the option of a field, that of the chosen reduction if several have it."""
+        return self.owners[name].get(chosen) or next(iter(self.owners[name].values()))
+
+    def _flag(self, name: str) -> str:
+        return long_flag(self._option(name, ""))
+
+    def _typed(self, name: str) -> str:
+        """Return an option that the user typed and its value, as written on a command line."""
+        return as_typed(self._option(name, ""), self.given[name])
+
+    def _was(self, option: Option, value: object) -> str:
+        """Return with which value of an option the model was trained."""
+        absent = option.kind is bool or value in (None, ())
+        return f"without {long_flag(option)}" if absent else f"with {as_typed(option, value)}"
+
+    def _contradiction(self, option_typed: str, was: str) -> UsageError:
+        """Return the error for an option that contradicts the model."""
+        return UsageError(
+            f"{option_typed} disagrees with {self.model}, which was trained {was}; leave the option out, or train a "
+            "new model"
+        )
 
 
 REMEDY = "Train the model again, or take another copy of the file"
-
-
-def _checked(stored: Values, owners: Owners, records: Mapping[str, ReductionRecord], model: str) -> Values:
-    """Check the options of a model file, which may come from an untrusted source, and return them: field -> value.
-
-    Only options that are declared `stored` are accepted. Any other option would let the file choose which files a run
-    reads and writes.
-    """
-    for name in stored:
-        if name not in owners:
-            printable_name = ascii(name)[1:-1][:LONGEST_VALUE]
-            raise ModelError(f"{model} was written with an option --{printable_name}, which this xclass does not know")
-    of_model = [name for name in records if name in owners and stored.get(name) is not None]
-    if len(of_model) > 1:
-        raise ModelError(
-            f"{model}: it holds both --{of_model[0]} and --{of_model[1]}, and a model has one reduction. {REMEDY}"
-        )
-    chosen = (of_model or [SCALAR])[0]
-    options: dict[str, object] = {}
-    for name, value in stored.items():
-        groups = {group: option for group, option in owners[name].items() if group not in records or group == chosen}
-        option = next(iter(groups.values()), None)
-        if option is None or not option.stored:
-            flag = long_flag(next(iter(owners[name].values())))
-            problem = "belongs to another reduction" if option is None else "belongs to a run and not to a model"
-            raise ModelError(f"{model}: it holds a value of {flag}, which {problem}. {REMEDY}")
-        try:
-            options[name] = from_stored(option, value)
-        except ValueError as error:
-            raise ModelError(f"{model}: its {long_flag(option)} is damaged: {error}. {REMEDY}") from None
-    missing = [name for name in REQUIRED if name in owners and options.get(name) is None]
-    if missing:
-        raise ModelError(f"{model}: it has no {long_flag(next(iter(owners[missing[0]].values())))}. {REMEDY}")
-    return options
-
-
 REQUIRED = ("bits",)  # must be in a model, because its default depends on the machine; others have fixed defaults
-
-
-def _resolve(
-    given: Values,
-    stored: Values,
-    loaded: bool,
-    groups: OptionGroups,
-    records: Mapping[str, Record],
-    owners: Owners,
-    model: str,
-    presets: Presets,
-    resolve_defaults: Callable[[Config[Record]], Config[Record]],
-) -> Config[Record]:
-    """Resolve the value of every option as `resolve` does, with options of a model that are already checked."""
-    preset: dict[str, object] = {}
-    reduction_of_preset: dict[str, str] = {}  # preset that was typed -> the reduction that it chooses
-    for name, preset_value in presets.items():
-        if name in given:
-            values_of_preset = preset_value(given[name]) if callable(preset_value) else preset_value
-            preset.update(values_of_preset)
-            for reduction in records.keys() & values_of_preset.keys():
-                reduction_of_preset[name] = reduction
-    chosen = _choose(given, stored, loaded, records, owners, model, reduction_of_preset)
-    _refuse_other_reductions(given, loaded, records, owners, chosen, model)
-    _refuse_without_probabilities(given, groups, records, chosen)
-    adjusted = _refuse_contradiction(given, stored, owners, chosen, model)
-    if loaded and reduction_of_preset:
-        _refuse_other_preset(next(iter(reduction_of_preset)), preset, given, stored, owners, chosen, model)
-
-    built = {}
-    for group, declared in groups.items():
-        values: dict[str, object] = {}
-        for name in options_of(declared):
-            if group in records and group != chosen:
-                continue
-            for source in (given, stored, preset):
-                if name in source:
-                    values[name] = source[name]
-                    break
-        built[group] = declared(**values)
-
-    unchosen = frozenset(group for group in groups if group in records and group != chosen)
-    typed = frozenset(given)
-    facts = {"given": typed, "loaded": loaded, "reduction": next(iter(reduction_of_preset), chosen)}
-    config = Config(built, typed, records[chosen], unchosen, facts, adjusted)
-    config.adjusted += config.related()
-    return resolve_defaults(config)
-
-
 LONGEST_VALUE = 200  # characters of a value in a message
 
 
 def as_typed(declared: Option, value: object) -> str:
     """Return an option and its value as they are written on a command line."""
-    flag = long_flag(declared)
-    if declared.kind is bool:
-        return flag
-    if declared.value_if_bare is not None and value == declared.value_if_bare:
-        return flag
-    values = value if isinstance(value, tuple) else (value,)
-    texts = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
-    texts = [v if len(v) <= LONGEST_VALUE else v[:LONGEST_VALUE] + "..." for v in texts]
-    return " ".join(f"{flag} {v}" for v in texts)
-
-
-def _choose(
-    given: Values,
-    stored: Values,
-    loaded: bool,
-    records: Mapping[str, ReductionRecord],
-    owners: Owners,
-    model: str,
-    reduction_of_preset: Mapping[str, str],
-) -> str:
-    """Return the name of the chosen reduction, after checking that there is only one and that it is the model's."""
-    requested = [name for name in records if name in owners and given.get(name) is not None]
-    if len([*requested, *reduction_of_preset]) > 1:
-        first, second = (_typed(owners, given, name) for name in [*requested, *reduction_of_preset][:2])
-        raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
-    requested = requested or list(reduction_of_preset.values())
-    of_model = [name for name in records if name in owners and stored.get(name) is not None]
-    if loaded and requested and requested != of_model:
-        option_typed = _typed(owners, given, requested[0] if requested[0] in given else next(iter(reduction_of_preset)))
-        was = " ".join(as_typed(owners[name][name], stored[name]) for name in of_model) or "no reduction"
-        raise UsageError(_contradiction(option_typed, model, f"with {was}"))
-    return (requested or of_model or [SCALAR])[0]
-
-
-def _refuse_other_reductions(
-    given: Values, loaded: bool, records: Mapping[str, ReductionRecord], owners: Owners, chosen: str, model: str
-) -> None:
-    """Raise UsageError if an option of a reduction that was not chosen is given."""
-    for name in given:
-        groups = owners[name]
-        if chosen in groups or any(group not in records for group in groups):
-            continue
-        flag = long_flag(next(iter(groups.values())))
-        if set(groups) == {SCALAR}:
-            raise UsageError(f"{flag} belongs to the learner without a reduction, and --{chosen} was chosen")
-        belongs = " and ".join(f"--{group}" for group in groups if group != SCALAR)
-        if loaded:
-            trained = "without a reduction" if chosen == SCALAR else f"with --{chosen}"
-            raise UsageError(f"{flag} belongs to {belongs}, and {model} was trained {trained}")
-        verb = "which was not chosen" if len(groups) == 1 else "and none of them was chosen"
-        raise UsageError(f"{flag} belongs to {belongs}, {verb}")
-
-
-def _refuse_without_probabilities(
-    given: Values, groups: OptionGroups, records: Mapping[str, ReductionRecord], chosen: str
-) -> None:
-    """Raise UsageError if an option needs probabilities and the chosen reduction does not estimate them."""
-    if records[chosen].probabilities:
-        return
-    for name, option in options_of(groups["listing_options"]).items():
-        if name in given:
-            alternatives = [f"--{record.name}" for record in records.values() if record.probabilities]
-            chosen_learner = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
-            raise UsageError(
-                f"{long_flag(option)} needs probabilities of classes, which {chosen_learner} does not estimate; "
-                f"choose one of {', '.join(alternatives)}"
-            )
-
-
-def _refuse_contradiction(given: Values, stored: Values, owners: Owners, chosen: str, model: str) -> list[str]:
-    """Raise UsageError if a typed option differs from the value that the model was trained with.
-
-    Adjustable options may differ unless `testonly` is given; return a message about each of them.
-    """
-    adjusted = []
-    for name, value in given.items():
-        option = owners[name].get(chosen) or next(iter(owners[name].values()))
-        if not option.stored or name not in stored or stored[name] == value:
-            continue
-        if option.kind is bool or stored[name] in (None, ()):
-            was = f"without {long_flag(option)}"
-        else:
-            was = f"with {as_typed(option, stored[name])}"
-        if not option.adjustable or given.get("testonly"):
-            raise UsageError(_contradiction(as_typed(option, value), model, was))
-        adjusted.append(f"continuing with {as_typed(option, value)}; {model} was trained {was}")
-    return adjusted
-
-
-def _refuse_other_preset(
-    name: str, preset: Values, given: Values, stored: Values, owners: Owners, chosen: str, model: str
-) -> None:
-    """Raise UsageError if a preset stands for other values than the model was trained with."""
-    for field, value in preset.items():
-        option = owners[field].get(chosen) or next(iter(owners[field].values()))
-        if field in given or field == chosen or not option.stored or field not in stored or stored[field] == value:
-            continue
-        was = f"without {long_flag(option)}" if option.kind is bool else f"with {as_typed(option, stored[field])}"
-        raise UsageError(_contradiction(_typed(owners, given, name), model, was))
-
-
-def _typed(owners: Owners, given: Values, name: str) -> str:
-    """Return an option that the user typed and its value, as written on a command line."""
-    return as_typed(next(iter(owners[name].values())), given[name])
-
-
-def _contradiction(option_typed: str, model: str, was: str) -> str:
-    """Return the message for an option that contradicts the model."""
-    return f"{option_typed} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
+    words = as_words(declared, value, long_flag(declared))
+    return " ".join(word if len(word) <= LONGEST_VALUE else word[:LONGEST_VALUE] + "..." for word in words)
