@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..options.declare import Option, option, options_of
-from ..options.threads import threads_option
+from ..options.declare import Option, option, options_of, threads_option
 from ..system import terminal
 from . import subcommand_words
 

@@ -71,17 +71,9 @@ def add_implied_options(
 ) -> list[str]:
     """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
 
-    Parameters
-    ----------
-    given : the options that the user typed, field -> value; written
-    groups : group -> its `Options` dataclass
-    reductions : all `Reduction` records
-    peeked : written: the bytes taken from standard input to detect the type of the labels
-    first_lines : reads the first lines of files on another machine; None for reading them in this process
-
-    Returns
-    -------
-    notes : messages for the user about what was detected
+    `peeked` gets the bytes taken from standard input to detect the type of the labels. `first_lines` reads the first
+    lines of files on another machine; None for reading them in this process. Return messages for the user about what
+    was detected.
     """
     from ..cache import source as cache
     from ..formats import detect

@@ -16,7 +16,7 @@ from ..api.model_contents import Contents
 from ..array_types import UInt8s
 from ..reductions.core.contract import BatchTask
 from ..run import learner_use, passes
-from ..run.predictions import files as outputs
+from ..run.predictions import writer as outputs
 from . import shards
 from .averaging import as_bytes, from_bytes
 from .engines import PartsEngine
@@ -67,7 +67,7 @@ class PartPredictor(Predictor):
     def _predicted(self, learner: LearnerCore, part: Part, folder: Path) -> Predicted:
         config = self._config
         learner.reduction.clear_tallies(learner.spec.wanted)
-        given = [option for option in outputs.OPTIONS if getattr(config.run, option) is not None]
+        given = [option for option in ("predictions", "raw_predictions") if getattr(config.run, option) is not None]
         own = config.with_values({option: str(folder / option) for option in given})
         writers = outputs.open_writers(own, learner.names, learner.reduction.lists_scores)
         lists = learner.reduction.lists_scores or config.listing_options.probabilities

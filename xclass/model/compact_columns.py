@@ -41,10 +41,7 @@ COMPACT = ("code", "scale", "tag", "used", "gap")  # ends of the names of the ar
 class DecodedColumn(SparseColumn):
     """Present codes as the weights or tagged words that they stand for, decoded piece by piece.
 
-    Parameters
-    ----------
-    n : number of rows in use
-    code, scale, tag : the arrays of the table; no tag if it has no tagged words
+    There are n rows in use; there is no tag if the table has no tagged words.
     """
 
     def __init__(self, n: int, code: AnyArray, scale: Float32s, tag: UInt8s | None) -> None:
@@ -83,15 +80,10 @@ def weights(column: AnyArray) -> Float32s:
 
 
 def compacted(table: str, column: AnyArray, index: UInt32s, slots: int, bits: int) -> dict[str, Stored]:
-    """Return the arrays of a table in compact form.
+    """Return the arrays of a table in compact form, with codes of 4, 8 or 16 bits.
 
-    Parameters
-    ----------
-    table : name of the table
-    column : float32[n] or uint32[n], the weights or tagged words of the rows in use
-    index : uint32[n], their slots, rising
-    slots : number of slots of the table
-    bits : bits of a code: 4, 8 or 16
+    `column` has the weights or tagged words, float32[n] or uint32[n], of the rows in use, `index`, uint32[n], their
+    slots, rising.
     """
     w = weights(column)
     code, scale = _quantized(w, bits)
@@ -206,12 +198,10 @@ def _rows_of_gaps(table: str, gap: UInt8s) -> UInt32s:
 
 @jit
 def add_gaps(gap: UInt8s, rows: UInt32s) -> int:
-    """Write the number of each slot in use, modulo 2**32; return the number of slots up to the last in use.
+    """Write the number of each slot in use to `rows`, uint32[n], modulo 2**32; return the number of slots up to the
+    last.
 
-    Parameters
-    ----------
-    gap : uint8[m], read only
-    rows : uint32[n], written; n is the number of bytes below LONG_GAP
+    There are n bytes below LONG_GAP in `gap`.
     """
     slot = np.int64(0)
     n = 0
@@ -233,13 +223,7 @@ def word_weights(word: UInt32s, w: Float32s) -> None:
 
 @jit
 def pack_tags(word: UInt32s, tag: UInt8s) -> None:
-    """Write the tags of words one after the other.
-
-    Parameters
-    ----------
-    word : uint32[n], read only
-    tag : uint8[13 n / 8, rounded up], zeros, written
-    """
+    """Write the tags of words one after the other to `tag`, uint8[13 n / 8, rounded up], which has zeros."""
     for i in range(len(word)):
         bit = i * TAG_BITS
         shifted = (np.int64(word[i]) & tagged_format.TAG_MASK) << (bit & 7)
@@ -250,13 +234,8 @@ def pack_tags(word: UInt32s, tag: UInt8s) -> None:
 
 @jit
 def join_words(w: Float32s, tag: UInt8s, word: UInt32s) -> None:
-    """Write the tagged words with these weights, rounded to the nearest, and tags, and with the smallest G.
-
-    Parameters
-    ----------
-    w : float32[n], read only
-    tag : uint8[13 n / 8, rounded up], read only, see `pack_tags`
-    word : uint32[n], written
+    """Write the tagged words with these weights, rounded to the nearest, and tags (`pack_tags`), and with the
+    smallest G.
     """
     for i in range(len(w)):
         bit = i * TAG_BITS

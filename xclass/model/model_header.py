@@ -144,12 +144,7 @@ def stored_bytes(array: Stored) -> int:
 
 
 def read_head(path: str, file: BinaryIO, size: int) -> bytes:
-    """Read the header of a file and verify its checksum.
-
-    Returns
-    -------
-    bytes of the file before the arrays
-    """
+    """Read the header of a file, verify its checksum, and return the bytes of the file before the arrays."""
     first_bytes = file.read(8 + len(MODEL_PREFIX))
     if len(first_bytes) < 8 + len(MODEL_PREFIX) or first_bytes[8:] != MODEL_PREFIX:
         raise ModelError(f"{path}: {_describe_other_file(first_bytes, size)}")

@@ -96,6 +96,17 @@ def option(help: str, **attributes: Any) -> Any:
     return field(default=default, metadata={"option": dataclasses.replace(declared, default=default)})
 
 
+def threads_option(results: str = "the results do not depend on N") -> Any:
+    """Return the field that declares `threads`, which the command and some subcommands have."""
+    return option(
+        f"compute with at most N threads at the same time; {results}",
+        kind=int,
+        minimum=1,
+        default_text="the processors that the process may use",
+        metavar="N",
+    )
+
+
 @functools.cache
 def options_of(group: type[OptionGroup]) -> dict[str, Option]:
     """Return the options that a group's `Options` dataclass declares, by field name, with their flags filled in."""
@@ -156,12 +167,8 @@ def in_range(declared: Option, value: float) -> bool:
 
 
 def from_stored(declared: Option, value: object) -> object:
-    """Return the value of an option from its JSON value in a model file.
-
-    Raises
-    ------
-    ValueError
-        if the option cannot have this value.
+    """Return the value of an option from its JSON value in a model file; raise ValueError if it cannot have this
+    value.
     """
     if value is None and declared.default is None:
         return None

@@ -22,12 +22,7 @@ from .passes import SavePoint
 
 
 class Saver:
-    """Save the models of a run.
-
-    Attributes
-    ----------
-    terminated_early : whether --early_terminate has ended the passes
-    """
+    """Save the models of a run; `terminated_early` says whether --early_terminate has ended the passes."""
 
     def __init__(self, config: Config, model: LearnerCore, progress: Progress) -> None:
         self._learner = model
@@ -146,13 +141,10 @@ class Saver:
         return holdout.best_pass if best else self.progress.passes
 
     def finish(self) -> tuple[str | None, dict[str, Any]]:
-        """Save the model of the run.
+        """Save the model of the run, and return its file and VW's counters of it.
 
-        Returns
-        -------
-        path : file of the saved model if it is that of an earlier pass, since which the learner has learned more; None
-            if the model is that of the learner now
-        counters : VW's counters of the saved model
+        The file is None if the model is that of the learner now, and not of an earlier pass, since which it has learned
+        more.
         """
         if self._best is None or self.saved_pass() == self.progress.passes:
             self.close()

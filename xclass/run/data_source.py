@@ -17,10 +17,8 @@ from .shuffle import Shuffler
 def opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: bytes = b"") -> passes.Stream:
     """Open the data, text or a cache, and return the stream of the examples of every pass.
 
-    Parameters
-    ----------
-    needs_lines : whether the lines that examples are read from are needed, so that every pass parses the text
-    peeked : bytes already read from standard input
+    If the lines that examples are read from are needed, every pass parses the text. `peeked` are bytes already read
+    from standard input.
     """
     labels = learner.label_range
     if config.run.testonly:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..api.configuration import exact_option, seed_option
-from ..options.declare import option
+from ..options.declare import option, threads_option
 from ..options.relations import no_effect
-from ..options.threads import threads_option
 from ..system import output_file
 
 

@@ -133,11 +133,8 @@ class SavePoint(NamedTuple):
 
 
 class PassSegment:
-    """Iterate over the tasks of a pass up to the next save point.
-
-    Attributes
-    ----------
-    save_point : the save point that ended the iteration; None at the end of the pass
+    """Iterate over the tasks of a pass up to the next save point, which `save_point` then is; None at the end of the
+    pass.
     """
 
     def __init__(self, items: Iterator[BatchTask | SavePoint]) -> None:
@@ -161,11 +158,8 @@ def tasks(
 ) -> Iterator[BatchTask | SavePoint]:
     """Yield the tasks of batches with masks of held-out examples, and the save points between them.
 
-    Parameters
-    ----------
-    learn : whether the labelled examples are learned from
-    clock : sum of the weights of the labelled examples before
-    timed : returns the tasks of a batch that it is given
+    `clock` is the sum of the weights of the labelled examples before, `timed` returns the tasks of a batch that it is
+    given.
     """
     for item in items:
         if isinstance(item, SavePoint):
@@ -201,12 +195,7 @@ def previewed(items: Iterator[BatchTask | SavePoint], learner: Reduction) -> Ite
 
 
 class HeldOutLines:
-    """Decide which lines are held out.
-
-    Attributes
-    ----------
-    enabled : whether any lines are held out
-    """
+    """Decide which lines are held out, if any are (`enabled`)."""
 
     def __init__(self, options: Options) -> None:
         self.enabled = (options.passes > 1 or options.holdout_after > 0) and not options.holdout_off
@@ -228,11 +217,7 @@ def source_limit(options: Options) -> int | None:
 class Stream:
     """Iterate over a pass: over batches, each with a mask of held-out examples, and save points.
 
-    Parameters
-    ----------
-    source : yields, for one pass, each batch and the number of lines before its file
-    shuffler : shuffles the examples, or None
-    model : path of -f, or None
+    `source` yields, for one pass, each batch and the number of lines before its file. `model` is the path of -f.
     """
 
     def __init__(self, source: Source, options: Options, shuffler: Shuffler | None, model: str | None) -> None:

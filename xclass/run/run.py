@@ -39,7 +39,7 @@ from .checkpoints import Saver
 from .inspect import choice, tree_dump
 from .label_notes import LabelNotes
 from .passes import SavePoint
-from .predictions import files as outputs
+from .predictions import writer as outputs
 from .report import banner, console, table_occupancy
 from .report.console import Console
 from .results import options as results
@@ -49,12 +49,9 @@ from .signals import SignalHandler, Stopped
 
 
 class Engine:
-    """Execute the passes of a run. A subclass defines `learner`, `source`, and either `tasks` or `run_pass`.
+    """Execute the passes of a run, which sets `run`.
 
-    Attributes
-    ----------
-    run : the run, which sets it
-    new_progress : class that counts the examples
+    A subclass defines `learner`, `source`, and either `tasks` or `run_pass`.
     """
 
     run: Run
@@ -190,13 +187,7 @@ class Local(Engine):
 
 
 def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, peeked: bytes = b"") -> int:
-    """Execute a run and return its exit status.
-
-    Parameters
-    ----------
-    model : contents of the model of -i, or None
-    peeked : bytes already read from standard input
-    """
+    """Execute a run and return its exit status; `peeked` are bytes already read from standard input."""
     with thread_limit.limited(config.run.threads):
         return Run(config, notes, Local(peeked)).execute(model)
 
@@ -387,10 +378,7 @@ class Run:
     def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
         """Show the messages and rows of a task that is counted, and write its predictions.
 
-        Parameters
-        ----------
-        task : the task of n examples
-        highest_seen : float64[n], as `LearnerCore.note` has returned it
+        `highest_seen` is as `LearnerCore.note` has returned it.
         """
         for line in self.reader.about():
             self.console.info(line)

@@ -35,10 +35,7 @@ class Options:
 def permute(order: np.ndarray, random: np.ndarray) -> None:
     """Permute an array in place by the Fisher-Yates shuffle with random numbers of splitmix64.
 
-    Parameters
-    ----------
-    order : int64[n], written
-    random : uint64[1], written: state of the random numbers
+    The state of the random numbers, `random`, uint64[1], is written.
     """
     for i in range(order.shape[0] - 1, 0, -1):
         random[0] += GOLDEN
@@ -47,13 +44,10 @@ def permute(order: np.ndarray, random: np.ndarray) -> None:
 
 
 class Shuffler:
-    """Shuffle examples together with a flag for each example.
+    """Shuffle examples together with a flag for each example, in a buffer of `size` examples.
 
-    Parameters
-    ----------
-    size : number of examples in the buffer
-    seed : seed of the random numbers, which continue from pass to pass
-    lines : whether to keep the lines of text of the examples, for names of features
+    The random numbers of `seed` continue from pass to pass. `lines` says whether to keep the lines of text of the
+    examples, for names of features.
     """
 
     def __init__(self, size: int, seed: int, lines: bool = False) -> None:
@@ -62,13 +56,8 @@ class Shuffler:
         self._random = np.array([seed], np.uint64)
 
     def pass_through(self, source: Iterable[tuple[Batch, np.ndarray]]) -> Iterator[tuple[Batch, np.ndarray]]:
-        """Yield the examples of `source` in shuffled order.
-
-        `source` yields batches of n examples, each with bool[n], a flag for each example.
-
-        Yields
-        ------
-        batch, mark : the same for the shuffled examples, in batches of other sizes
+        """Yield the examples of `source` in shuffled order, in batches of other sizes, each with bool[n], a flag for
+        each example.
         """
         buffered: list[tuple[Batch, np.ndarray]] = []
         count = 0

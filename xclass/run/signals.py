@@ -20,12 +20,8 @@ class Stopped(KeyboardInterrupt):
 class SignalHandler:
     """Handle signals within a `with` block: call `stop` for the first one and raise `Stopped` for the second.
 
-    The previous handlers are restored before `Stopped` is raised, so a third signal has its usual effect.
-
-    Attributes
-    ----------
-    stopped : the signal that stopped the run, or None
-    late : a signal that came after `end` was called, or None
+    `stopped` is the signal that stopped the run, `late` one that came after `end` was called. The previous handlers are
+    restored before `Stopped` is raised, so a third signal has its usual effect.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:

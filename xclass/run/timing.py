@@ -40,12 +40,7 @@ def since_start() -> float:
 
 
 class Stopwatch:
-    """Sum the seconds spent on each named activity; each name must be used by one thread only.
-
-    Attributes
-    ----------
-    seconds : name -> seconds
-    """
+    """Sum the seconds spent on each named activity; each name must be used by one thread only."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

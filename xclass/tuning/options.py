@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..options.declare import option
-from ..options.threads import threads_option
+from ..options.declare import option, threads_option
 from ..system import output_file
 from ..text import urls
 

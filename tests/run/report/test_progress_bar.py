@@ -17,7 +17,7 @@ import pytest
 from streams import multiclass
 
 from xclass.api import progress_table
-from xclass.run.report import console, progress_bar
+from xclass.run.report import console
 
 MB = 2**20
 
@@ -64,9 +64,9 @@ def terminal() -> Iterator[Terminal]:
 
 
 def test_80_columns_have_room_for_everything(terminal):
-    bar = progress_bar.of_reading(10**9, terminal.file)
+    bar = console.bar_of_reading(10**9, terminal.file)
     bar.start_t -= 3600
-    progress_bar.move(bar, 250_000_000, 90_000_000, 12_345 * MB)
+    console.move(bar, 250_000_000, 90_000_000, 12_345 * MB)
     bar.refresh()
     shown = terminal.last_line()
     bar.close()
@@ -75,9 +75,9 @@ def test_80_columns_have_room_for_everything(terminal):
 
 
 def test_without_a_size_there_is_no_time_left(terminal):
-    bar = progress_bar.of_reading(None, terminal.file)
+    bar = console.bar_of_reading(None, terminal.file)
     bar.start_t -= 10
-    progress_bar.move(bar, 2_500_000, 1000, 100 * MB)
+    console.move(bar, 2_500_000, 1000, 100 * MB)
     bar.refresh()
     shown = terminal.last_line()
     bar.close()

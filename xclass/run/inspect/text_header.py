@@ -31,13 +31,7 @@ def lines(
     reduction: Iterable[str],
     more: tuple[str, ...] = (),
 ) -> Iterator[str]:
-    """Yield the lines.
-
-    Parameters
-    ----------
-    stored : the options that a model file holds
-    more : fields of options that are shown although VW does not store them
-    """
+    """Yield the lines; `more` are fields of options that are shown although VW does not store them."""
     low, high = _as_text(learned.low), _as_text(learned.high)
     yield from ("Version 9.11.9", f"Id xclass {__version__}", f"Min label:{low}", f"Max label:{high}")
     yield from (f"bits:{config.learner.bits}", "lda:0")

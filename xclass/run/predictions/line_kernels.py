@@ -232,20 +232,10 @@ def put_class(out: UInt8s, at: Int, label: Int, names: ClassNames) -> Int:
 def simple_lines(
     values: Float64s, text: UInt8s, tag_start: Int64s, tag_end: Int64s, row: Int, out: UInt8s
 ) -> tuple[Int, Int]:
-    """Write lines with a number each, from example `row` on, while they fit.
+    """Write lines with a number each, from example `row` on, while they fit; return the next example and the bytes
+    written.
 
-    Parameters
-    ----------
-    values : float64[n], the number of each example
-    text : uint8[...], the text that contains the tags
-    tag_start, tag_end : int64[n], positions of the tags
-    row : the first example
-    out : uint8[...], written
-
-    Returns
-    -------
-    row : the next example
-    at : number of bytes written
+    `text`, uint8[...], contains the tags, `tag_start` and `tag_end`, int64[n], are their positions; `out` is written.
     """
     at = 0
     while row < len(values) and at + MAX_NUMBER_BYTES + tag_end[row] - tag_start[row] <= len(out):
@@ -291,15 +281,10 @@ def score_lines(
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """Write lines with a list of label:score each as `multiclass_lines` does.
+    """Write lines with a list of label:score each as `multiclass_lines` does, after a space if `space_first`.
 
-    Parameters
-    ----------
-    scores : float32[m], scores of all examples
-    labels : int64[m], class of each score
-    has_rest : whether the last score of each example is that of all other classes, which have no name
-    start : int64[n + 1], example i has the scores `start[i]:start[i + 1]`
-    space_first : whether lines begin with a space
+    `scores` and `labels` are those of all examples; example i has `start[i]:start[i + 1]`. `has_rest` says whether the
+    last score of each example is that of all other classes, which have no name.
     """
     at = 0
     while row < len(tag_start):

@@ -18,8 +18,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...api.configuration import Config
 from ...array_types import Int
+from ...data import class_names
 from ...data.batch import Batch
+from ...data.class_names import Names
+from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from . import line_kernels
 
@@ -30,18 +34,9 @@ BUFFER = 1 << 20  # bytes that are formatted before they are written
 class Writer:
     """Write one line for each example of a batch.
 
-    Parameters
-    ----------
-    path : file to write; "stdout" is standard output
-    kind : one of KINDS, see the module
-    names : names of the classes 1, 2, ... (multiclass, scores); the list may grow; None to write numbers. Classes
-        without a name are written as an empty string
-    rounded : whether classes are rounded to float32, as in VW
-    description : what the file holds, for messages
-
-    Attributes
-    ----------
-    file : the file, see `output_file.Output`
+    `kind` is one of KINDS, see the module. `names` are those of the classes 1, 2, ...; the list may grow; None writes
+    numbers, and a class without a name is an empty string. With `rounded`, classes are rounded to float32, as in VW.
+    `description` says what the file holds, for messages.
     """
 
     def __init__(
@@ -74,16 +69,11 @@ class Writer:
         start: np.ndarray | None = None,
         has_rest: bool = False,
     ) -> None:
-        """Write the lines of a batch.
+        """Write the lines of a batch; BrokenPipeError is raised if the reader of the output has closed it.
 
-        Parameters
-        ----------
-        values : float64[n], numbers or classes (simple, multiclass)
-        scores, labels : float32[m], int64[m], scores and their classes (scores, raw_scores)
-        start : int64[n + 1], example i has the scores `start[i]:start[i + 1]` (scores, raw_scores)
-        has_rest : whether the last score of each example is that of all other classes (scores)
-
-        BrokenPipeError is raised if the reader of the output has closed it.
+        `values`, float64[n], are numbers or classes (simple, multiclass). In the other kinds, example i has the scores
+        and classes `start[i]:start[i + 1]` of `scores` and `labels`, of which the last is that of all other classes if
+        `has_rest` is set.
         """
         if batch.n == 0:
             return
@@ -141,3 +131,49 @@ class Writer:
     def close(self) -> None:
         """Close the complete file, or flush standard output."""
         self.file.close()
+
+
+def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Writer]:
+    """Return the writers for -p and -r, as far as these are given, by their options.
+
+    `lists_scores` says whether predictions are the scores of all classes.
+    """
+    o = c.run
+    kind = c.reduction.labels
+    if c.listing_options.lists_classes or lists_scores:
+        kind = "scores"
+    writers = {}
+    if o.predictions is not None:
+        writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
+    if o.raw_predictions is not None:
+        raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
+        writers["raw_predictions"] = Writer(o.raw_predictions, raw, description="scores")
+    return writers
+
+
+def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray | None = None) -> None:
+    """Write a line for each example of a task to each file of `open_writers`.
+
+    `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do.
+    """
+    batch, prediction, class_lists = task.batch, task.prediction, task.class_lists
+    if prediction is not None and highest_seen is not None:
+        prediction = class_names.hide_unseen(prediction, highest_seen)
+    for name, writer in writers.items():
+        if writer.kind == "simple":
+            writer.write(batch, values=task.raw if name == "raw_predictions" else prediction)
+        elif writer.kind == "multiclass":
+            writer.write(batch, values=prediction)
+        elif name == "predictions" and class_lists is not None:
+            if highest_seen is not None:
+                highest_of_label = np.repeat(highest_seen, np.diff(class_lists.start))
+                class_lists = class_lists._replace(labels=class_names.hide_unseen(class_lists.labels, highest_of_label))
+            writer.write(
+                batch, scores=class_lists.scores, labels=class_lists.labels, start=class_lists.start,
+                has_rest=class_lists.has_rest,
+            )  # fmt: skip
+        else:
+            has_rest = class_lists is not None and class_lists.has_rest and task.scores is class_lists.scores
+            writer.write(
+                batch, scores=task.scores, labels=task.score_labels, start=task.score_start, has_rest=has_rest
+            )  # fmt: skip

@@ -22,13 +22,7 @@ NAMING = ("Data: ", "Cache: ")  # beginnings of lines of a source with names of 
 
 
 def plain(c: Config, model: LearnerCore, source: Sequence[str], namespaces: Sequence[str]) -> list[str]:
-    """Return the lines in plain words.
-
-    Parameters
-    ----------
-    source : lines about data and cache
-    namespaces : lines about namespaces and n-grams
-    """
+    """Return the lines in plain words; `source` has those about data and cache."""
     learner, o = model.reduction, c.run
     lines = [_reduction(c, model), *described(c.reduction, "banner", learner, []), *namespaces]
     crosses = [*c.interactions.quadratic, *c.interactions.cubic, *c.interactions.interactions]

@@ -6,24 +6,24 @@ import contextlib
 import resource
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 from ...api import progress_table
 from ...api.configuration import Config
 from ...api.progress import Progress
 from ...reductions.core.base import Learner
 from ...system import terminal
-from . import progress_bar
 
 WARNING = "warning:"
+# progress bars, at most 79 characters wide in a window of 80 columns
+READING = "{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
+READING_UNKNOWN = "{n_fmt}B in {elapsed}{postfix}"  # if the size of the data is not known
+STEPS = "{percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} {unit}, {elapsed}, {remaining} left"
 
 
 class Console:
-    """Write lines for the user, on a terminal with a progress bar below them.
-
-    Attributes
-    ----------
-    quiet : whether only messages that cannot be turned off are written
+    """Write lines for the user, on a terminal with a progress bar below them; if `quiet`, only what cannot be turned
+    off.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -33,7 +33,7 @@ class Console:
     def line(self, text: str) -> None:
         """Write one line; characters that are not printable are escaped."""
         mark = WARNING if text.startswith(WARNING) else ""
-        with contextlib.nullcontext() if self._bar is None else progress_bar.hidden(self._bar):
+        with contextlib.nullcontext() if self._bar is None else self._bar.external_write_mode(file=self._bar.fp):
             terminal.error_line(text[len(mark) :], mark, terminal.YELLOW)
 
     def table_line(self, text: str) -> None:
@@ -56,7 +56,7 @@ class Console:
         self.end_bar()
         if self.quiet or not terminal.shows_errors():
             return
-        self._bar = progress_bar.of_steps(count, unit, terminal.error_stream())
+        self._bar = bar_of_steps(count, unit, terminal.error_stream())
 
     def step(self) -> None:
         """Advance the bar by one step; may be called from any thread."""
@@ -67,19 +67,47 @@ class Console:
         """Show, on a terminal, a bar for the reading of `size` bytes in all passes; None if it is not known."""
         if self.quiet or not terminal.shows_errors():
             return
-        self._bar = progress_bar.of_reading(size, terminal.error_stream())
+        self._bar = bar_of_reading(size, terminal.error_stream())
 
     def move_bar(self, position: Callable[[], int], examples: int) -> None:
         """Move the bar to byte `position()` of the data, and show the speed and the memory in use."""
         if self._bar is None:
             return
-        progress_bar.move(self._bar, position(), examples, peak_memory())
+        move(self._bar, position(), examples, peak_memory())
 
     def end_bar(self) -> None:
         """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def bar_of_reading(size: int | None, file: TextIO) -> Any:
+    """Return a bar for the reading of `size` bytes in all passes, None if it is not known.
+
+    It shows the share that is read, the time so far and an estimate of the time left, both in minutes and seconds, the
+    speed and the memory in use. Without a size, there are neither share nor time left.
+    """
+    layout = READING_UNKNOWN if size is None else READING
+    return _bar(file, total=size, bar_format=layout, unit_scale=True, unit_divisor=1000)
+
+
+def bar_of_steps(count: int, unit: str, file: TextIO) -> Any:
+    """Return a bar for `count` steps, whose name is `unit`, of an activity other than reading."""
+    return _bar(file, total=count, unit=unit.strip(), bar_format=STEPS)
+
+
+def move(bar: Any, position: int, examples: int, memory: int) -> None:
+    """Move a bar of reading to a position in bytes, and show the speed and the memory in use."""
+    elapsed = max(bar.format_dict["elapsed"], 1e-3)
+    bar.set_postfix_str(f"{examples / elapsed:,.0f} examples/s, {memory / 2**20:,.0f} MB", refresh=False)
+    bar.update(position - bar.n)
+
+
+def _bar(file: TextIO, **settings: Any) -> Any:
+    from tqdm import tqdm  # only terminals need it
+
+    return tqdm(leave=False, file=file, mininterval=0.2, dynamic_ncols=True, smoothing=0.1, **settings)
 
 
 def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:

@@ -5,8 +5,7 @@ Idea      A slot is in use if its weight, G or N differs from its initial value.
           If more than MAX_COUNTED slots remain, only one block of BLOCK slots in EVERY blocks is counted; the estimate
           is good because hashing spreads features evenly.
 Cost      At most about 15 ms for 2**24 slots, once at the end of a run.
-Names     w weight | G, N sums of the update rule | rate scratch of one update | plane: all w, or all G, and so on, in
-          one contiguous array, see `binary.weight_table`.
+Names     w weight | G, N sums of the update rule, see `binary.weight_table`
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...array_types import Int
+from ...array_types import Int, UInt32s
 from ...binary import gd
 from ...kernels.jit import jit
 
@@ -26,79 +25,39 @@ BLOCK, EVERY = 1024, 8  # slots in a block; one block in EVERY is counted
 
 
 @jit
-def count_pairs(pairs: np.ndarray, begin: Int, end: Int, every: Int) -> Int:
-    """Count the slots of begin..end-1 with a non-zero w, G or N, sampling one block in `every`.
-
-    `pairs` is uint64[2 * slots], the pairs (w, G) and (N, rate) of each slot; not written.
-    """
-    used: Int = 0
-    for low in range(begin, end, BLOCK * every):
-        for i in range(low, min(low + BLOCK, end)):
-            used += np.int64((pairs[2 * i] | (pairs[2 * i + 1] << np.uint64(32))) != 0)
-    return used
-
-
-@jit
-def count_planes(words: np.ndarray, field: Int, begin: Int, end: Int, every: Int) -> Int:
-    """Count the same as `count_pairs` in a table that consists of planes.
+def count(words: UInt32s, stride: Int, field: Int, begin: Int, end: Int, every: Int, weight: Int, start: Int) -> Int:
+    """Count the slots of begin..end-1 whose w, G or N differs from its initial value, sampling one block in `every`.
 
     Parameters
     ----------
-    words : uint32[3 * field or more], the planes of w, G and N one after the other; not written
-    field : length of a plane
-    """
-    w, g, n = words[:field], words[field : 2 * field], words[2 * field : 3 * field]
-    used: Int = 0
-    for low in range(begin, end, BLOCK * every):
-        for i in range(low, min(low + BLOCK, end)):
-            used += np.int64((w[i] | g[i] | n[i]) != 0)
-    return used
-
-
-@jit
-def count_changed(
-    flat: np.ndarray, stride: Int, field: Int, slots: Int, every: Int, weight: np.float32, start: np.float32
-) -> Int:
-    """Count the slots whose w, G or N differs from the initial values, sampling one block in `every`.
-
-    Parameters
-    ----------
-    flat : float32[...], the table; not written
+    words : uint32[...], the bits of the table; not written
     stride : distance between slots
     field : distance between w, G and N of a slot
-    weight, start : initial values of w and G; that of N is 0
+    weight, start : bits of the initial values of w and G; that of N is 0
     """
     used: Int = 0
-    for low in range(0, slots, BLOCK * every):
-        for i in range(low, min(low + BLOCK, slots)):
+    for low in range(begin, end, BLOCK * every):
+        for i in range(low, min(low + BLOCK, end)):
             at = i * stride
-            used += (flat[at + field] != start) | (flat[at + 2 * field] != 0) | (flat[at] != weight)
+            used += (words[at + field] != start) | (words[at + 2 * field] != 0) | (words[at] != weight)
     return used
 
 
 def count_used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
-    """Count the slots in use of all tables. The update rule determines the initial values.
+    """Count the slots in use of all tables, and return that, the number of slots, and whether the count is no estimate.
 
-    Returns
-    -------
-    used : number of slots in use
-    total : number of slots
-    exact : whether `used` is exact, and not an estimate
+    The update rule determines the initial values.
     """
-    start = np.float32(rule.initial_t if rule.adaptive else 0)
-    changed = rule.initial_weight != 0 or start != 0  # the initial values were written to every page
+    initial = np.array([rule.initial_weight, rule.initial_t if rule.adaptive else 0], np.float32)
+    changed = bool(initial.any())  # then the initial values were written to every page
+    weight, start = initial.view(np.uint32).tolist()
     runs = [[(0, int(table.mask) + 1)] if changed else _runs(table) for table in tables]
     every = 1 if sum(end - begin for table_runs in runs for begin, end in table_runs) <= MAX_COUNTED else EVERY
     counted = 0
     for table, table_runs in zip(tables, runs, strict=True):
-        stride, field = int(table.stride), int(table.field)
         for begin, end in table_runs:
-            if changed:
-                counted += count_changed(table.flat, stride, field, end, every, rule.initial_weight, start)
-            elif stride == 1:
-                counted += count_planes(table.flat.view(np.uint32), field, begin, end, every)
-            else:
-                counted += count_pairs(table.flat.view(np.uint64), begin, end, every)
+            stride, field = int(table.stride), int(table.field)
+            counted += count(table.flat.view(np.uint32), stride, field, begin, end, every, weight, start)
     return int(counted) * every, sum(int(table.mask) + 1 for table in tables), every == 1
 
 

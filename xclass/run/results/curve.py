@@ -23,12 +23,7 @@ LEAST_PROBABILITY = 1e-300  # taken for probabilities below it, as in the summar
 
 
 class Curve:
-    """Record the losses in the course of a run.
-
-    Attributes
-    ----------
-    rows : the rows so far
-    """
+    """Record the losses in the course of a run."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []
@@ -44,10 +39,8 @@ class Curve:
     def add(self, task: BatchTask, printed: Sequence[int], holds_out: bool) -> None:
         """Add a task that has passed the stages.
 
-        Parameters
-        ----------
-        printed : positions in the task of the examples for which the progress table has a row
-        holds_out : whether lines of the run are held out
+        `printed` are the positions of the examples for which the progress table has a row; `holds_out` says whether
+        lines are held out.
         """
         n = task.batch.n
         if n == 0:

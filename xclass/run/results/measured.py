@@ -31,10 +31,8 @@ class Measured(NamedTuple):
 def select(task: BatchTask, highest_seen: Float64s | None, holds_out: bool) -> Measured:
     """Return the measured examples of a task that has passed the stages; its labels are classes.
 
-    Parameters
-    ----------
-    highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
-    holds_out : whether lines of the run are held out, so that only these measure
+    `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do. If lines
+    are held out, only these measure.
     """
     chosen = ~np.isnan(task.batch.label)
     if holds_out:

@@ -68,12 +68,8 @@ class Outcomes:
 
 
 def wrong_of(record: dict[str, Any]) -> Bools:
-    """Return bool[examples], whether each answer was wrong, from a record of the shape `SHAPE`.
-
-    Raises
-    ------
-    ValueError
-        if the text of the outcomes is damaged.
+    """Return bool[examples], whether each answer was wrong, from a record of the shape `SHAPE`; raise ValueError if
+    it is damaged.
     """
     examples, text = record["examples"], record["wrong"]
     try:

@@ -24,14 +24,11 @@ UNKNOWN = "unknown"
 
 
 class Recorder:
-    """Collect results. With several passes, those by example are of the last pass.
+    """Collect results. With several passes, those by example are of the last pass, and of held-out lines if there are
+    some.
 
-    Parameters
-    ----------
-    options : which files are requested
-    classes : whether labels are classes
-    names : names of the classes 1, 2, ..., or None if labels are numbers; the list may grow
-    holds_out : whether lines are held out. The results by example are those of held-out lines then
+    `classes` says whether labels are classes. `names` are those of the classes 1, 2, ..., or None if labels are
+    numbers; the list may grow.
     """
 
     def __init__(self, options: Options, classes: bool, names: Sequence[str] | None, holds_out: bool) -> None:
@@ -54,11 +51,8 @@ class Recorder:
     ) -> None:
         """Count a task that has passed the stages.
 
-        Parameters
-        ----------
-        highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
-        printed : positions of the examples for which the progress table has a row
-        with_text : whether the batch contains the text that it was read from
+        `highest_seen` is as in `measured.select`, `printed` as in `Curve.add`. `with_text` says whether the batch
+        contains the text that it was read from.
         """
         if self._begins_pass:
             for part in self._by_example:

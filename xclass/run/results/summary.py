@@ -44,11 +44,7 @@ def record(
 ) -> dict[str, Any]:
     """Return the record of a run, without times.
 
-    Parameters
-    ----------
-    status : "finished", "stopped" or "failed"
-    error : the message of the error or signal that ended the run early, or None
-    lines : the lines of the summary on the screen
+    `status` is "finished", "stopped" or "failed". `lines` are those of the summary on the screen.
     """
     holdout = progress.holdout
     held_out = None

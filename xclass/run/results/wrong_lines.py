@@ -34,12 +34,8 @@ class WrongLines:
         self._wrong = 0
 
     def add(self, batch: Batch, examples: Measured, file: str, with_text: bool) -> None:
-        """Add the wrong ones among the measured examples of a batch.
-
-        Parameters
-        ----------
-        examples : its measured examples
-        with_text : whether the batch contains the text that it was read from
+        """Add the wrong ones among the measured examples of a batch, with their lines if the batch contains its
+        text.
         """
         probability = np.where(np.isnan(examples.label_probability), NOT_KNOWN, examples.label_probability)
         wrong = np.flatnonzero(examples.wrong)
