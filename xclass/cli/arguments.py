@@ -1,45 +1,74 @@
-"""Parse a command line into the values of the options that were typed; an error message names the wrong word."""
+"""Parse a command line into the values of the options that were typed; an error message names the wrong word.
+
+bash, zsh and fish complete command lines by click's scripts. A shell loads the script with this line, where
+`zsh_source` and `fish_source` are the words of the other shells:
+
+    eval "$(_XCLASS_COMPLETE=bash_source xclass)"
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem, shell_complete
 
 from .. import __version__
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import Option
 from ..options.words import BARE
-from . import completion, help_text, subcommands, vw_flags
+from . import help_text, subcommands, vw_flags
 
 RESUME, RESUME_RUN = "--resume", "--resume_run"  # the first one is an option of models, too, but with a value
 HELP_FLAGS = ("--help", "--help_all", "--version")
+COMPLETION = "_XCLASS_COMPLETE"  # environment variable that the shell sets when it asks for completions
 
 
-def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
+def complete(sections: Sequence[help_text.Section]) -> int:
+    """Print the completions, or the script, that the shell requests and return the exit status."""
+    return shell_complete(_command(sections), {}, "xclass", COMPLETION, os.environ[COMPLETION])
+
+
+def _completer(
+    words: Sequence[str], files: bool = False
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return a function that lists the words that begin with the typed text, and also files if `files` is set."""
+
+    def completions(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        items = [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        return [*items, CompletionItem(incomplete, type="file")] if files else items
+
+    return completions
+
+
+def _values_of(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return a function that lists the possible values of an option that begin with the typed text: words and files."""
+    words = option.choices or tuple(word for word in (option.metavar or "").split("|") if word.islower())
+    return _completer(words, files=bool(option.reads or option.writes))
+
+
+def _command(sections: Sequence[help_text.Section]) -> click.Command:
     """Build the click command, which only splits a command line into options and words; `read` converts the values."""
-    files = completion.completer([subcommand.name for subcommand in subcommands.SUBCOMMANDS], files=True)
+    files = _completer([subcommand.name for subcommand in subcommands.SUBCOMMANDS], files=True)
     params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1, shell_complete=files)}
     for section in sections:
         for name, option in section.options.items():
             if name in params:  # an option that two reductions share
                 continue
-            params[name] = option_words.parameter(name, option, shell_complete=completion.values_of(option))
+            params[name] = option_words.parameter(name, option, shell_complete=_values_of(option))
     for flag in vw_flags.ACCEPTED:
         params[flag] = click.Option([_vw_name(flag), flag], count=True)
     names = [section.record.name for section in sections if section.record is not None]
     params["help"] = click.Option(
-        ["-h", "--help", "help"], is_flag=False, flag_value=BARE, shell_complete=completion.completer(names)
+        ["-h", "--help", "help"], is_flag=False, flag_value=BARE, shell_complete=_completer(names)
     )
     params["help_all"] = click.Option(["--help_all", "help_all"], is_flag=True)
     params["version"] = click.Option(["--version", "version"], is_flag=True)
-    built = help_text.HelpCommand("xclass", params=list(params.values()), add_help_option=False)
-    built.context_settings = {"max_content_width": 100}
-    built.sections = sections
-    return built
+    return click.Command("xclass", params=list(params.values()), add_help_option=False)
 
 
 def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str, Any]:
@@ -55,23 +84,19 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
     for section in sections:
         declared = {**section.options, **declared}
         names += [section.record.name] if section.record is not None else []
-    built = command(sections)
     chosen_by = presets.reductions(names)
     topic = _help_topic(argv, {*names, *chosen_by})
     if topic is not None:
-        formatter = click.Context(built, **built.context_settings).make_formatter()
-        if topic == "":
-            return {"help": help_text.overview(sections, formatter)}
-        return {"help": help_text.of_reduction(topic, sections, formatter, chosen_by)}
+        return {"help": help_text.of_reduction(topic, sections, chosen_by) if topic else help_text.overview(sections)}
     try:
-        words = option_words.split(built, declared, _with_resume_run(argv), HELP_FLAGS)
+        words = option_words.split(_command(sections), declared, _with_resume_run(argv), HELP_FLAGS)
     except option_words.UnknownOption as error:
         advice = vw_flags.advice(error.flag)
         raise error if advice is None else UsageError(f"there is no option {error.flag}: {advice}") from None
     if words["version"]:
         return {"version": f"xclass {__version__}"}
     if words["help_all"]:
-        return {"help": help_text.everything(built, click.Context(built, **built.context_settings))}
+        return {"help": help_text.everything(sections)}
 
     given, files = option_words.values(declared, words)
     _add_data_files(given, files, declared)

@@ -24,7 +24,7 @@ from .. import __version__
 from ..errors import UsageError, XclassError, XclassWarning
 from ..options import resolve as options_resolve
 from ..system import terminal
-from . import arguments, completion, help_text, subcommands, vw_flags
+from . import arguments, help_text, subcommands, vw_flags
 from .declared import add_implied_options, prepare_files
 from .declared import option_groups as option_groups  # other modules take it from here
 
@@ -45,8 +45,8 @@ def run(argv: Sequence[str]) -> int:
             return 0
     groups, reductions = option_groups()
     arranged = help_text.sections(groups, reductions)
-    if completion.is_asked_for():
-        return completion.complete(arguments.command(arranged))
+    if os.environ.get(arguments.COMPLETION):
+        return arguments.complete(arranged)
     given = arguments.read(arranged, argv)
     for information in ("help", "version"):
         if information in given:

@@ -76,28 +76,19 @@ def sections(groups: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduc
     return arranged
 
 
-class HelpCommand(click.Command):
-    """Define a click command whose help lists the options by section."""
-
-    sections: Sequence[Section] = ()
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write every option under the heading of its section."""
-        _write_head(formatter)
-        for section in self.sections:
-            _write_section(formatter, section, section.options.values())
-        with formatter.section("Help"):
-            formatter.write_dl(HELP, col_max=34)
+def everything(sections: Sequence[Section]) -> str:
+    """Return the text of `--help_all`, with every option under the heading of its section."""
+    formatter = _begun()
+    for section in sections:
+        _write_section(formatter, section, section.options.values())
+    with formatter.section("Help"):
+        formatter.write_dl(HELP, col_max=34)
+    return formatter.getvalue().rstrip()
 
 
-def everything(command: HelpCommand, context: click.Context) -> str:
-    """Return the text of `--help_all`."""
-    return command.get_help(context)
-
-
-def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str:
+def overview(sections: Sequence[Section]) -> str:
     """Return the text of `--help`: a line for each reduction, and the most common options."""
-    _write_head(formatter)
+    formatter = _begun()
     declared = {flag: option for section in sections for option in section.options.values() for flag in option.flags}
     reductions = [section for section in sections if section.record is not None and section.summary]
     with formatter.section("Reductions, for K classes"):
@@ -116,9 +107,7 @@ def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str
     return formatter.getvalue()
 
 
-def of_reduction(
-    name: str, sections: Sequence[Section], formatter: click.HelpFormatter, presets: Mapping[str, str]
-) -> str:
+def of_reduction(name: str, sections: Sequence[Section], presets: Mapping[str, str]) -> str:
     """Return the text of `--help NAME`: the options that a reduction accepts; `presets` has those that choose one."""
     given = name
     name = name.lstrip("-")
@@ -132,6 +121,7 @@ def of_reduction(
     record = section.record
     flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}
     chooser = flags["--" + name]
+    formatter = click.HelpFormatter(max_width=option_text.WIDTH)
     formatter.write(f"Usage: xclass {option_text.synopsis(chooser)} [OPTIONS] [DATA]\n\n")
     about = chooser.help if name in presets else f"{record.title}: {record.summary}"
     formatter.write_text(f"{about[:1].upper()}{about[1:]}.")
@@ -148,12 +138,15 @@ def of_reduction(
     return formatter.getvalue()
 
 
-def _write_head(formatter: click.HelpFormatter) -> None:
+def _begun() -> click.HelpFormatter:
+    """Return a help text with the usage and the examples."""
+    formatter = click.HelpFormatter(max_width=option_text.WIDTH)
     formatter.write(f"Usage: {USAGE}\n\n")
     formatter.write_text(INTRO)
     formatter.write_paragraph()
     with formatter.indentation():
         formatter.write_dl(EXAMPLES, col_max=60)
+    return formatter
 
 
 def _write_section(formatter: click.HelpFormatter, section: Section, options: Iterable[Option]) -> None:

@@ -8,6 +8,8 @@ import click
 
 from ..options.declare import Option
 
+WIDTH = 100  # columns of a help text at most
+
 
 def synopsis(option: Option) -> str:
     """Return an option's flags and the name of its value: `-b, --bit_precision B`."""
@@ -41,7 +43,7 @@ def description(option: Option) -> str:
 
 def of_subcommand(usage: str, intro: str, declared: Mapping[str, Option]) -> str:
     """Return the text of `xclass SUBCOMMAND --help`; `intro` says what it does."""
-    formatter = click.HelpFormatter(max_width=100)
+    formatter = click.HelpFormatter(max_width=WIDTH)
     formatter.write(f"Usage: {usage}\n\n")
     formatter.write_text(intro)
     with formatter.section("Options"):

@@ -17,7 +17,7 @@ import mmap
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -65,13 +65,12 @@ def save(
     into : an open file beside `path` that receives the model; the caller renames it
     """
     given_path = path = os.fspath(path)
-    order, checksums, size = _plan(options, facts, arrays)
     try:
         if links == "follow":
             path = os.path.realpath(path)
             if stat.S_ISCHR(_mode_of(path)):  # /dev/null must not be replaced by a file
                 with open(path, "wb") as file:
-                    _write(file, options, facts, arrays, order, checksums)
+                    _write(file, options, facts, arrays)
                 return
         unfinished = into or leftovers.Unfinished(path, links)
         try:
@@ -79,7 +78,7 @@ def save(
                 output_file.refuse_other_file(given_path, derived=False)
             unfinished.file.seek(0)
             unfinished.file.truncate()
-            _write(unfinished.file, options, facts, arrays, order, checksums)
+            _write(unfinished.file, options, facts, arrays)
             unfinished.flush()
             if into is None:
                 unfinished.take_place()
@@ -91,25 +90,15 @@ def save(
             f"{given_path}: data may only name files in the current folder, but {error.strerror}"
         ) from None
     except OSError as error:
+        size = sum(map(model_header.stored_bytes, arrays.values()))
         raise ModelError(_save_failure(given_path, path, size, error)) from None
 
 
 def to_bytes(options: Mapping[str, object], facts: Mapping[str, object], arrays: Mapping[str, Stored]) -> bytes:
     """Return the contents of the file that `save` would write; the parameters are the same."""
-    order, checksums, _ = _plan(options, facts, arrays)
     file = io.BytesIO()
-    _write(file, options, facts, arrays, order, checksums)
+    _write(file, options, facts, arrays)
     return file.getvalue()
-
-
-def _plan(
-    options: Mapping[str, object], facts: Mapping[str, object], arrays: Mapping[str, Stored]
-) -> tuple[list[str], dict[str, str], int]:
-    """Return the order of the arrays in the file, checksums to be filled in, and the size of the file in bytes."""
-    order = sorted(arrays, key=lambda name: (-model_header.stored_dtype(arrays[name]).itemsize, name))
-    sums = {name: "0" * 8 for name in order}
-    size = len(model_header.make_header(options, facts, arrays, order, sums))
-    return order, sums, size + sum(model_header.stored_bytes(arrays[name]) for name in order)
 
 
 @contextlib.contextmanager
@@ -141,15 +130,12 @@ def _mode_of(path: str) -> int:
 
 
 def _write(
-    file: BinaryIO,
-    options: Mapping[str, object],
-    facts: Mapping[str, object],
-    arrays: Mapping[str, Stored],
-    order: Sequence[str],
-    checksums: dict[str, str],
+    file: BinaryIO, options: Mapping[str, object], facts: Mapping[str, object], arrays: Mapping[str, Stored]
 ) -> None:
     """Write zeros in place of the header, then the arrays while computing their checksums, then the header."""
-    file.write(bytes(len(model_header.make_header(options, facts, arrays, order, checksums))))
+    order = sorted(arrays, key=lambda name: (-model_header.stored_dtype(arrays[name]).itemsize, name))
+    checksums = dict.fromkeys(order, "0" * 8)
+    file.write(bytes(len(model_header.make_header(options, facts, arrays, checksums))))
     for name in order:
         crc = 0
         for piece in _pieces(arrays[name]):
@@ -157,7 +143,7 @@ def _write(
             file.write(piece.data)
         checksums[name] = f"{crc:08x}"
     file.seek(0)
-    file.write(model_header.make_header(options, facts, arrays, order, checksums))
+    file.write(model_header.make_header(options, facts, arrays, checksums))
 
 
 def _pieces(array: Stored) -> Iterator[UInt8s]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -81,10 +81,12 @@ def make_header(
     options: Mapping[str, object],
     facts: Mapping[str, object],
     arrays: Mapping[str, Stored],
-    order: Sequence[str],
     checksums: Mapping[str, str],
 ) -> bytes:
-    """Return the bytes of a file before the arrays; their number does not depend on the checksums."""
+    """Return the bytes of a file before the arrays, which have the order of the checksums.
+
+    The number of bytes does not depend on the checksums.
+    """
     entries: dict[str, Any] = {
         "__metadata__": {
             "format": "xclass model",
@@ -96,7 +98,7 @@ def make_header(
         }
     }
     end = 0
-    for name in order:
+    for name in checksums:
         if name in entries:
             raise ValueError(f"an array cannot be called {name!r}")
         begin, end = end, end + stored_bytes(arrays[name])
