@@ -12,7 +12,7 @@ from xclass.reductions.core.base import Reduction
 
 @dataclass(frozen=True)
 class Run:
-    data: str = option("data file", flags=("-d", "--data"), metavar="FILE")
+    data: tuple[str, ...] = option("data file", flags=("-d", "--data"), metavar="FILE", repeated=True)
     initial_regressor: str = option("model to load", flags=("-i", "--initial_regressor"), metavar="FILE")
     testonly: bool = option("predict only", flags=("-t", "--testonly"), kind=bool)
     progress: str = option("rows of the table", flags=("-P", "--progress"), default="2.0")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import click
@@ -99,7 +99,8 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
         return {"help": help_text.everything(sections)}
 
     given, files = option_words.values(declared, words)
-    _add_data_files(given, files, declared)
+    if files:
+        given["data"] = (*given.get("data", ()), *files)
     accepted = [flag for flag in vw_flags.ACCEPTED if words[_vw_name(flag)]]
     if accepted:
         given["accepted"] = accepted
@@ -133,18 +134,3 @@ def _with_resume_run(argv: Sequence[str]) -> list[str]:
 def _vw_name(flag: str) -> str:
     """Return the name of click's parameter for an option of VW that is accepted."""
     return "vw_" + flag.lstrip("-")
-
-
-def _add_data_files(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
-    """Add the words that belong to no option to `given` as data files."""
-    name = next(name for name, option in declared.items() if "-d" in option.flags)
-    if declared[name].repeated:
-        if words:
-            given[name] = (*given.get(name, ()), *words)
-        return
-    if len(words) > 1:
-        raise UsageError(f"{words[0]!r} and {words[1]!r} are two data files; give one")
-    if words:
-        if name in given:
-            raise UsageError(f"{words[0]!r} and -d {given[name]!r} are two data files; give one")
-        given[name] = words[0]

@@ -54,11 +54,9 @@ def run(argv: Sequence[str]) -> int:
             return 0
     notes = vw_flags.take(given.pop("accepted", ()), given)
     declared = {name: option for section in arranged for name, option in section.options.items()}
-    flags = {flag: name for name, option in declared.items() for flag in option.flags}
     prepare_files(given, declared)
-    sources = {flags["-d"], "cache_file", "no_stdin"}
-    if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
-        if flags["-t"] in given and {"print_tree", "dot_tree"} & set(given):
+    if not {"data", "cache_file", "no_stdin"} & set(given) and sys.stdin is not None and sys.stdin.isatty():
+        if "testonly" in given and {"print_tree", "dot_tree"} & set(given):
             given["no_stdin"] = True  # the tree of a saved model is written, which needs no data
         else:
             examples = (f"  {line}" for line, _ in help_text.EXAMPLES)
@@ -77,12 +75,11 @@ def run(argv: Sequence[str]) -> int:
     from ..run import learner_use
     from ..run.run import run as execute_run
 
-    model = given.get(flags["-i"])
+    model = given.get("initial_regressor")
     contents = model_contents.load(model) if model is not None else None
-    stored = contents.options if contents is not None else None
     resolve = functools.partial(
         options_resolve.resolve,
-        stored=stored,
+        stored=contents.options if contents is not None else None,
         groups=groups,
         reductions=reductions,
         model=model or "",

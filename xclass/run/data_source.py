@@ -32,7 +32,9 @@ def opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: byte
     o = config.run
     text.parser.predicting = (o.predictions is not None or o.raw_predictions is not None) and not o.vw_exact
     text.parser.learning = not config.run.testonly
-    limit = passes.source_limit(config.passes)
+    of_passes = config.passes
+    continued = of_passes.initial_pass_length is not None and of_passes.passes == 1
+    limit = None if continued else of_passes.examples
     key = cache_key.make_key(config.parser, feature_bits(config), multiclass, labels.lowest, labels.highest, limit)
     key.update(detect.key(config.reader, learner.schema))
     if config.parser.learn_names and config.run.testonly:

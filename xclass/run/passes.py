@@ -209,11 +209,6 @@ class HeldOutLines:
         return line > self._after if self._after else line % self._period == 0
 
 
-def source_limit(options: Options) -> int | None:
-    """Return how many lines of the data a run reads, or None for all."""
-    return None if options.initial_pass_length is not None and options.passes == 1 else options.examples
-
-
 class Stream:
     """Iterate over a pass: over batches, each with a mask of held-out examples, and save points.
 
@@ -337,9 +332,9 @@ class Stream:
         tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
         name = os.fsdecode(tag[5:]) if tag[4:5] == b"_" and len(tag) > 5 else ""
         refusal = ""
-        if name:
-            refusal = _refusal(name)
-        elif self._model is None:
+        if name and (os.path.isabs(name) or ".." in name.split("/")):
+            refusal = "data may only name files in the current folder"
+        elif not name and self._model is None:
             refusal = "no -f was given"
         path = name or self._model
         message = f"saving regressor to {path}"
@@ -360,10 +355,3 @@ def save_commands(batch: Batch) -> list[int]:
         if (groups == CONSTANT_GROUP).all() and batch.text[at : at + 4].tobytes() == b"save":
             rows.append(i)
     return rows
-
-
-def _refusal(name: str) -> str:
-    """Return why a tag in the data may not name this file, or an empty string if it may."""
-    if os.path.isabs(name) or ".." in name.split("/"):
-        return "data may only name files in the current folder"
-    return ""

@@ -353,7 +353,11 @@ class Run:
             self.engine.preview()
             while not self.signals.stopped:
                 self.engine.run_pass()
-                if self.signals.stopped or self._end_pass():
+                if self.signals.stopped:
+                    return None
+                better = self.progress.end_pass()
+                self.recorder.end_pass()
+                if self.saver.end_pass(better, last=not self.engine.end_pass()):
                     return None
         except Exception as error:  # `finish` saves what was learned and then raises the error
             self.engine.drain()
@@ -361,12 +365,6 @@ class Run:
         finally:
             self.engine.pipeline = None
         return None
-
-    def _end_pass(self) -> bool:
-        """End a pass; return whether it was the last one."""
-        better = self.progress.end_pass()
-        self.recorder.end_pass()
-        return self.saver.end_pass(better, last=not self.engine.end_pass())
 
     def count(self, task: BatchTask) -> None:
         """Count a task that has passed the stages, and report it."""
