@@ -46,10 +46,8 @@ def features(line, bits):
 
 
 def node_weights(z, place, table, doublings):
-    """Return the weights of features at a place, given their hashes: one for each, or one for each word of a line."""
+    """Return the weights of features at a place, given their hashes: one for each word of a line, 0 but for its own."""
     bits = len(table).bit_length() - 1
-    if table.ndim == 1:  # --layout odd
-        return table[(z >> 67 - bits) * 8 + ((z >> 64 - bits ^ place) & 7)][:, None]
     tag = np.maximum(z >> 51 + doublings - bits & 8191, 8) & 8184 | place & 7
     words = table[z >> 64 - bits]
     magnitude = (words >> 3 & 0xFFF0000).view(np.float32) * np.float32(2.0**108)
@@ -100,5 +98,5 @@ def predict(path, lines):
             mean = size[index * GOLDEN >> 44]
             x = np.clip(x / np.where(mean > 0, mean, np.abs(x) + (x == 0)), -10, 10).astype(np.float32) if scaled else x
             x = x * np.float32(1 / np.sqrt(np.cumsum(np.square(x, dtype=float))[-1]))
-            answer = label[best_leaf(index, x, w.reshape(-1, 16) if tagged else w, doublings, left, place)]
+            answer = label[best_leaf(index, x, w.reshape(-1, 16), doublings, left, place)]
         yield names.get(answer, "") if "class_names" in arrays else str(answer)

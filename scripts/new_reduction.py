@@ -155,16 +155,17 @@ from __future__ import annotations
 import numpy as np
 
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons, Share
 from ...reductions.@NAME@.reduction import @CLASS@
-from .reasons import Candidate, Reasons, Term, chosen
+from .reasons import chosen
 
 
 def explain(learner: @CLASS@, batch: Batch, k: int) -> Reasons:
     """Explain the prediction of the only example of a batch."""
-    # REPLACE: Give the share of each feature in the score, see `reasons`.
+    # REPLACE: Give the share of each feature in the score, see `explain.records`.
     score = learner.count
     ranked = (
-        Candidate(c + 1, float(score[c]), None, (Term(float(score[c]), name="weight of the examples of the class"),))
+        ExplainedClass(c + 1, float(score[c]), None, (Share("weight of the examples of the class", float(score[c])),))
         for c in np.argsort(-score, kind="stable").tolist()
     )
     return Reasons(*chosen(ranked, k, float(batch.label[0])), learner.classes)

@@ -32,8 +32,6 @@ CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
     "an index of 8 slots": f"{WHOLE} --index_slots 8 --index_bits 20",
     "16 candidates of the index": f"{WHOLE} --index_candidates 16",
     "features not weighted": f"{WHOLE} --normalize_features unit",
-    "the odd layout, 32 MB": f"{WHOLE} --layout odd -b 22",
-    "the odd layout, 128 MB": f"{WHOLE} --layout odd -b 24",
     "no scorers": "--cpt K --trees 4",
     "no scorers, 1 tree": "--cpt K",
     "trees with a noise of .3": f"{WHOLE} --tree_noise 0.3",

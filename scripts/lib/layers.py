@@ -19,12 +19,12 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("estimators", "merging", "shrinking"),
     ("river", "checks"),
     ("api",),
-    ("explain",),
     ("abilities",),
     ("reductions.registry", "reductions.presets"),
     ("reductions.multiclass",),
     ("reductions.*",),  # any folder with a reduction
     ("reductions.core",),
+    ("explain",),
     ("formats",),
     ("binary", "text", "cache"),
     ("reductions.clusters",),

@@ -1,7 +1,7 @@
 """Test error and time of training against the size of the table or the number of classes, of xclass and VW.
 
     python -m scripts.memory.memory_curve DATA_DIR --sets ptb,panlex --bits 18,20,22,24,26,28 --plot memory.png \
-        --methods 'xclass --cpt {K};xclass --cpt {K} --layout odd;VW --recall_tree {K} --loss_function logistic'
+        --methods 'xclass --cpt {K};VW --recall_tree {K} --loss_function logistic'
     python -m scripts.memory.memory_curve --classes 1000,10000,100000 --examples 300000 --bits 24 --plot classes.png \
         --methods 'xclass --cpt {K};VW --log_multi {K}'
 

@@ -12,7 +12,7 @@ from library import go_through, trained
 from probability_trees import examples
 
 from tests.oracles import document_frequency as oracle
-from tests.oracles.cpt import Tree
+from tests.oracles import tagged_learners
 from xclass.api.learner import Learner, load
 from xclass.binary import document_frequency
 from xclass.data import batch_ops
@@ -110,8 +110,8 @@ def test_a_value_that_is_decisive_stays_so(tmp_path):
 
 def test_a_tree_without_scorers_sees_weighted_words():
     text = "".join(f"{1 + i % 5} {(1, 0.5, 0)[i % 3]} | a w{i % 5} v{i % 11} w{i % 7}\n" for i in range(200))
-    plain, tree = oracle.Frequencies(), Tree()
-    with Learner("cpt", 5, bits=20, normalize_features="idf", layout="odd") as model:
+    plain, tree = oracle.Frequencies(), tagged_learners.Tree(20 - 3)
+    with Learner("cpt", 5, bits=20, normalize_features="idf") as model:
         lists = go_through(model, text, top_k=5).lists
     for (features, y, weight), got in zip(examples(text), lists, strict=True):
         row = [item[:2] for item in features]

@@ -118,7 +118,7 @@ def random_line(rng: np.random.Generator, tag: int) -> np.ndarray:
 
 def with_any_words(rng: np.random.Generator, h: np.ndarray, number: int, loss_function="squared") -> adagrad.Weights:
     """Return a table of two lines with words that learning may never write, many for features and a block or class."""
-    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5, tagged=True)
+    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5)
     words, table = weights.words, oracle_of(weights)
     for at in range(0, len(words.word), 16):
         words.word[at : at + 16] = random_line(rng, int(rng.integers(8, 8192)))
@@ -140,7 +140,7 @@ def with_any_words(rng: np.random.Generator, h: np.ndarray, number: int, loss_fu
 @pytest.mark.parametrize(("line_bits", "blocks"), [(1, 3), (3, 6), (12, 8)], ids=["crowded", "full", "roomy"])
 def test_blocks_are_scored_and_trained_as_by_the_oracle(line_bits, blocks, loss_function):
     rng = np.random.default_rng(line_bits)
-    weights = adagrad.new_weights(line_bits + 3, loss.CODES[loss_function], 0.3, tagged=True)
+    weights = adagrad.new_weights(line_bits + 3, loss.CODES[loss_function], 0.3)
     table, away = oracle_of(weights), 0
     for number in range(300):
         h, x = example(rng)
@@ -183,7 +183,7 @@ lessons = st.tuples(
 @settings(max_examples=40, deadline=None)
 @given(st.lists(lessons, min_size=1, max_size=25), st.sampled_from(COUNTERS), st.sampled_from(LOSSES))
 def test_all_small_streams_are_learned_as_by_the_oracle(stream, counter, loss_function):
-    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5, tagged=True)
+    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5)
     weights.words.state[tagged_words.COUNTER] = counter
     table = oracle_of(weights)
     for features, block, y, weight in stream:
@@ -221,7 +221,7 @@ def test_rates_are_0_without_a_weight_and_add_up_to_reaches():
 @pytest.mark.parametrize("loss_function", LOSSES)
 def test_nothing_changes_if_no_regressor_learns(s, y, weight, loss_function):
     """The last slope is not 0, but its square is with squared loss; then the step would be far too long."""
-    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5, tagged=True)
+    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5)
     h, scores, labels = np.arange(1, 3).astype(np.uint64), np.zeros(8, F), np.zeros(8, F)
     scores[2], labels[2] = s, y
     adagrad.learn_block(weights, h, np.ones(2, F), 2, 1, scores, labels, F(weight), adagrad.block_scratch(2))
@@ -232,7 +232,7 @@ def test_nothing_changes_if_no_regressor_learns(s, y, weight, loss_function):
 @settings(max_examples=tries(200))
 @given(st.floats(-50, 50, width=32), st.sampled_from([-1, 1]), st.sampled_from(LOSSES))
 def test_slopes_are_those_of_the_oracle(s, y, loss_function):
-    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5, tagged=True)
+    weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5)
     want = oracle.TaggedTable(1, loss_function, 0.5).slope(F(s), F(y))
     assert adagrad.slope(weights, F(s), F(y)) == pytest.approx(want, rel=0 if loss_function == "squared" else 2e-7)
 
@@ -240,7 +240,7 @@ def test_slopes_are_those_of_the_oracle(s, y, loss_function):
 @pytest.mark.parametrize("loss_function", LOSSES)
 def test_scores_approach_the_labels(loss_function):
     rng = np.random.default_rng(1)
-    weights = adagrad.new_weights(14, loss.CODES[loss_function], 0.5, tagged=True)
+    weights = adagrad.new_weights(14, loss.CODES[loss_function], 0.5)
     scratch, scores = adagrad.block_scratch(MOST), np.zeros(8, F)
     h, x = example(rng)
     y = np.array([0, 1, -1, 0, 1, 0, 0, 0], F)
@@ -501,7 +501,7 @@ def test_a_packed_line_adds_the_same_as_a_whole_one(processor, plain, monkeypatc
 
 
 def filled(line_bits: int, doublings: int, examples: int = 300, pool: int = 40) -> tagged_words.Words:
-    weights = adagrad.new_weights(line_bits + 3, loss.SQUARED, 0.5, tagged=True, doublings=doublings)
+    weights = adagrad.new_weights(line_bits + 3, loss.SQUARED, 0.5, doublings=doublings)
     scratch, scores = adagrad.block_scratch(MOST), np.zeros(8, F)
     rng = np.random.default_rng(3)
     for _ in range(examples):
@@ -553,7 +553,7 @@ def test_doubling_keeps_the_weights_of_classes():
 @pytest.mark.parametrize("most", [2, 6])
 def test_a_table_that_grows_learns_as_by_the_oracle(most):
     rng = np.random.default_rng(7)
-    weights = adagrad.new_weights(4, loss.SQUARED, 0.5, tagged=True, doublings=most)
+    weights = adagrad.new_weights(4, loss.SQUARED, 0.5, doublings=most)
     table = oracle_of(weights)
     lost = []  # before each doubling
     for _ in range(400):
@@ -679,7 +679,7 @@ def test_words_in_use_are_counted_anew():
 @pytest.mark.parametrize("loss_function", LOSSES)
 def test_any_words_give_finite_scores_before_and_after_learning(loss_function):
     rng = np.random.default_rng(8)
-    weights = adagrad.new_weights(5, loss.CODES[loss_function], 0.5, tagged=True)
+    weights = adagrad.new_weights(5, loss.CODES[loss_function], 0.5)
     stored = tagged_words.arrays("t", weights.words)
     stored = {"t.counts": stored["t.counts"], "t.doublings": stored["t.doublings"]}
     stored["t.word"] = rng.integers(0, 2**32, len(weights.words.word)).astype(np.uint32)

@@ -27,4 +27,4 @@ def test_the_modules_of_a_reduction_are_those_that_its_record_names(name):
     for folder in record.abilities:
         assert all(callable(getattr(ability(record, folder), function)) for function in FUNCTIONS[folder])
     assert ("merge" in record.abilities) == (not record.not_merged)
-    assert "explain" in record.abilities  # a new reduction has to say how; see `abilities.explain.reasons`
+    assert "explain" in record.abilities  # a new reduction has to say how; see `explain.records`

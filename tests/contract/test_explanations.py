@@ -106,7 +106,7 @@ def chosen_arity(arity: int) -> dict:
     ("name", "options"),
     [
         ("scalar", {}), ("oaa", {}), ("oaa", {"layout": "vw"}), ("recall_tree", {}), ("recall_tree", {"layout": "vw"}),
-        ("cpt", {"normalize_features": "none"}), ("cpt", {"normalize_features": "none", "layout": "odd"}),
+        ("cpt", {"normalize_features": "none"}), ("cpt", {"normalize_features": "none", "sgd": True}),
         ("cpt", {"normalize_features": "none", "cpt_arity": 4}), ("softmax_tree", {"normalize_features": "none"}),
     ],
 )  # fmt: skip

@@ -27,11 +27,9 @@ LEARNERS = {
     "oaa": ("oaa", 6, {"bits": 12}),
     "oaa --layout vw": ("oaa", 6, {"bits": 12, "layout": "vw"}),
     "cpt": ("cpt", 6, {"bits": 12}),
-    "cpt --layout odd": ("cpt", 6, {"bits": 12, "layout": "odd"}),
     "cpt --sgd": ("cpt", 6, {"bits": 12, "sgd": True}),
     "cpt --cpt_arity 4": ("cpt", 6, {"bits": 12, "cpt_arity": 4}),
     "cpt --rerank": ("cpt", 0, {"bits": 12, "rerank": True, "index_bits": 8}),
-    "cpt --rerank, odd": ("cpt", 0, {"bits": 12, "rerank": True, "index_bits": 8, "layout": "odd"}),
     "cpt --rerank without an index": ("cpt", 0, {"bits": 12, "rerank": True, "index_slots": 0}),
     "multiclass": ("multiclass", None, {"bits": 12, "index_bits": 8}),
     "multiclass that grows": ("multiclass", None, {"bits": 8, "index_bits": 8, "max_doublings": 3}),
@@ -128,21 +126,19 @@ def test_a_merged_model_knows_what_each_model_has_learned(name, tmp_path):
     models = [continued(base, others(2, labels), tmp_path / "base.bin") for labels in ("123", "456")]
     merged = library.merge(models, base=base)
     text = others(9, "123456")
-    better, worse = sorted(errors(model, text) for model in models)
+    better = min(errors(model, text) for model in models)
     assert better > 0.3
-    if name == "cpt --sgd":  # without G, a model counts as much for the features that it has met once as for its own
-        assert errors(merged, text) < worse
-    else:
-        assert errors(merged, text) < better - 0.2
+    assert errors(merged, text) < better - 0.2
 
 
 @pytest.mark.parametrize(
     ("reduction", "options"),
     [
-        ("oaa", {"bits": 16}), ("cpt", {"bits": 16}), ("cpt", {"bits": 16, "layout": "odd"}),
+        ("oaa", {"bits": 16}),
+        ("cpt", {"bits": 16}),
         ("multiclass", {"bits": 16, "index_bits": 12}),
     ],
-)  # fmt: skip
+)
 def test_four_parts_of_noisy_data_make_fewer_errors_merged(reduction, options, tmp_path):
     k = 60
     text = streams.multiclass(1, k, 3000, noise=0.4).splitlines()
@@ -180,7 +176,7 @@ def test_counters_are_added_since_the_base(tmp_path):
     ("name", "named"),
     [
         *((name, named) for name in ("oaa", "oaa --layout vw") for named in (False, True)),
-        ("cpt --rerank, odd", False), ("multiclass", False),
+        ("cpt --rerank", False), ("multiclass", False),
     ],
 )  # fmt: skip
 def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
@@ -204,7 +200,7 @@ def test_classes_that_only_some_models_have_are_added(name, named, tmp_path):
     assert errors(merged, text) < 0.15
 
 
-@pytest.mark.parametrize("name", ["cpt", "cpt --layout odd", "cpt --cpt_arity 4"])
+@pytest.mark.parametrize("name", ["cpt", "cpt --cpt_arity 4"])
 def test_a_tree_that_has_grown_is_merged_with_those_from_which_it_has_grown(name, tmp_path):
     reduction, k, options = LEARNERS[name]
     base = Learner(reduction, k, **options)
@@ -412,28 +408,10 @@ def test_a_model_that_has_not_continued_from_the_base_is_refused():
         library.merge([new("oaa", 1)], base=base)
 
 
-@pytest.mark.parametrize("name", ["scalar", "oaa", "cpt --layout odd", "multiclass"])
+@pytest.mark.parametrize("name", ["scalar", "oaa", "multiclass"])
 def test_a_model_that_has_begun_elsewhere_is_refused(name):
     with pytest.raises(ModelError, match="has not continued from the base: "):
         library.merge([new(name, 1)], base=new(name, 2))
-
-
-@pytest.mark.parametrize("name", ["cpt --layout odd", "cpt --rerank, odd"])
-def test_a_smaller_sum_of_squared_gradients_than_in_the_base_is_refused(name, tmp_path):
-    base = new(name, 1)
-    model = continued(base, lines(2), tmp_path / "base.bin")
-    tables = [
-        base.core.reduction.members[0].weights,
-        *([base.core.reduction.scorers.weights] if "rerank" in name else []),
-    ]
-    for weights in tables:
-        sums = weights.flat[1::2]
-        before = sums.copy()
-        sums[:] = 10 * before
-        with pytest.raises(ModelError, match="model 1 has not continued from the base: a sum of squared gradients is"):
-            library.merge([model], base=base)
-        sums[:] = before
-    library.merge([model], base=base)
 
 
 def test_learners_that_take_columns_differently_are_refused():

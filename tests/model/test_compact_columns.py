@@ -76,7 +76,6 @@ VARIANTS = {
     "oaa": ("--oaa", K, "-b", 7),
     "oaa few": ("--oaa", K, "-b", 18),
     "cpt": ("--cpt", K, "-b", 10),
-    "cpt odd": ("--cpt", K, "-b", 10, "--layout", "odd"),
 }
 
 

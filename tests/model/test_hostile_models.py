@@ -21,7 +21,7 @@ from xclass.api.learner import load
 from xclass.errors import DataError, ModelError
 from xclass.kernels import hash_table
 from xclass.model import model_file, stored_arrays
-from xclass.reductions.cpt import label_tree, tree_file, tree_member
+from xclass.reductions.cpt import label_tree, tree_file
 from xclass.reductions.log_multi import split_cells, split_tree
 from xclass.reductions.recall_tree import label_counts
 from xclass.reductions.registry import REDUCTIONS
@@ -43,9 +43,7 @@ VARIANTS = {
     "random_tree": ("--random_tree", K),
     "random_tree vw": ("--random_tree", K, "--layout", "vw"),
     "cpt": ("--cpt", K),
-    "cpt odd": ("--cpt", K, "--layout", "odd"),
     "cpt trees": ("--cpt", K, "--trees", 2, "--rerank"),
-    "cpt trees odd": ("--cpt", K, "--trees", 2, "--rerank", "--layout", "odd"),
     "cpt growing": ("--cpt", K, "--rerank", "--layout", "tagged", "--max_doublings", 2),
     "cpt wide": ("--cpt", K, "--cpt_arity", 4),
     "cpt columns": ("--cpt", K, "--normalize_features", "columns"),
@@ -432,18 +430,6 @@ def test_labels_beyond_the_classes_are_in_a_model_that_let_them_in(place):
     unlabelled = "".join(line[1:] + "\n" for line in data.splitlines())
     assert xclass("-i", "m", "-t", "-p", "p", "--quiet", stdin=unlabelled).status == 0
     assert max(int(line) for line in (place / "p").read_text().split()) == 5
-
-
-def test_binary_tree_that_is_a_chain_may_not_take_far_more_memory_than_its_file():
-    nodes = 2 * 60_000 + 1
-    chain = label_tree.new_tree(nodes)
-    member = tree_member.Member(1, 4, 0, configure("--cpt", 2).learner, None, 2, 0)
-    chain.size[label_tree.NODES], chain.size[label_tree.DEEPEST] = nodes, nodes // 2
-    member.tree = chain
-    with pytest.raises(ModelError, match="levels deep"):
-        member.check_memory("tree.0.left")
-    chain.size[label_tree.DEEPEST] = 40
-    member.check_memory("tree.0.left")
 
 
 # -- tables of keys that were chosen -------------------------------------------------------------------------------

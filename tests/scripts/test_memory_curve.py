@@ -11,7 +11,7 @@ import pytest
 from running import tool
 from streams import multiclass
 
-METHODS = "xclass --multiclass {K} --layout odd;xclass --cpt {K};vw --log_multi {K}"
+METHODS = "xclass --multiclass {K};xclass --cpt {K};vw --log_multi {K}"
 CELL = r"\d+\.\d \(-?\d+\.\d, \d+\)"
 
 

@@ -240,7 +240,6 @@ def test_the_model_is_saved_when_the_program_ends(tmp_path):
         ("--oaa 3 -d missing", xclass.DataError, "missing: there is no such file"),
         ("-i missing", xclass.ModelError, "missing: cannot load"),
         ("--help", xclass.UsageError, "--help belongs to the command"),
-        ("--hsm 3 --readable_model x", xclass.UsageError, "cannot show the weights of --hsm with --layout odd"),
     ],
 )
 def test_options_that_are_not_supported_are_named(options, error, message):

@@ -108,10 +108,6 @@ class Scales:
         scale(batch, learns, self.always, self.window, self.state, self.size, self.seen, self.valued, value)
         return batch._replace(value=value)
 
-    def count(self, batch: Batch, learns: Bools) -> None:
-        if not self.idle:
-            count(batch, learns, self.always, self.window, self.state, self.size, self.seen, self.valued)
-
     def divide(self, index: UInt32s, value: Float32s) -> None:
         """Scale values in place by the examples counted so far; `index` and `value` are uint32[z] and float32[z]."""
         if self.state[COLUMNS]:
@@ -175,17 +171,6 @@ def scale(
             count_example(batch, i, always, window, state, size, seen, valued)
         for f in range(batch.start[i], batch.start[i + 1]):
             value[f] = scaled_value(batch.index[f], batch.value[f], size) if state[COLUMNS] else batch.value[f]
-
-
-@jit
-def count(
-    batch: Batch, learns: Bools, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s,
-    valued: UInt8s,
-) -> None:  # fmt: skip
-    """Count the examples of a batch that are learned (`learns`, bool[n])."""
-    for i in range(len(learns)):
-        if learns[i]:
-            count_example(batch, i, always, window, state, size, seen, valued)
 
 
 @jit

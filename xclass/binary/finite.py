@@ -38,7 +38,7 @@ import numpy as np
 
 from ..array_types import Bools, Float32s, Int64s, UInt8s
 from ..data.batch import Batch
-from ..kernels.constants import ONE, ZERO
+from ..kernels.constants import INFINITE, ONE, ZERO
 from ..kernels.jit import bare, jit
 from .update_rule import Rule
 
@@ -52,7 +52,6 @@ MEAN_NORM = 2.0**-20  # least S / T that is known to be safe
 LARGEST_STEP = 2.0**98  # see `largest_step`
 LEAST_SLOPE = 2.0**-100  # see `least_slope`
 LARGEST = np.float32(np.finfo(np.float32).max)
-INFINITE = np.float32(np.inf)
 ORDINARY_RANGE = np.array([1, 1, LEAST_SLOPE], np.float32)
 
 

@@ -29,46 +29,28 @@ from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import allocating, bare, jit
 from . import finite, loss, weight_table
-from .table_size import SLOT_BYTES, check_memory, crowding_warning
-from .update_rule import Options, Rule, after_pass, make_rule, other_options, resolve_defaults
-from .weight_table import (
-    LOGISTIC_RANGE,
-    Table,
-    apply_regularisation,
-    arrays_for_prediction,
-    columns,
-    new_table,
-    odd_width,
-    restore_table,
-    table_arrays,
-    vw_width,
-)
-
-__all__ = [  # contains no kernels: a kernel is called through the module that defines it
-    "LOGISTIC_RANGE",
-    "SLOT_BYTES",
-    "Options",
-    "Rule",
-    "Table",
-    "after_pass",
-    "apply_regularisation",
-    "arrays_for_prediction",
-    "check_memory",
-    "columns",
-    "crowding_warning",
-    "make_rule",
-    "new_table",
-    "odd_width",
-    "other_options",
-    "resolve_defaults",
-    "restore_table",
-    "table_arrays",
-    "vw_width",
-]
+from .table_size import SLOT_BYTES as SLOT_BYTES
+from .table_size import check_memory as check_memory
+from .table_size import crowding_warning as crowding_warning
+from .update_rule import Options as Options
+from .update_rule import Rule as Rule
+from .update_rule import after_pass as after_pass
+from .update_rule import make_rule as make_rule
+from .update_rule import other_options as other_options
+from .update_rule import resolve_defaults as resolve_defaults
+from .weight_table import LOGISTIC_RANGE as LOGISTIC_RANGE
+from .weight_table import Table as Table
+from .weight_table import apply_regularisation as apply_regularisation
+from .weight_table import arrays_for_prediction as arrays_for_prediction
+from .weight_table import columns as columns
+from .weight_table import new_table as new_table
+from .weight_table import odd_width as odd_width
+from .weight_table import restore_table as restore_table
+from .weight_table import table_arrays as table_arrays
+from .weight_table import vw_width as vw_width
 
 TINY_X2 = finite.SMALLEST_SQUARE
 TINY_X = np.float32(1.084202e-19)  # square root of TINY_X2
-HUGE_X = finite.HUGE_VALUE
 MOST_CONTRACTION = 1.5  # limit of |contraction| (--l2), which is at most 1 apart from rounding
 
 
@@ -278,7 +260,7 @@ def _step(
                     if flat[at + n_] > ZERO:
                         flat[at] *= _rescale_of(rule, flat[at + n_], size)
                     flat[at + n_] = size
-                norm += ONE if abs(xv) > HUGE_X else x2 / (flat[at + n_] * flat[at + n_])
+                norm += ONE if abs(xv) > finite.HUGE_VALUE else x2 / (flat[at + n_] * flat[at + n_])
             flat[at + r_] = _rate_of(rule, flat[at + field], flat[at + n_])
             q += x2 * flat[at + r_]
         if rule.normalized:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..array_types import Float32s
 from ..kernels import fast_math
-from ..kernels.constants import HALF, ONE, TWO, ZERO
+from ..kernels.constants import HALF, INFINITE, ONE, TWO, ZERO
 from ..kernels.jit import jit
 
 SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
@@ -52,29 +52,6 @@ def value(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.floa
 
 
 @jit
-def squared_slope(kind: int, tau: np.float32, p: np.float32, y: np.float32) -> np.float32:
-    """Return (dL/dp)**2."""
-    if kind == LOGISTIC:
-        if y == ONE or y == -ONE:
-            d = -y / (ONE + fast_math.expf(y * p))
-            return d * d
-        share = (y + ONE) * HALF
-        up = -ONE / (ONE + fast_math.expf(p))
-        down = ONE / (ONE + fast_math.expf(-p))
-        d = share * up + (ONE - share) * down
-        return d * d
-    if kind == HINGE:
-        return ZERO if y * p >= ONE else y * y
-    if kind == QUANTILE:
-        e = y - p
-        if e == ZERO:
-            return ZERO
-        d = tau if e > ZERO else ONE - tau
-        return d * d
-    return np.float32(4) * (p - y) * (p - y)
-
-
-@jit
 def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.float32, high: np.float32) -> np.float32:
     """Return dL/dp; squared loss uses p clipped to [low, high]."""
     if kind == LOGISTIC:
@@ -94,6 +71,13 @@ def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.floa
     if kind == SQUARED:
         p = max(low, min(high, p))
     return TWO * (p - y)
+
+
+@jit
+def squared_slope(kind: int, tau: np.float32, p: np.float32, y: np.float32) -> np.float32:
+    """Return (dL/dp)**2 at p, which squared loss does not clip."""
+    d = slope(kind, tau, p, y, -INFINITE, INFINITE)
+    return d * d
 
 
 @jit

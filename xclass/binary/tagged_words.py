@@ -6,10 +6,10 @@ Cost      O(s) to score or train all regressors of a block on an example of s fe
 Names     w weight | G sum of importance * slope**2 * x**2 | word: w, G and a tag in 32 bits | line: 16 words, a cache
           line | block: up to three levels of a tree, seven nodes | q number of a regressor within its block | place of
           a regressor: 8 * block + q | home: one of two lanes where the word of a feature and regressor belongs.
-Differs   from `adagrad`, which finds weights by hashing alone: there, regressors whose hashes collide share a weight.
-          Here a word has a tag, and a regressor without a word has the weight 0. When a line is full, a new word takes
-          the place of the word with the smallest G, if the G that it would begin with is at least as large; otherwise
-          the feature is left out of the step. So what is kept are the weights that have learned most.
+Differs   from slots that are found by hashing alone (`tree_routers`): there, regressors whose hashes collide share a
+          weight. Here a word has a tag, and a regressor without a word has weight 0. When a line is full, a new word
+          takes the place of the word with the smallest G, if the G that it would begin with is at least as large;
+          otherwise the feature is left out of the step. So what is kept are the weights that have learned most.
           w has 8 significant bits and G has 2. Both are rounded up or down at random, such that their means are exact.
 
     word   | sign of w, 1 bit | |w|, 5 bits exponent and 7 bits mantissa | G, 5 and 1 | tag, 13 bits |

@@ -53,18 +53,10 @@ class NamedFeature(NamedTuple):
 
 
 class Namer:
-    """Find the names of the features of examples.
+    """Find the names of the features of examples, whose index has `bits` bits.
 
-    Parameters
-    ----------
-    parse, feature, cross : options of the parser, of features and of interactions
-    bits : number of bits of the index of a feature
-    crosser : has seen the namespaces of all examples before; None if `of` will be called for all examples
-
-    Attributes
-    ----------
-    has_wildcards : whether names depend on the namespaces of all examples before, because of wildcard interactions
-    format : format of the text of the batches
+    A `crosser` has seen the namespaces of all examples before; without it, `of` must be called for all of them. Names
+    depend on these examples if `has_wildcards` is set. `format` is that of the text of the batches.
     """
 
     def __init__(
@@ -84,10 +76,7 @@ class Namer:
         self.format = TextFormat()
 
     def of(self, batch: Batch, i: int) -> list[NamedFeature]:
-        """Return the named features of example i, including those with ignored linear terms.
-
-        If `has_wildcards` is set, this method must be called for all examples in their order.
-        """
+        """Return the named features of example i, including those with ignored linear terms."""
         if isinstance(self.format, OtherFormat):
             return self.of_written(self.format.features(line_of(batch, i)))
         groups: Groups = {}
@@ -139,7 +128,6 @@ class Namer:
     # parsing, as in `tokens`
 
     def _add_features(self, features: Iterator[WrittenFeature], groups: Groups) -> None:
-        """Append features of a line of another format to `groups`."""
         for name, value, namespace, word, is_index in features:
             if value != 0:
                 seed = self._hash_word(namespace, self._seed) if namespace else self._unnamed
@@ -157,7 +145,6 @@ class Namer:
         return np.float32(value), end
 
     def _parse_line(self, line: bytes, groups: Groups) -> None:
-        """Parse a line and append its features to `groups`."""
         at = line.find(b"|")
         if at < 0:
             return
@@ -230,18 +217,15 @@ def line_of(batch: Batch, i: int) -> bytes:
 
 
 def _name(line: bytes, at: int) -> bytes:
-    """Return the name of a namespace or feature that begins at `at`."""
     return _match_at(rb"[^ \t:|\r]*", line, at)
 
 
 def _match_at(pattern: bytes, line: bytes, at: int) -> bytes:
-    """Return the text that a pattern matches at position `at`, or an empty string."""
     matched = re.match(pattern, line[at:])
     return matched[0] if matched is not None else b""
 
 
 def _ngram(parts: list[tuple[FeatureName, int, np.float32]]) -> tuple[FeatureName, int, np.float32]:
-    """Return the n-gram of features: its name, index and value."""
     index = parts[0][1]
     for part in parts[1:]:
         index = (index * int(namespaces.GRAM_MULTIPLIER) + part[1]) & UINT32

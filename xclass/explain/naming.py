@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ..abilities.explain.reasons import Candidate, Reasons, Term, Turn
 from ..data import class_names
 from ..data.batch import CONSTANT, Batch
-from . import records
 from .feature_names import NamedFeature
-from .records import ExplainedClass, Explanation, Label, Share
+from .records import ExplainedClass, Explanation, Label, Reasons, Share, with_shares
 
-Naming = Callable[[float], Label]  # from a label as a learner has it to that which users see
+Naming = Callable[[Any], Label]  # from a label as a learner has it to that which users see
 
 
 def naming_of(names: Sequence[str] | None, multiclass: bool) -> Naming:
-    """Return the function that gives labels the form that users see.
+    """Return the function that gives labels the form that users see; `names` is None if classes are numbers."""
 
-    Parameters
-    ----------
-    names : names of the classes 1, 2, ...; None if classes are numbers
-    multiclass : whether labels are classes
-    """
-
-    def shown(label: float) -> Label:
+    def shown(label: Any) -> Label:
         if not multiclass:
             return float(label)
         return class_names.name_of(label, names) or int(label)
@@ -40,53 +34,46 @@ def without_unknown_label(batch: Batch) -> Batch:
 
 
 def explanation(reasons: Reasons, batch: Batch, features: Iterable[NamedFeature], naming: Naming) -> Explanation:
-    """Return the explanation of a prediction with names.
+    """Return the explanation of the prediction for the only example of a batch, with names.
 
-    Parameters
-    ----------
-    batch : the only example that was explained
-    features : names of features; one that is missing, or whose name is empty, is named by its index
-    naming : function of a label
+    A feature that is not among `features`, or whose name is empty, is named by its index.
     """
     text = {feature.hash: feature.text.decode("utf-8", "surrogateescape") for feature in features}
     names = [text.get(hashed) or str(hashed) for hashed in batch.index.tolist()]
 
-    def turn(way: Turn) -> records.Turn:
-        return records.Turn(way.node, way.side, way.score, way.probability, _shares(way.terms, names), way.tree)
+    def named(shares: Iterable[Share]) -> tuple[Share, ...]:
+        """Name shares, add up those of the same name and part, and put the largest first."""
+        sums: dict[tuple[str, str], Share] = {}
+        for share in shares:
+            name = names[share.feature] if share.feature >= 0 else share.name
+            known = sums.get((share.part, name))
+            sums[share.part, name] = (
+                share._replace(name=name) if known is None else known._replace(share=known.share + share.share)
+            )
+        return tuple(sorted(sums.values(), key=lambda share: -abs(share.share)))
 
-    any_score = any(candidate.score is not None for candidate in reasons.candidates)
+    any_score = any(one.score is not None for one in reasons.classes)
 
-    def explained(candidate: Candidate) -> ExplainedClass:
-        shares, path = _shares(candidate.terms, names), tuple(map(turn, candidate.path))
-        by_path = bool(path) and all(term.feature < 0 for term in candidate.terms)
-        by_path = by_path and (candidate.score is not None or not any_score)
-        return ExplainedClass(naming(candidate.label), candidate.score, candidate.probability, shares, path, by_path)
+    def explained(one: ExplainedClass) -> ExplainedClass:
+        by_path = bool(one.path) and all(share.feature < 0 for share in one.shares)
+        by_path = by_path and (one.score is not None or not any_score)
+        return with_shares(one, named, label=naming(one.label), by_path=by_path)
 
     label = float(batch.label[0])
-    first = reasons.candidates[0].label if reasons.considered and reasons.candidates else None
     return Explanation(
-        prediction=None if first is None else naming(first),
+        prediction=naming(reasons.classes[0].label) if reasons.considered and reasons.classes else None,
         label=None if math.isnan(label) else naming(label),
-        classes=tuple(map(explained, reasons.candidates)),
-        others=tuple(map(explained, reasons.others)),
+        classes=tuple(map(explained, reasons.classes)),
+        others=tuple(replace(one, label=naming(one.label)) for one in reasons.others),
         considered=reasons.considered,
         formula=reasons.formula,
-        uses_features=not reasons.candidates or _any_share(reasons.candidates, batch),
+        uses_features=not reasons.classes or _any_share(reasons.classes, batch),
     )
 
 
-def _any_share(candidates: Sequence[Candidate], batch: Batch) -> bool:
+def _any_share(classes: Sequence[ExplainedClass], batch: Batch) -> bool:
     """Return whether a feature of an example other than the constant adds to a score, or it has no other features."""
     if (batch.index == CONSTANT).all():
         return True
-    terms = [term for one in candidates for own in (one.terms, *(way.terms for way in one.path)) for term in own]
-    return any(term.share != 0 and term.feature >= 0 and batch.index[term.feature] != CONSTANT for term in terms)
-
-
-def _shares(terms: Iterable[Term], names: Sequence[str]) -> tuple[Share, ...]:
-    """Return the shares of terms; those of the same name and part are one share."""
-    sums: dict[tuple[str, str], float] = {}
-    for term in terms:
-        key = term.part, names[term.feature] if term.feature >= 0 else term.name
-        sums[key] = sums.get(key, 0.0) + term.share
-    return records.by_size(sums)
+    shares = [share for one in classes for own in (one.shares, *(turn.shares for turn in one.path)) for share in own]
+    return any(share.share != 0 and share.feature >= 0 and batch.index[share.feature] != CONSTANT for share in shares)

@@ -20,10 +20,7 @@ from ..text.text_format import WrittenFeature
 def written(given: Any, i: int) -> Iterator[WrittenFeature] | None:
     """Return the features of example i, with their names; None if it is not known how they are named.
 
-    Parameters
-    ----------
-    given : examples that `Learner.predict_many` accepts and that are not VW text; a sparse matrix is in rows
-    i : number of the example
+    `given` are examples that `Learner.predict_many` accepts and that are not VW text; a sparse matrix is in rows.
     """
     if isinstance(given, Frame):
         return _of_row(given, i)
@@ -49,7 +46,6 @@ def _of_columns(columns: Any, values: Any) -> Iterator[WrittenFeature]:
 
 
 def _of_words(text: str, namespace: bytes) -> Iterator[WrittenFeature]:
-    """Yield the words of a text as features."""
     for word in encoded(text).split():
         yield WrittenFeature(word, np.float32(1), namespace)
 

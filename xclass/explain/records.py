@@ -1,4 +1,11 @@
-"""Define what `Learner.explain` returns, and what `--explain` writes: text for readers, or JSON lines for programs."""
+"""Define what `Learner.explain` returns, and what `--explain` writes: text for readers, or JSON lines for programs.
+
+    Explanation -> ExplainedClass, ...  -> Share, ...   the shares of a score, which is their sum
+                                        -> Turn, ...    the way through a tree -> Share, ...
+
+A learner knows a feature by its position in the example only (`abilities.explain`); `naming` gives features and classes
+their names.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ import html
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,16 +35,22 @@ class Share(NamedTuple):
         What it adds; negative if it speaks against the class.
     part : str
         Part of the learner that it comes from, such as "scorer"; empty if there is only one.
+    feature : int
+        Position of the feature in the example, of the first of several with the same name; -1 if it is no feature.
     """
 
     name: str
     share: float
     part: str = ""
+    feature: int = -1
 
 
 @dataclass(frozen=True)
 class Turn:
     """Hold a decision on the way through a tree.
+
+    A node of more than two branches has a turn without a score for its branch, and then a turn for each of its
+    regressors.
 
     Attributes
     ----------
@@ -58,13 +71,12 @@ class Turn:
 
     node: str
     side: str
-    score: float | None
-    probability: float | None
-    shares: tuple[Share, ...]
+    score: float | None = None
+    probability: float | None = None
+    shares: tuple[Share, ...] = ()
     tree: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as values that JSON has."""
         fixed = {"tree": self.tree, "node": self.node, "side": self.side, **_numbers(self.score, self.probability)}
         return {**fixed, "shares": _listed(self.shares)} if self.shares else fixed
 
@@ -91,8 +103,8 @@ class ExplainedClass:
     """
 
     label: Label
-    score: float | None
-    probability: float | None
+    score: float | None = None
+    probability: float | None = None
     shares: tuple[Share, ...] = ()
     path: tuple[Turn, ...] = ()
     by_path: bool = False
@@ -112,7 +124,6 @@ class ExplainedClass:
         return sums
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as values that JSON has."""
         fixed = {"class": self.label, **_numbers(self.score, self.probability), "parts": _finite(self.parts)}
         return {**fixed, "shares": _listed(self.shares), "path": [turn.as_dict() for turn in self.path]}
 
@@ -160,16 +171,12 @@ class Explanation:
         )
 
     def _repr_html_(self) -> str:
-        """Return the text for a notebook."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def limited(self, most: int, most_of_turn: int) -> Explanation:
-        """Return the same with the largest shares only; a last share has the sum of the others.
+        """Return the same with the largest shares of classes and turns only; a last share has the sum of the others.
 
-        Parameters
-        ----------
-        most : number of shares of a class
-        most_of_turn : number of shares of a turn; none are kept where scorers, and not the trees, have decided
+        Turns keep none where scorers, and not the trees, have decided.
         """
         return replace(
             self,
@@ -199,6 +206,18 @@ class Explanation:
         }
 
 
+class Reasons(NamedTuple):
+    """Hold the explanation of a prediction as a learner gives it, without the names of features and classes.
+
+    A label is a class as written in the file, or a predicted number. The share of a feature has an empty name.
+    """
+
+    classes: list[ExplainedClass]  # the first k classes, the prediction first, and the label if it is none of them
+    others: list[ExplainedClass]  # the next classes, without shares
+    considered: int  # number of classes that were compared
+    formula: str = ""  # see Explanation
+
+
 def notes(explanations: Sequence[Explanation]) -> list[str]:
     """Return a note if there are examples whose features have no share."""
     count = sum(not one.uses_features for one in explanations)
@@ -214,21 +233,23 @@ def notes(explanations: Sequence[Explanation]) -> list[str]:
 def with_feature_names(explanation: Explanation, names: Sequence[object]) -> Explanation:
     """Return an explanation in which feature `j`, the name of column j of a matrix, has the name `names[j]`."""
 
-    def named(share: Share) -> Share:
-        known = share.name.isdecimal() and int(share.name) < len(names)
-        return share._replace(name=str(names[int(share.name)])) if known else share
+    def named(shares: tuple[Share, ...]) -> tuple[Share, ...]:
+        return tuple(
+            share._replace(name=str(names[int(share.name)]))
+            if share.name.isdecimal() and int(share.name) < len(names)
+            else share
+            for share in shares
+        )
 
-    def of_class(explained: ExplainedClass) -> ExplainedClass:
-        turns = (replace(turn, shares=tuple(map(named, turn.shares))) for turn in explained.path)
-        return replace(explained, shares=tuple(map(named, explained.shares)), path=tuple(turns))
-
-    return replace(explanation, classes=tuple(map(of_class, explanation.classes)))
+    return replace(explanation, classes=tuple(with_shares(one, named) for one in explanation.classes))
 
 
-def by_size(shares: Mapping[tuple[str, str], float]) -> tuple[Share, ...]:
-    """Return the shares of parts and names, the largest absolute value first."""
-    listed = [Share(name, share, part) for (part, name), share in shares.items()]
-    return tuple(sorted(listed, key=lambda share: -abs(share.share)))
+def with_shares(
+    one: ExplainedClass, changed: Callable[[tuple[Share, ...]], tuple[Share, ...]], **changes: Any
+) -> ExplainedClass:
+    """Return a class with other shares, its own and those of its turns, and with other changes."""
+    path = tuple(replace(turn, shares=changed(turn.shares)) for turn in one.path)
+    return replace(one, shares=changed(one.shares), path=path, **changes)
 
 
 def _largest(shares: tuple[Share, ...], most: int) -> tuple[Share, ...]:
@@ -246,12 +267,10 @@ def _largest(shares: tuple[Share, ...], most: int) -> tuple[Share, ...]:
 
 
 def _numbers(score: float | None, probability: float | None) -> dict[str, float | None]:
-    """Return a score and a probability by their names."""
     return _finite({"score": score, "probability": probability})
 
 
 def _listed(shares: tuple[Share, ...]) -> list[dict[str, Any]]:
-    """Return shares as values that JSON has."""
     return [
         {"name": share.name, **_finite({"share": share.share}), **({"part": share.part} if share.part else {})}
         for share in shares
@@ -267,13 +286,7 @@ def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def as_text(explanation: Explanation, line: int | None = None, tag: str = "") -> Iterator[str]:
-    """Yield the lines of an explanation.
-
-    Parameters
-    ----------
-    line : number of the example's line, None if it is in no file
-    tag : tag of the example, empty for none
-    """
+    """Yield the lines of an explanation; `line` is None for an example that is in no file."""
     head = "" if line is None else f"line {line}" + (f" '{tag}" if tag else "") + ": "
     head += f"prediction {_shown(explanation.prediction)}"
     if explanation.label is not None:
@@ -290,12 +303,10 @@ def as_text(explanation: Explanation, line: int | None = None, tag: str = "") ->
 
 
 def as_json(explanation: Explanation, line: int, tag: str) -> str:
-    """Return an explanation as a line of JSON; the parameters are those of `as_text`."""
     return json.dumps({"line": line, "tag": tag, **explanation.as_dict()}, allow_nan=False)
 
 
 def _of_class(explained: ExplainedClass) -> Iterator[str]:
-    """Yield the lines about a class: its scores, its shares, and its path."""
     parts = ", ".join(f"{part} {value:.6g}" for part, value in explained.parts.items())
     yield f"  {_shown(explained.label)}: {_scores(explained)}" + (f" = {parts}" if parts else "")
     if explained.by_path:
@@ -318,29 +329,24 @@ def _path(path: tuple[Turn, ...]) -> Iterator[str]:
         turns = list(of_tree)
         probability = math.prod(turn.probability or 0.0 for turn in turns)
         least = min(turns, key=lambda turn: turn.probability or 0.0)
-        yield f"    tree {tree}: probability {probability:.3g}, {_turns(len(turns))}, the least sure {_turn(least)}"
-
-
-def _turns(count: int) -> str:
-    """Return a number of turns as text."""
-    return f"{count} turn{'' if count == 1 else 's'}"
+        yield (
+            f"    tree {tree}: probability {probability:.3g}, {len(turns)} turn{'s' * (len(turns) != 1)}, "
+            f"the least sure {_turn(least)}"
+        )
 
 
 def _turn(turn: Turn) -> str:
-    """Return a turn with its shares as text."""
     shares = ", ".join(f"{share.name} {share.share:+.4g}" for share in turn.shares)
     return f"{turn.node} {turn.side} {_how_sure(turn)}" + (f": {shares}" if shares else "")
 
 
 def _how_sure(turn: Turn) -> str:
-    """Return the probability of a turn, or else its score."""
     if turn.probability is not None:
         return f"{turn.probability:.3g}"
     return f"(score {turn.score:.4g})"
 
 
 def _scores(explained: ExplainedClass) -> str:
-    """Return the probability and the score of a class."""
     if explained.score is None and explained.probability is not None:
         return f"probability {explained.probability:.6g}, not compared"
     if explained.score is None:
@@ -351,12 +357,10 @@ def _scores(explained: ExplainedClass) -> str:
 
 
 def _brief(explained: ExplainedClass) -> str:
-    """Return the probability of a class, or else its score."""
     return f"{explained.score:.4g}" if explained.probability is None else f"{explained.probability:.4g}"
 
 
 def _shown(label: object) -> str:
-    """Return a label as text."""
     if label is None:
         return "none"
     return f"{label:g}" if isinstance(label, float) else str(label)

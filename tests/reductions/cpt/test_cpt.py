@@ -15,7 +15,6 @@ from probability_trees import check_best_are_the_top_of_all, check_words, exampl
 from streams import multiclass
 
 from tests.oracles import tagged_learners
-from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
 from xclass import DataError, Learner, ModelError, UsageError, load
 from xclass.api import configuration
@@ -69,18 +68,6 @@ def check_against(tree, model: Learner, text: str, bits: int, tolerance: dict) -
     assert fact(results.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
     assert fact(results.summary, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
     assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in results.summary
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-@OPTIONS
-def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle):
-    """The oracle has exact weights, none of which share a slot."""
-    k = 17
-    text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
-    with Learner("cpt", k, bits=22, layout="odd", loss_function=loss, **options) as model:
-        check_against(tree, model, text, 32, {"rel": 2e-4, "abs": 1e-6})
 
 
 @pytest.mark.sampled(3)
@@ -312,10 +299,8 @@ def test_model_that_holds_no_tree_is_refused(tmp_path, part, at, value):
     ("options", "message"),
     [
         ({"normalized": True}, "normalized has no effect"),
-        ({"layout": "vw"}, "layout vw has no effect with cpt, which VW does not have; give tagged or odd"),
-        ({"layout": "tagged", "sgd": True}, "layout tagged needs sums .*; give layout odd"),
-        ({"layout": "odd", "max_doublings": 1}, "max_doublings has no effect with layout odd"),
-        ({"sgd": True, "max_doublings": 1}, "max_doublings has no effect with layout odd"),
+        ({"layout": "vw"}, "layout vw cannot be used with cpt, which keeps its weights in tagged words; leave it out"),
+        ({"layout": "odd"}, "layout odd cannot be used with cpt"),
         ({"loss_function": "hinge"}, "loss_function hinge gives no probabilities"),
         ({"vw_exact": True}, "vw_exact cannot be combined with cpt"),
         ({"cpt_tree": "random", "cpt_alpha": 0.5}, "cpt_alpha has no effect"),

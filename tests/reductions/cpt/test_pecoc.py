@@ -12,18 +12,16 @@ from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import fact, go_through, same_contents, state_of, summary_of, trained
-from probability_trees import check_best_are_the_top_of_all, check_words, examples, mean_opened, tree_of
+from probability_trees import check_best_are_the_top_of_all, check_words, examples, tree_of
 from streams import multiclass
 
 from tests.oracles import tagged_learners
 from tests.oracles.feature_scales import as_learned
-from tests.oracles.pecoc import LEAST, Tree, estimates, hadamard, nearest
+from tests.oracles.pecoc import LEAST, estimates, hadamard, nearest
 from xclass import Learner, UsageError, load
 from xclass.binary import adagrad, loss
-from xclass.kernels.direct import DirectCall
 from xclass.model import model_file
-from xclass.reductions.cpt import label_tree, pecoc, wide_nodes
-from xclass.reductions.cpt import reduction as cpt
+from xclass.reductions.cpt import label_tree, pecoc
 
 # -- the same numbers as the oracle
 
@@ -71,18 +69,6 @@ def check_against(tree, model: Learner, text: str, bits: int, tolerance: dict) -
     assert f"classes in the tree = {len(tree.way)}," in results.summary
     assert f"99 % {tree.root.leaves()}" not in results.summary
     assert tree.root.depth() == (1 if tree.m == 32 else tree.root.depth())
-
-
-@pytest.mark.sampled(3)
-@TREES
-@OPTIONS
-def test_probabilities_are_the_oracles_example_by_example(m, loss_function, options, oracle):
-    """The oracle has exact weights, none of which share a slot."""
-    k = 17
-    text = multiclass(1, k, 90, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    tree = Tree(m, loss=loss_function, **{"rate": 0.5 if loss_function == "squared" else 1.0, **oracle})
-    with Learner("cpt", k, cpt_arity=m, bits=22, layout="odd", loss_function=loss_function, **options) as model:
-        check_against(tree, model, text, 32, {"rel": 5e-4, "abs": 2e-6})
 
 
 @pytest.mark.sampled(3)
@@ -163,18 +149,6 @@ def test_squared_loss_is_within_the_papers_bound(data, levels):
     assert (1 - product) ** 2 <= bound + 1e-9
 
 
-def test_neighbouring_places_are_neighbouring_slots():
-    """What lets eight regressors share a cache line: the slot of place + q is that of place XOR q."""
-    weights = adagrad.new_weights(12, loss.SQUARED, 0.5)
-    rng = random.Random(2)
-    for _ in range(200):
-        feature = np.uint64(rng.getrandbits(64))
-        for width in (2, 4, 8):
-            first = width * rng.randrange(1 << 40)
-            slots = [adagrad.slot(weights, feature, first + q) for q in range(width)]
-            assert slots == [slots[0] ^ (2 * q) for q in range(width)]
-
-
 # -- the tree
 
 
@@ -222,33 +196,6 @@ def test_arity_of_at_least_k_gives_one_node():
         assert f"nodes opened by a search: mean 1.0, median 1, 99 % 1, {m - 1} regressors each" in summary
         assert m - 2 < fact(summary, "regressors scored per label") <= m - 1  # none while there is one label
         assert int(fact(summary, "depth")) <= math.log2(m)
-
-
-@pytest.mark.parametrize("alpha", [0.6, 0.1])
-def test_arity_2_equals_the_binary_tree(monkeypatch, alpha):
-    """The kernels for m branches with m = 2, which is not used otherwise, agree with the binary tree."""
-    k = 40
-    text = multiclass(5, k, 700, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
-    # tagged words are rounded differently in other blocks
-    options = {"bits": 22, "cpt_alpha": alpha, "layout": "odd", "exact": True}
-    with Learner("cpt", k, **options) as model:
-        plain, plain_opened = go_through(model, text, top_k=5), mean_opened(model)
-    original = cpt.Member.__init__
-
-    def other(self, *args):
-        original(self, *args)
-        self.kernels = wide_nodes
-        self._learn_kernel = DirectCall(wide_nodes, "learn_batch")
-
-    monkeypatch.setattr(cpt.Member, "__init__", other)
-    with Learner("cpt", k, **options) as model:
-        wide, wide_opened = go_through(model, text, top_k=5), mean_opened(model)
-    for first, second in zip(plain.lists, wide.lists, strict=True):
-        assert first.pop(0) == pytest.approx(second.pop(0), abs=1e-4)
-        assert first == pytest.approx(second, rel=1e-3, abs=1e-5)
-    for name in ("average squared loss", "regressors scored per label", "their average squared loss"):
-        assert fact(plain.summary, name) == pytest.approx(fact(wide.summary, name), rel=1e-4)
-    assert 0.7 * plain_opened < wide_opened < 1.6 * plain_opened  # depth first here, best first there
 
 
 # -- the search

@@ -53,12 +53,9 @@ def lost(model: Learner) -> int:
         ("cpt", {}, "tagged"),
         ("cpt", {"cpt_arity": 8, "loss_function": "logistic"}, "tagged"),
         ("cpt", {"normalize_features": "columns"}, "tagged"),
-        ("cpt", {"layout": "odd"}, "odd"),
-        ("cpt", {"sgd": True}, "odd"),
-        ("cpt", {"normalize_features": "none"}, "odd"),
-        ("cpt", {"normalize_features": "none", "layout": "tagged"}, "tagged"),
+        ("cpt", {"sgd": True}, "tagged"),
+        ("cpt", {"normalize_features": "none"}, "tagged"),
         ("multiclass", {}, "tagged"),
-        ("multiclass", {"layout": "odd"}, "odd"),
         ("oaa", {}, "odd"),
     ],
 )
@@ -71,11 +68,6 @@ def test_layout_of_a_new_model(reduction, options, layout, tmp_path):
         model.save(tmp_path / "m")
     with load(tmp_path / "m") as model:
         assert model.options["layout"] == layout
-
-
-def test_hierarchical_softmax_has_no_tagged_words(tmp_path):
-    learn("--hsm", 3, "-b", 8, "--tree_sample", 2, "-f", "m", "--quiet", stdin="1 | a\n2 | b\n", cwd=tmp_path)
-    assert model_file.load(tmp_path / "m").options["layout"] == "odd"
 
 
 @pytest.mark.parametrize(
@@ -92,22 +84,6 @@ def test_other_learners_refuse_tagged_words(words):
     assert "--layout tagged belongs to --cpt and --multiclass" in result.err
     assert "give odd or vw" in result.err
     assert "--scalar" not in result.err  # which is no option
-
-
-@pytest.mark.parametrize("reduction", ["cpt", "multiclass"])
-def test_trees_refuse_the_layout_of_vw(reduction):
-    with pytest.raises(UsageError, match=r"layout vw has no effect with cpt, .* give tagged or odd"):
-        Learner(reduction, 3, layout="vw")
-
-
-@pytest.mark.parametrize("layout", ["odd", "tagged"])
-def test_layout_of_a_model_cannot_be_changed(layout, tmp_path):
-    other = "odd" if layout == "tagged" else "tagged"
-    learn("--cpt", 3, "-b", 8, "--layout", layout, "-f", "m", "--quiet", stdin="1 | a\n2 | b\n", cwd=tmp_path)
-    learn("-i", "m", "--layout", layout, "--quiet", stdin="1 | a\n2 | b\n", cwd=tmp_path)
-    result = xclass("-i", "m", "--layout", other, stdin="1 | a\n2 | b\n", cwd=tmp_path)
-    assert result.status == 2
-    assert f"--layout {other} disagrees with m, which was trained with --layout {layout}" in result.err
 
 
 # -- tables that grow

@@ -13,24 +13,33 @@ from oracles import tree_search as oracle
 from streams import multiclass
 
 from xclass import UsageError, load
+from xclass.abilities.explain import shares
+from xclass.binary import adagrad
 from xclass.reductions.cpt import binary_nodes
 
 CLASSES = 150
 TEXT, TEST = multiclass(61, CLASSES, 1500, noise=0.5), multiclass(62, CLASSES, 40, noise=0.5)
 
 
-@pytest.fixture(scope="module", params=["tagged", "odd"])
-def flat(request):
+@pytest.fixture(scope="module")
+def flat():
     """Return a tree whose probabilities are spread, examples, and what the oracles know of both."""
     batch = harness.batch_of(harness.configure("--cpt", CLASSES, "-b", 18), TEST)
-    with trained("cpt", CLASSES, TEXT, bits=18, layout=request.param) as model:
+    with trained("cpt", CLASSES, TEXT, bits=18) as model:
         member, trees = model.core.reduction.members[0], []
-        scratch, nodes = member.scratch(batch), int(member.tree.size[binary_nodes.NODES])
-        arrays = [array[:nodes].tolist() for array in (member.tree.left, member.tree.label, member.tree.place)]
-        mass = np.empty(len(member.tree.left))
+        nodes = int(member.tree.size[binary_nodes.NODES])
+        left, label, place = (
+            array[:nodes].tolist() for array in (member.tree.left, member.tree.label, member.tree.place)
+        )
         for i in range(batch.n):
-            binary_nodes.all_probabilities(member.tree, member.weights, member.settings, batch, i, scratch, mass)
-            trees.append(oracle.Tree(*arrays, mass[:nodes].tolist()))
+            mass, h, x = [1.0] * nodes, *(np.empty(batch.most_features, kind) for kind in (np.uint64, np.float32))
+            count = adagrad.load(batch, i, member.settings.unit, h, x)
+            for a in range(nodes):
+                if left[a]:
+                    score = shares.score_of(member.weights.words, h[:count], x[:count], place[a])
+                    right = adagrad.probability(member.weights, np.float32(score))
+                    mass[left[a]], mass[left[a] + 1] = mass[a] * (1.0 - right), mass[a] * right
+            trees.append(oracle.Tree(left, label, place, mass))
         yield member, batch, trees
 
 
@@ -85,7 +94,7 @@ def test_exact_search_finds_the_most_probable_leaves_and_opens_nodes_that_are_as
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("reduction", "options"),
-    [("cpt", {}), ("multiclass", {}), ("cpt", {"rerank": True}), ("cpt", {"cpt_arity": 4}), ("cpt", {"layout": "odd"})],
+    [("cpt", {}), ("multiclass", {}), ("cpt", {"rerank": True}), ("cpt", {"cpt_arity": 4})],
     ids=str,
 )
 def test_example_that_is_learned_is_predicted_first_by_the_same_search(reduction, options):
@@ -100,7 +109,7 @@ def test_example_that_is_learned_is_predicted_first_by_the_same_search(reduction
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("options", [{}, {"cpt_arity": 4}, {"layout": "odd"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"cpt_arity": 4}], ids=str)
 @pytest.mark.parametrize("k", [1, 3])
 def test_no_class_that_was_not_found_is_more_probable_than_the_summary_says(tmp_path, options, k):
     with trained("cpt", CLASSES, TEXT, bits=18, beam=1, **options) as model:

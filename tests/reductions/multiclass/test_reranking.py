@@ -17,9 +17,7 @@ from tests.oracles.feature_index import Index, Opinions
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
 from xclass import Learner, ModelError, UsageError, load
-from xclass.binary import adagrad
 from xclass.data.batch import Batch
-from xclass.kernels.constants import GOLDEN
 from xclass.reductions.cpt.options import Options, table_bits
 from xclass.reductions.multiclass import feature_index, reranking
 
@@ -39,18 +37,15 @@ EXACT = {"rel": 5e-3, "abs": 1e-5}  # where the oracle has exact weights, and xc
 ROUNDED = {"rel": 2e-6, "abs": 1e-7}  # where both round weights alike
 
 
-@pytest.mark.parametrize("layout", ["odd", "tagged"])
 @pytest.mark.parametrize("cut", [0.0, 0.3])
-def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut, layout):
+def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
     """With tagged words, in tables that are too small for all of them."""
     classes, k = 12, 4
     text = multiclass(21, classes, 300, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    bits, tolerance = (7, ROUNDED) if layout == "tagged" else (22, EXACT)
-    options = {"bits": bits, "layout": layout, "rerank": True, "candidates": k, "candidate_cut": cut, "exact": True}
+    bits = 7
+    options = {"bits": bits, "rerank": True, "candidates": k, "candidate_cut": cut, "exact": True}
     options |= {"rerank_rate": 0.3, "index_slots": 0, "normalize_features": "unit"}
-    tree, scorers = Tree(), Scorers(0.3)
-    if layout == "tagged":
-        tree, scorers = tagged_learners.Tree(bits + 1 - 3), tagged_learners.Scorers(0.3, bits - 2 - 3)
+    tree, scorers = tagged_learners.Tree(bits + 1 - 3), tagged_learners.Scorers(0.3, bits - 2 - 3)
     with Learner("cpt", classes, **options) as model:
         results = go_through(model, text, top_k=k)
         contents = model.core.contents()
@@ -66,8 +61,8 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut, layout
             want, outside = scorers.rank(proposed, plain(row))
             assert set(got) == set(want), number
             for label, p in got.items():
-                assert p == pytest.approx(want[label], **tolerance), (number, label)
-            assert rest == pytest.approx(outside, **tolerance)
+                assert p == pytest.approx(want[label], **ROUNDED), (number, label)
+            assert rest == pytest.approx(outside, **ROUNDED)
             assert list(got.values()) == sorted(got.values(), reverse=True)
         if y is None:
             continue
@@ -81,10 +76,9 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut, layout
     assert fact(results.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
     assert fact(results.summary, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
     assert missed > 0 and mistaken > 0
-    if layout == "tagged":
-        check_words(contents, "weights.0", tree.table)
-        check_words(contents, "scorers", scorers.table)
-        assert scorers.table.evicted > 50 and scorers.table.refused > 200
+    check_words(contents, "weights.0", tree.table)
+    check_words(contents, "scorers", scorers.table)
+    assert scorers.table.evicted > 50 and scorers.table.refused > 200
 
 
 class Reranked:
@@ -159,10 +153,10 @@ def check_against(oracle: Reranked, model: Learner, text: str, bits: int, tolera
     rows = as_learned(examples(text, bits))
     for number, ((row, y, weight), got) in enumerate(zip(rows, results.lists, strict=True), 1):
         want, outside = oracle.rank(row)
-        assert got.pop(0) == pytest.approx(outside, **tolerance), number
+        assert got.pop(0) == pytest.approx(outside, **ROUNDED), number
         assert set(got) == set(want), number
         for label, p in got.items():
-            assert p == pytest.approx(want[label], **tolerance), (number, label)
+            assert p == pytest.approx(want[label], **ROUNDED), (number, label)
         if y is None:
             continue
         weight_sum += weight
@@ -175,19 +169,18 @@ def check_against(oracle: Reranked, model: Learner, text: str, bits: int, tolera
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("layout", ["odd", "tagged"])
 @pytest.mark.parametrize(
     ("trees", "valued", "index"), [(1, 0.0, (8, 4)), (2, 0.0, (8, 4)), (1, 0.02, (2, 3)), (2, 0.02, (2, 3))]
 )
-def test_trees_index_and_scorers_are_the_oracles_example_by_example(trees, valued, index, layout):
+def test_trees_index_and_scorers_are_the_oracles_example_by_example(trees, valued, index):
     classes, k, cut = 12, 3, 0.05
     slots, proposals = index
-    bits = 9 if layout == "tagged" else 22
-    options = {"bits": bits, "layout": layout, "rerank": True, "candidates": k, "candidate_cut": cut, "exact": True}
+    bits = 9
+    options = {"bits": bits, "rerank": True, "candidates": k, "candidate_cut": cut, "exact": True}
     options |= {"index_bits": 20, "index_slots": slots, "index_candidates": proposals}
     if trees > 1:
         options |= {"trees": trees, "tree_noise": 0.0}
-    oracle = Reranked(trees, k, cut, slots, proposals, bits if layout == "tagged" else 0)
+    oracle = Reranked(trees, k, cut, slots, proposals, bits)
     with Learner("cpt", classes, **options) as model:
         check_against(oracle, model, stories(21, 300, classes, valued), bits, EXACT)
         state = np.asarray(model.core.contents().arrays["scorers.state"])
@@ -274,14 +267,10 @@ def as_arrays(opinions: Opinions, label_weight: float, width: int) -> feature_in
         (True, (0.001, 0, 0.0501)),  # E and T begin close to their lower limits
     ],
 )
-@pytest.mark.parametrize("layout", ["odd", "tagged"])
-def test_several_trees_that_disagree_are_the_oracles(indexed, start, layout):
+def test_several_trees_that_disagree_are_the_oracles(indexed, start):
     trees, k, labels, n = 3, 3, 14 if indexed else 8, 200
     rng = np.random.default_rng(5)
-    kernel, oracle = reranking.new_scorers(22, 0, 0.35, False), Scorers(0.35)
-    if layout == "tagged":
-        kernel = reranking.new_scorers(7, 0, 0.35, False, True)
-        oracle = tagged_learners.Scorers(0.35, 7 - 3)
+    kernel, oracle = reranking.new_scorers(7, 0, 0.35, False), tagged_learners.Scorers(0.35, 7 - 3)
     oracle.e, oracle.m, oracle.t = kernel.state[0, reranking.EXPONENT :] = start
     missed, limits = 0, set()
     for _ in range(n):
@@ -322,7 +311,7 @@ def test_several_trees_that_disagree_are_the_oracles(indexed, start, layout):
 
 def test_features_so_large_that_scores_overflow_do_no_lasting_harm():
     scorers = reranking.new_scorers(10, 0, 0.35, False)
-    scorers.weights.flat[:] = np.float32(3e38)
+    scorers.weights.words.word[:] = 0x7FFFFFFF
     top, top_p = np.array([[[1, 2]]]), np.array([[[0.6, 0.3]]])
     ranked = rank_rows(scorers, [[(1, 3.0, 0.0), (2, 3.0, 0.0)]], np.array([1]), top, top_p, False)
     assert np.isfinite(ranked.top_p).all() and ranked.top[0, 0] == 1
@@ -402,12 +391,6 @@ def test_options_that_need_it_or_exclude_it_are_refused(options, message):
 def test_options_that_go_with_several_trees_or_with_it_are_taken():
     for options in ({"rerank": True}, {"trees": 2, "candidates": 3}):
         trained("cpt", 3, "1 |w a\n", bits=12, **options).close()
-
-
-def test_scorers_share_slots_by_feature_and_class():
-    weights = adagrad.new_weights(20, 0, 0.5)
-    slots = {reranking._slot(weights, np.uint64(h * int(GOLDEN) % 2**64), y) for h in range(40) for y in range(1, 40)}
-    assert len(slots) > 0.99 * 40 * 39
 
 
 @pytest.mark.parametrize(

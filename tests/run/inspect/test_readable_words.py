@@ -290,16 +290,6 @@ def test_other_namespaces_and_values(tmp_path):
     ("args", "message"),
     [
         (
-            ("--cpt", 3, "--layout", "odd", "--readable_model", "x"),
-            "--readable_model cannot show the weights of --cpt with --layout odd; give one of --print_tree and "
-            "--save_tree, or learn with --layout tagged",
-        ),
-        (
-            ("--multiclass", "--layout", "odd", "--invert_hash", "x"),
-            "--invert_hash cannot show the weights of --multiclass with --layout odd; give one of --print_tree and "
-            "--save_tree, or learn with --layout tagged",
-        ),
-        (
             ("--multiclass", "--audit", "--invert_hash", "x"),
             "--audit and --invert_hash cannot be combined with --multiclass: drop one of them",
         ),

@@ -100,7 +100,6 @@ def test_lines_about_weights(place):
     assert "Weights: 294,912 of 4 bytes (-b 16), 1 MB, growing to at most 4 MB" in lines
     assert "Index: 16 classes for each of 2^19 features, at most 64 MB" in lines
     assert "Weights: 294,912 of 4 bytes (-b 16), at most 1 MB" in banner("-t", "-i", "m")
-    assert "Weights: 65,536 of 8 bytes (-b 16), at most 512 kB" in banner("--cpt", K, "-b", 16, "--layout", "odd")
 
 
 def test_lines_about_learning(place):

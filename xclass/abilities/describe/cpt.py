@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ...array_types import Float64s, Int64s, UInt32s
-from ...binary import adagrad, feature_scaling, gd, in_words, tagged_words
+from ...binary import feature_scaling, gd, in_words, tagged_words
 from ...reductions.cpt import label_tree
 from ...reductions.cpt.binary_nodes import DEEPEST, NODES
 from ...reductions.cpt.label_tree import Tree
@@ -28,9 +28,8 @@ def banner(learner: ProbabilityTree) -> list[str]:
         lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
     elif o.trees > 1:
         lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
-    number = sum(tagged_words.size(w.words) if learner.tagged else len(w.flat) // 2 for w in weight_tables(learner))
-    slot_bytes = 4 if learner.tagged else adagrad.SLOT_BYTES
-    weights, used = f"Weights: {number:,} of {slot_bytes} bytes (-b {learner.bits}), ", slot_bytes * number
+    number = sum(tagged_words.size(weights.words) for weights in weight_tables(learner))
+    weights, used = f"Weights: {number:,} of 4 bytes (-b {learner.bits}), ", 4 * number
     if o.max_doublings and not learner.testing:
         most = weight_bytes(o, learner.bits) << o.max_doublings
         lines.append(f"{weights}{in_words.size(used)}, growing to at most {in_words.size(most)}")
@@ -70,8 +69,7 @@ def summary(learner: ProbabilityTree) -> list[str]:
     weighted = []
     if learner.frequencies is not None and learner.frequencies.active:
         weighted.append("features are weighted by inverse document frequency")
-    if learner.tagged:
-        shares.append(tagged_words.occupancy([weights.words for weights in weight_tables(learner)]))
+    shares.append(tagged_words.occupancy([weights.words for weights in weight_tables(learner)]))
     return [
         *learner.report.lines(), *shares, *(learner.scales.summary_lines if learner.scales is not None else []),
         *weighted,

@@ -1,48 +1,101 @@
-"""Explain a prediction of conditional probability trees, and of the scorers that rerank their proposals."""
+"""Explain a prediction of conditional probability trees, and of the scorers that rerank their proposals.
+
+Without scorers, the score of a class is the logarithm of its probability, and with several trees the sum of the
+logarithms over the trees, by which `binary_nodes.vote` compares the classes.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
+from ...array_types import Int64s
 from ...binary import document_frequency
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons, Share
 from ...reductions.core import label_arrays
+from ...reductions.cpt.binary_nodes import Predictions
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.multiclass import reranking
 from ...reductions.multiclass.reduction import Multiclass
-from .label_trees import scorers, trees
-from .label_trees.tree_path import TreePaths
-from .reasons import Reasons
+from . import class_scorers
+from .reasons import chosen
+from .tree_path import TreePaths
+
+LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
 
 
 def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
-    none, number, label = np.zeros(1, bool), label_arrays.whole(batch.label), float(batch.label[0])
+    none, number = np.zeros(1, bool), label_arrays.whole(batch.label)
     if learner.scales is not None:
         batch = learner.scales.scaled(batch, none)
     weighted = document_frequency.not_weighted(batch)
     if learner.frequencies is not None:
         weighted = learner.frequencies.weighted(batch, none)
     batches = [learner.batch_of_tree(t, batch, weighted.batch) for t in range(len(learner.members))]
-    reranked = isinstance(learner, Multiclass)
-    single = len(batches) == 1 and not reranked
-    most = max(learner.options.candidates, 0 if reranked else k)
-    output = learner.new_output(1, k if single else most)
-    searched = slice(learner.number_searched)
-    trees.predicted(learner.members[searched], batches[searched], int(number[0]), output)
-    if not isinstance(learner, Multiclass):
-        if single:  # the search for k classes may find others than that for one
-            answer = learner.new_output(1, 1)
-            trees.predicted(learner.members, batches, int(number[0]), answer)
-            ranked = np.array(list(dict.fromkeys([*answer.top[0, 0].tolist(), *output.top[0, 0].tolist()])))
-        else:
-            ranked = learner.vote(batches, output, output.top[:, 0].size, True)[0][0]
-        return trees.explain(learner.members, batches, ranked[ranked > 0], learner.node_name, label, k)
-    opinions = learner.new_opinions(output)
-    if learner.index is not None:
-        learner.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
     paths = [TreePaths(learner.members[t], seen, learner.node_name(t), t) for t, seen in enumerate(batches)]
-    proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
-    example = scorers.Example(batch, weighted, label, proposed, paths)
-    unit = learner.options.normalize_features != "none"
-    ranking = scorers.Ranking(learner.rank_kernel, learner.scorers, unit, example)
-    return scorers.explain(ranking, example, learner.index, k)
+    if isinstance(learner, Multiclass):
+        output = _predicted(learner, batches, number, learner.options.candidates)
+        opinions = learner.new_opinions(output)
+        if learner.index is not None:
+            learner.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
+        proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
+        return class_scorers.explain(learner, batch, weighted, proposed, paths, k)
+    if len(batches) == 1:  # the search for k classes may find others than that for one
+        found = [_predicted(learner, batches, number, size).top[0, 0].tolist() for size in (1, k)]
+        ranked = np.array(list(dict.fromkeys([*found[0], *found[1]])))
+    else:
+        output = _predicted(learner, batches, number, max(learner.options.candidates, k))
+        ranked = learner.vote(batches, output, output.top[:, 0].size, True)[0][0]
+    return _of_trees(learner, batches, paths, ranked[ranked > 0], float(batch.label[0]), k)
+
+
+def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s, k: int) -> Predictions:
+    """Return what the trees that are searched predict for their batches, each with k classes of one example."""
+    output = learner.new_output(1, k)
+    for t in range(learner.number_searched):
+        of_tree = Predictions(*[array[t] for array in output])
+        learner.members[t].learn_batch(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
+    return output
+
+
+def _of_trees(
+    learner: ProbabilityTree, batches: Sequence[Batch], paths: Sequence[TreePaths], ranked: Int64s, label: float, k: int
+) -> Reasons:
+    """Explain a prediction by the probabilities of classes, `ranked` (int64[n]) in the order that the trees propose."""
+    members = learner.members
+    known = [*ranked.tolist()]
+    if label > 0 and label not in known:
+        known.append(int(label))
+    p = np.zeros((len(members), len(known)))
+    for member, seen, of_tree in zip(members, batches, p, strict=True):
+        member.candidate_probabilities(seen, 0, 1, np.array([known], np.int64), of_tree[None, :])
+    voting = len(members) > 1
+    shown = {*known[:k], label}
+
+    def explained_class(c: int) -> ExplainedClass:
+        y = known[c]
+        score = float(np.log(np.maximum(p[:, c], LEAST)).sum())
+        if y not in shown:
+            return ExplainedClass(y, score, float(p[:, c].mean()))
+        ways = [tree.to(y) for tree in paths]
+        shares: list[Share] = []
+        for t, path in enumerate(ways):
+            part = f"tree{t}" if voting else ""
+            shares += [Share("no leaf", math.log(LEAST), part)] if path is None else [
+                Share(f"node {turn.node} {turn.side}", math.log(turn.probability), part)
+                for turn in path
+                if turn.probability is not None
+            ]  # fmt: skip
+        turns = tuple(turn for path in ways for turn in path or ())
+        return ExplainedClass(y, score, float(p[:, c].mean()), tuple(shares), turns)
+
+    in_any = [c for c in range(len(known)) if c < len(ranked) or p[:, c].any()]
+    explained, others = chosen(map(explained_class, in_any), k, label)
+    formula = "exp(score)"
+    if voting:
+        formula = f"({' + '.join(f'exp(tree{t})' for t in range(len(members)))}) / {len(members)}"
+    compared = len(ranked) if voting else int(members[0].tree.leaves[0])  # a single tree is searched
+    return Reasons(explained, others, compared if explained else 0, formula if explained else "")

@@ -6,10 +6,11 @@ import numpy as np
 
 from ...binary import gd, gd_sequential
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons, Turn
 from ...reductions.ect import matches
 from ...reductions.ect.reduction import Tournament
 from . import shares
-from .reasons import Candidate, Reasons, Turn, clipped, terms_of
+from .reasons import clipped, shares_of
 
 
 def explain(learner: Tournament, batch: Batch, k: int) -> Reasons:
@@ -23,6 +24,6 @@ def explain(learner: Tournament, batch: Batch, k: int) -> Reasons:
     for match in decided[:end].tolist():
         sub = np.uint64(bracket.sub[match])
         unclipped = gd.score(table, place, x, len(place), sub, np.float32(0))
-        score, terms = clipped(unclipped, table.range, terms_of(shares.of_table(table, place, x, int(sub))))
-        path.append(Turn(f"match {match + 1}", "right" if score > 0 else "left", score, None, terms))
-    return Reasons([Candidate(int(best) + 1, path=tuple(path))], [], 1)
+        score, own = clipped(unclipped, table.range, shares_of(shares.of_table(table, place, x, int(sub))))
+        path.append(Turn(f"match {match + 1}", "right" if score > 0 else "left", score, None, own))
+    return Reasons([ExplainedClass(int(best) + 1, path=tuple(path))], [], 1)

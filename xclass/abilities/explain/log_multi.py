@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons
 from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_tree, split_walk
 from ...reductions.log_multi.reduction import LomTree
 from . import router_path
-from .reasons import Candidate, Reasons
 
 
 def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:
@@ -18,4 +18,4 @@ def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:
     numbers = learner.tree.link[nodes, split_tree.ROUTER].tolist()
     way = zip(nodes.tolist(), numbers, scratch.score[:level].tolist(), strict=True)
     label = int(learner.tree.count[leaf, split_tree.PREDICTION])
-    return Reasons([Candidate(label, path=router_path.turns(learner.routers, scratch, way))], [], 1)
+    return Reasons([ExplainedClass(label, path=router_path.turns(learner.routers, scratch, way))], [], 1)

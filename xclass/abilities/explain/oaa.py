@@ -7,10 +7,11 @@ import numpy as np
 from ...array_types import Float32s
 from ...binary import gd
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons
 from ...reductions.oaa import class_rows
 from ...reductions.oaa.reduction import OneAgainstAll
 from . import shares
-from .reasons import MOST_OTHERS, Candidate, Reasons, chosen, clipped, terms_of
+from .reasons import MOST_OTHERS, chosen, clipped, shares_of
 
 LOGISTIC = "1 / (1 + exp(-score))"
 
@@ -35,11 +36,11 @@ def explain(learner: OneAgainstAll, batch: Batch, k: int) -> Reasons:
     if base <= label < base + classes:
         wanted.add(int(label) - base)
 
-    def candidate(c: int) -> Candidate:
+    def candidate(c: int) -> ExplainedClass:
         if c not in wanted:
-            return Candidate(c + base, float(limited[c]), float(p[0, c]))
-        exact, terms = clipped(score[c], table.range, terms_of(shares.of_table(table, place, x, c)))
-        return Candidate(c + base, exact, float(p[0, c]), terms)
+            return ExplainedClass(c + base, float(limited[c]), float(p[0, c]))
+        exact, own = clipped(score[c], table.range, shares_of(shares.of_table(table, place, x, c)))
+        return ExplainedClass(c + base, exact, float(p[0, c]), own)
 
     listed = [*order[: k + MOST_OTHERS].tolist(), *(c for c in wanted if c not in order[: k + MOST_OTHERS])]
     explained, others = chosen(map(candidate, listed), k, label)

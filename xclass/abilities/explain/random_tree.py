@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons
 from ...reductions.core import tree_routers
 from ...reductions.random_tree import reduction
 from ...reductions.random_tree.reduction import RandomTree
 from . import router_path
-from .reasons import Candidate, Reasons
 
 
 def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
@@ -22,4 +22,4 @@ def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
         numbers.append(int(below))
     way = zip(nodes, numbers[1:], scratch.score[:level].tolist(), strict=True)
     label = int(learner.order.label[leaf]) + 1
-    return Reasons([Candidate(label, path=router_path.turns(learner.routers, scratch, way))], [], 1)
+    return Reasons([ExplainedClass(label, path=router_path.turns(learner.routers, scratch, way))], [], 1)

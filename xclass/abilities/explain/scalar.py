@@ -8,9 +8,10 @@ import numpy as np
 
 from ...binary import gd
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons
 from ...reductions.scalar.reduction import Scalar
 from . import shares
-from .reasons import Candidate, Reasons, Term, clipped, terms_of
+from .reasons import clipped, initial_share, shares_of
 
 
 def explain(learner: Scalar, batch: Batch, k: int) -> Reasons:
@@ -18,13 +19,10 @@ def explain(learner: Scalar, batch: Batch, k: int) -> Reasons:
     table = learner.table
     place, x = batch.index.astype(np.uint64), batch.value
     unclipped = gd.score(table, place, x, len(place), np.uint64(0), batch.initial[0])
-    terms = terms_of(shares.of_table(table, place, x, 0))
-    if batch.initial[0]:
-        terms += (Term(float(batch.initial[0]), name="initial prediction of the example"),)
-    score, terms = clipped(unclipped, table.range, terms)
-    prediction = (
-        0.5 * (1.0 + math.tanh(0.5 * score)) if learner.link else score
-    )  # the logistic function; it cannot overflow
+    own = shares_of(shares.of_table(table, place, x, 0)) + initial_share(batch.initial[0])
+    score, own = clipped(unclipped, table.range, own)
+    # the logistic function; tanh cannot overflow
+    prediction = 0.5 * (1.0 + math.tanh(0.5 * score)) if learner.link else score
     if learner.binary:
         prediction = 1.0 if prediction > 0 else -1.0
-    return Reasons([Candidate(prediction, score, None, terms)], [], 1)
+    return Reasons([ExplainedClass(prediction, score, None, own)], [], 1)

@@ -8,10 +8,11 @@ import numpy as np
 
 from ...array_types import Float32s, UInt32s
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...reductions.softmax_tree import inference
 from ...reductions.softmax_tree.inference import PreparedTree
 from ...reductions.softmax_tree.reduction import SoftmaxTree
-from .reasons import NOTHING, Candidate, Reasons, Term, Turn, chosen
+from .reasons import NOTHING, chosen
 
 
 def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
@@ -23,14 +24,14 @@ def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
     leaf = -1 - int(prepared.tree.left[node])
     first, last = int(prepared.tree.first[leaf]), int(prepared.tree.first[leaf + 1])
     size = last - first
-    terms: list[list[Term]] = [[Term(float(prepared.tree.score[c]), name="intercept")] for c in range(first, last)]
+    terms: list[list[Share]] = [[Share("intercept", float(prepared.tree.score[c]))] for c in range(first, last)]
     for f in range(len(index)):
         row = _row(prepared, node, index[f])
         if row >= 0:
             for j in range(int(prepared.tree.entry[row]), int(prepared.tree.entry[row + 1])):
                 share = float(prepared.tree.value[j]) * float(x[f])
                 if share:
-                    terms[int(prepared.tree.owner[j])].append(Term(share, feature=f))
+                    terms[int(prepared.tree.owner[j])].append(Share("", share, feature=f))
     score = np.array([math.fsum(term.share for term in of_class) for of_class in terms])
     highest = score.max()
     odds = np.exp(np.maximum(score - highest, -700.0))
@@ -39,12 +40,12 @@ def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
     p = inside * odds / odds.sum()
     labels = prepared.tree.label[first:last]
     ranked = (
-        Candidate(int(labels[c]), float(score[c]), float(p[c]), tuple(terms[c]), path)
+        ExplainedClass(int(labels[c]), float(score[c]), float(p[c]), tuple(terms[c]), path)
         for c in np.argsort(-score, kind="stable").tolist()
     )
     explained, others = chosen(ranked, k, label)
     if 1 <= label <= classes and label not in labels:
-        explained.append(Candidate(label, None, eps * inside))
+        explained.append(ExplainedClass(label, None, eps * inside))
     return Reasons(explained, others, size, f"{inside:.9g} * exp(score - {log_total:.9g})")
 
 
@@ -52,12 +53,12 @@ def _route(prepared: PreparedTree, index: UInt32s, x: Float32s) -> tuple[int, tu
     """Return the node of the leaf that an example reaches, and its way."""
     node, path = 0, []
     while prepared.tree.left[node] >= 0:
-        terms = [Term(float(prepared.tree.bias[node]), name="intercept")] if prepared.tree.bias[node] else []
+        terms = [Share("intercept", float(prepared.tree.bias[node]))] if prepared.tree.bias[node] else []
         for f in range(len(index)):
             at = _row(prepared, node, index[f])
             share = float(prepared.tree.weight[at]) * float(x[f]) if at >= 0 else 0.0
             if share:
-                terms.append(Term(share, feature=f))
+                terms.append(Share("", share, feature=f))
         score = 0.0
         for term in terms:
             score += term.share  # in the order of the kernel

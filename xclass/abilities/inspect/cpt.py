@@ -25,9 +25,7 @@ def weight_tables(learner: ProbabilityTree) -> list[Weights]:
 
 
 def word_tables(learner: ProbabilityTree) -> list[WordTable]:
-    """Return the tables of the trees and of the scorers as they are now; none if weights are not tagged words."""
-    if not learner.tagged:
-        return []
+    """Return the tables of the trees and of the scorers as they are now."""
     names = [f"tree{t}" for t in range(len(learner.members))]
     tables = [WordTable(name, table.words, True) for name, table in zip(names, weight_tables(learner), strict=False)]
     scorers = learner.scorers

@@ -26,14 +26,14 @@ from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.multiclass.searched_trees import DECIDED, SEARCHED
 from . import index as merged_index
 from . import trees
-from .sources import Sources, check_continued, not_continued
+from .sources import Sources, not_continued
 
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 CONTINUE = "let all continue from one model that has learned from an example of each class (-i BASE, --base BASE)"
 
 
 def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
-    planes: tuple[str, ...] = (merged_words.WORD,) if one.tagged else ("w", "g")
+    planes: tuple[str, ...] = (merged_words.WORD,)
     tables = {f"weights.{t}": planes for t in range(len(one.members))}
     if one.index is not None:
         tables["index"] = merged_index.PLANES
@@ -72,9 +72,6 @@ def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
 def merged_weights(name: str, target: Weights, models: Sequence[Weights], base: Weights, sources: Sources) -> Weights:
     """Return a new table, filled with the merged weights of regressors.
 
-    Raises ModelError if a model has a smaller sum of squared gradients than the base. Tagged words do not tell, because
-    they can be evicted.
-
     Parameters
     ----------
     name : name of the table in a model
@@ -82,17 +79,8 @@ def merged_weights(name: str, target: Weights, models: Sequence[Weights], base: 
     models, base : tables of the models; that of the base becomes the result if it has its size
     sources : the learners of the models, in the same order
     """
-    changes = sources.changes_of(name)
-    if target.tagged:
-        return target._replace(words=merged_words.merged([one.words for one in models], base.words, changes))
-    target = target._replace(flat=base.flat)
-    k = merging.merge_slots(_slots(base), [_slots(one) for one in models], sources.examples, changes)
-    check_continued(k, sources)
-    return target
-
-
-def _slots(weights: Weights) -> merging.Slots:
-    return merging.Slots(weights.flat[0::2], None if weights.plain else weights.flat[1::2])
+    words = merged_words.merged([one.words for one in models], base.words, sources.changes_of(name))
+    return target._replace(words=words)
 
 
 # -- trees

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...array_types import AnyArray, Float64s, UInt32s
-from ...binary import adagrad, document_frequency, feature_scaling
+from ...binary import document_frequency, feature_scaling, tagged_words
 from ...reductions.core.contract import BatchTask
 from ...reductions.cpt import label_tree
 from ...reductions.cpt.reduction import ProbabilityTree
@@ -115,7 +115,7 @@ def part_state(learner: ProbabilityTree) -> State:
     for t in learner.own_trees:
         member = learner.members[t]
         state |= label_tree.arrays(f"tree.{t}", member.tree)
-        state |= adagrad.weights_arrays(f"weights.{t}", member.weights)
+        state |= tagged_words.arrays(f"weights.{t}", member.weights.words)
         state[f"random.{t}"] = member.random
     if learner.owns_scorers and isinstance(learner, Multiclass):
         state |= reranking.arrays(learner.scorers)
@@ -145,7 +145,8 @@ def restore_part(learner: ProbabilityTree, states: Sequence[State]) -> None:
     for t in learner.own_trees:
         member = learner.members[t]
         member.tree = label_tree.restored(f"tree.{t}", state)
-        member.weights = adagrad.restored_weights(f"weights.{t}", member.new_weights(), state)
+        weights = member.new_weights()
+        member.weights = weights._replace(words=tagged_words.restored(f"weights.{t}", weights.words, state))
         member.random[:] = state[f"random.{t}"]
     if learner.scales is not None:
         learner.scales = feature_scaling.from_option(learner.options.normalize_features)

@@ -7,9 +7,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s, UInt8s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt8s
 from ...binary import finite
-from ...kernels.jit import jit
+from ...data.batch import Batch
+from ...kernels.jit import bare, jit
+
+
+@bare
+def span(batch: Batch, label: Int64s, i: Int) -> tuple[Int, Int]:
+    """Return the range in which `label` has the labels of example i; now it is int64[n], 0 for none.
+
+    Kernels that learn from labels go through this range. If examples have lists of labels, only this function, `most`
+    and `whole` change: `label` has the labels of all examples, and the range is that of `label_start`.
+    """
+    return i, i + 1 if label[i] > 0 else i
+
+
+def most(batch: Batch) -> int:
+    """Return the most labels of an example."""
+    return 1
 
 
 @jit

@@ -2,10 +2,12 @@
 
 Two kinds of regressors share the kernels; `--layout` chooses one:
 
-    odd   AdaGrad on `adagrad.Weights`, 8 bytes a slot: a feature's slots for three levels of the tree share a
-          cache line. Each value is divided by the largest absolute value of its feature so far, then the example is
-          scaled to length 1. A step that would move the score beyond the label is shortened to end at the label, except
-          with logistic loss, whose least value is not at the label, and `classic`, squared loss without this limit.
+    odd   AdaGrad on slots of 8 bytes, a weight and its G: a feature's slots for three levels of the tree share a cache
+          line, found by a multiplicative hash of feature and block. Three more bits of the hash permute the slots of
+          the line, so that the routers of two blocks whose hashes collide are not paired slot by slot. Each value is
+          divided by the largest absolute value of its feature so far, then the example is scaled to length 1. A step
+          that would move the score beyond the label is shortened to end at the label, except with logistic loss, whose
+          least value is not at the label, and `classic`, squared loss without this limit.
     vw    `gd`, with all its options and with VW's placement of weights.
 
 Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011, for AdaGrad; VW 9.11 for the layout `vw`.
@@ -23,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float32s, Int, Int64s, UInt64s
+from ...array_types import AnyArray, Float32s, Int, Int64s, UInt64s
 from ...binary import adagrad, finite, gd, in_words, loss
 from ...data.batch import Batch
 from ...kernels import intrinsics
@@ -42,16 +44,19 @@ SUPPORTED_OPTIONS = (  # options of the binary learner that apply to layout `odd
 GROUP_SIZE = 8  # examples that descend together, so that their cache misses overlap
 MOST_STEP = np.float32(2.0**102)  # largest addend to G, and largest step before AdaGrad, for examples of length 1
 LOG2_SLOTS_PER_ROUTER = 10  # log2 of the number of slots per router, for the default size of the weight table
+SLOT_BYTES = 8
+THREE, SEVEN = np.uint64(3), np.uint64(7)
 LOG2_SCALES = 18  # log2 of the size of the table of largest values
 
 
 class Routers(NamedTuple):
-    """Hold the routers of a tree; one of `table` and `weights` is used."""
+    """Hold the routers of a tree; one of `table` and `flat` is used."""
 
-    vw_layout: bool  # layout `vw`: use `table`, else `weights`
+    vw_layout: bool  # layout `vw`: use `table`, else `flat`
     table: gd.Table
     rule: gd.Rule
-    weights: adagrad.Weights
+    flat: Float32s  # float32[2 << b], weight and G of each slot; cache lines begin at multiples of 16
+    shift: np.uint64  # 64 - b
     largest: Float32s  # float32[2**SCALES], largest |value| of the features that share a cell
 
 
@@ -113,30 +118,27 @@ def load(routers: Routers, batch: Batch, i: Int, scratch: GroupScratch, g: Int, 
 def locate_block(routers: Routers, scratch: GroupScratch, g: Int, block: Int) -> None:
     """Compute the slots of example g in a block and prefetch their cache lines.
 
-    `scratch.slot` and `scratch.block` are written. As in `adagrad.slot`, slot q is at line + 2 * (q ^ twist), which
-    equals slot[0] ^ (2 * q).
+    `scratch.slot` and `scratch.block` are written. Slot q is at line + 2 * (q ^ twist), which equals slot[0] ^ (2 * q).
     """
-    weights = routers.weights
     spread = np.uint64(block) * SPREAD
-    line_shift = weights.shift + adagrad.THREE
+    line_shift = routers.shift + THREE
     for f in range(scratch.count[g]):
         z = (scratch.h[g, f] ^ spread) * GOLDEN
-        twist = (z >> weights.shift) & adagrad.SEVEN
+        twist = (z >> routers.shift) & SEVEN
         scratch.slot[g, f] = ((z >> line_shift) << np.uint64(4)) + (twist << np.uint64(1))
     for f in range(scratch.count[g]):
-        intrinsics.prefetch(weights.flat, np.int64(scratch.slot[g, f]))
+        intrinsics.prefetch(routers.flat, np.int64(scratch.slot[g, f]))
     scratch.block[g] = block
 
 
 @bare
 def prefetch_block(routers: Routers, scratch: GroupScratch, g: Int, block: Int) -> None:
     """Prefetch the cache lines of a block for example g, without entering the block."""
-    weights = routers.weights
     spread = np.uint64(block) * SPREAD
-    line_shift = weights.shift + adagrad.THREE
+    line_shift = routers.shift + THREE
     for f in range(scratch.count[g]):
         z = (scratch.h[g, f] ^ spread) * GOLDEN
-        intrinsics.prefetch(weights.flat, np.int64((z >> line_shift) << np.uint64(4)))
+        intrinsics.prefetch(routers.flat, np.int64((z >> line_shift) << np.uint64(4)))
 
 
 @bare
@@ -147,7 +149,7 @@ def score(routers: Routers, scratch: GroupScratch, g: Int, router: Int) -> np.fl
         return gd.score(routers.table, scratch.h[g], scratch.x[g], count, np.uint64(router), ZERO)
     if scratch.block[g] != router >> 3:
         locate_block(routers, scratch, g, router >> 3)
-    flat = routers.weights.flat
+    flat = routers.flat
     q = np.uint64(2 * (router & 7))
     a, b, c, d = ZERO, ZERO, ZERO, ZERO  # four partial sums hide the latency of additions
     unrolled = count & ~np.int64(3)
@@ -197,16 +199,23 @@ def learn(
         return s
     if scratch.block[g] != router >> 3:
         locate_block(routers, scratch, g, router >> 3)
-    flat = routers.weights.flat
-    slot, x, rate = scratch.slot[g], scratch.x[g], scratch.rate
+    flat, slot, x, rate = routers.flat, scratch.slot[g], scratch.x[g], scratch.rate
     q = np.uint64(2 * (router & 7))
-    adagrad.find_rates(flat, slot, 0, q, x, count, square, rate)
-    reach = adagrad.score_change(x, count, rate)
+    for f in range(count):
+        flat[(slot[f] ^ q) + np.uint64(1)] += square * (x[f] * x[f])
+    for f in range(count):
+        rate[f] = flat[(slot[f] ^ q) + np.uint64(1)]
+    for f in range(count):
+        rate[f] = x[f] / np.float32(math.sqrt(rate[f])) if rate[f] > ZERO else ZERO
+    reach = ZERO
+    for f in range(count):
+        reach += x[f] * rate[f]
     updated: np.float32 = s + step * reach
     if loss_kind != loss.LOGISTIC and loss_kind != loss.CLASSIC and abs(step) * reach > abs(y - s):
         step = (y - s) / reach
         updated = y
-    adagrad.move(flat, slot, 0, q, count, -step, rate)
+    for f in range(count):
+        flat[slot[f] ^ q] += step * rate[f]
     return updated
 
 
@@ -228,7 +237,7 @@ def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate:
     `number` is that of the routers; `loss_function` and `rate` are the default loss and the default rate of AdaGrad.
     """
     vw_layout = options.layout == "vw"
-    slot_bytes = gd.SLOT_BYTES if vw_layout else adagrad.SLOT_BYTES
+    slot_bytes = gd.SLOT_BYTES if vw_layout else SLOT_BYTES
     resolved = gd.resolve_defaults(options, number, True, slot_bytes, LOG2_SLOTS_PER_ROUTER)
     if options.loss_function is None:
         resolved["loss_function"] = loss_function
@@ -243,12 +252,15 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, tree_bytes: in
     `tree_bytes` is what the tree takes in addition to the weights, for the check of memory.
     """
     vw_layout = options.layout == "vw"
-    gd.check_memory(options.bits, gd.SLOT_BYTES if vw_layout else adagrad.SLOT_BYTES, tree_bytes)
+    gd.check_memory(options.bits, gd.SLOT_BYTES if vw_layout else SLOT_BYTES, tree_bytes)
     rule = gd.make_rule(options, reduction=True, exact=vw_exact)
     subs = max(1, number)
     table = gd.new_table(rule, options.bits if vw_layout else 1, subs if vw_layout else 1, gd.vw_width(subs))
-    weights = adagrad.new_weights(4 if vw_layout else max(4, options.bits), rule.loss, options.learning_rate)
-    return Routers(vw_layout, table, rule, weights, np.zeros(1 << LOG2_SCALES, np.float32))
+    bits = 4 if vw_layout else max(4, options.bits)
+    memory = np.zeros((2 << bits) + 16, np.float32)
+    skip = -memory.ctypes.data // 4 % 16
+    flat, largest = memory[skip : skip + (2 << bits)], np.zeros(1 << LOG2_SCALES, np.float32)
+    return Routers(vw_layout, table, rule, flat, np.uint64(64 - bits), largest)
 
 
 class RoutedLearner(Learner):
@@ -261,7 +273,7 @@ class RoutedLearner(Learner):
         if self.routers.vw_layout:
             self.tables = [self.routers.table]
         else:  # with layout `vw`, steps are checked one by one
-            self.largest_step = finite.largest_step(float(self.routers.weights.rate))
+            self.largest_step = finite.largest_step(float(self.routers.rule.rate))
 
     @property
     def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
@@ -292,19 +304,19 @@ def new_scratch(s: int, levels: int) -> GroupScratch:
 def guarded(routers: Routers, task: BatchTask) -> Routers:
     """Return the routers as one thread uses them for a batch, see `finite.guarded`."""
     table = finite.guarded(routers.table, task)
-    return Routers(routers.vw_layout, table, routers.rule, routers.weights, routers.largest)  # faster than `_replace`
+    return Routers(routers.vw_layout, table, *routers[2:])  # faster than `_replace`
 
 
 def memory(routers: Routers) -> int:
     """Return the number of bytes of the weights."""
-    return routers.table.flat.nbytes if routers.vw_layout else routers.weights.flat.nbytes
+    return routers.table.flat.nbytes if routers.vw_layout else routers.flat.nbytes
 
 
 def weights_line(routers: Routers, options: gd.Options) -> str:
     """Return the line about the weights for the start of a run."""
     if routers.vw_layout:
         return in_words.table(options.bits, gd.SLOT_BYTES)
-    return in_words.table(max(4, options.bits), adagrad.SLOT_BYTES)
+    return in_words.table(max(4, options.bits), SLOT_BYTES)
 
 
 def learning_lines(routers: Routers, options: gd.Options) -> list[str]:
@@ -318,15 +330,29 @@ def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:
     """Return the arrays that a model stores of the routers."""
     if routers.vw_layout:
         return gd.table_arrays("weights", routers.table, weights_only)
-    stored = adagrad.weights_arrays("weights", routers.weights, weights_only)
+    stored = stored_arrays.pack_table("weights", _planes(routers, weights_only))
     stored.update(stored_arrays.pack_table("largest", {"x": routers.largest}))
     return stored
 
 
+def _planes(routers: Routers, weights_only: bool) -> dict[str, AnyArray]:
+    planes: dict[str, AnyArray] = {"w": routers.flat[0::2]}
+    return planes if weights_only else {**planes, "g": routers.flat[1::2]}
+
+
 def restore(routers: Routers, stored: Mapping[str, Stored], resume: str, weights_only: bool) -> None:
-    """Restore untrained routers from what `arrays` returned; weights are never indices, so any value is safe."""
+    """Restore untrained routers from what `arrays` returned; weights are never indices, so any value is safe.
+
+    Learning never produces a negative G, which is refused because it has no square root.
+    """
     if routers.vw_layout:
         gd.restore_table("weights", routers.table, stored, resume, routers.rule)
     else:
-        adagrad.restored_weights("weights", routers.weights, stored, weights_only)
+        weights_only = weights_only and "weights.g" not in stored
+        if not weights_only:
+            g = stored_arrays.take("weights.g", stored, np.float32, None)
+            if len(g) and not g.min() >= 0:
+                only = "only numbers of at least 0 are allowed"
+                raise stored_arrays.unfit("weights.g", f"it holds {g.min()}, but {only}")
+        stored_arrays.unpack_table("weights", stored, _planes(routers, weights_only))
         stored_arrays.unpack_table("largest", stored, {"x": routers.largest})

@@ -45,7 +45,6 @@ class Beam(NamedTuple):
 
 
 def new_beam(blocks: int, most_features: int) -> Beam:
-    """Return buffers for a beam of some blocks and examples of up to `most_features` features."""
     return Beam(
         np.empty(2 * blocks, np.int64), np.empty(2 * blocks), np.empty(blocks, bool),
         np.empty(blocks * most_features, np.int64), np.full(BLOCK_PLACES, -1, np.int64), np.empty(BLOCK_PLACES),
@@ -61,17 +60,12 @@ def _fetch(
 ) -> Int:  # fmt: skip
     """Prefetch the weights of the blocks that begin at nodes begin..begin+waiting-1 of the beam.
 
-    Returns
-    -------
-    Number of blocks whose probability is at least `floor`; the other blocks are not fetched.
+    Return how many have at least the probability `floor`; the other blocks are not fetched.
     """
     memo, beam = scratch.memo, scratch.beam
     for j in range(waiting):
         if beam.mass[begin + j] < floor:
             return j
-        if not weights.tagged:
-            adagrad.prefetch(weights, scratch.h, count, tree.place[beam.node[begin + j]])
-            continue
         block: Any = tree.place[beam.node[begin + j]] >> 3
         beam.fetched[j] = not node_scores.is_scored(memo, block)
         if beam.fetched[j]:
@@ -81,7 +75,7 @@ def _fetch(
 
 @bare
 def _keep_scores(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, block: Int) -> None:
-    """Score block j of the beam, which is one of tagged words, unless it was scored for this example."""
+    """Score block j of the beam, unless it was scored for this example."""
     memo, beam = scratch.memo, scratch.beam
     if not node_scores.is_scored(memo, block):
         if not beam.fetched[j]:  # another block has taken its row of the memo since
@@ -93,10 +87,7 @@ def _keep_scores(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, blo
 def _insert(beam: Beam, begin: Int, size: Int, node: Int, mass: float) -> tuple[Int, float]:
     """Insert a node into the beam that begins at `begin` and has `size` nodes.
 
-    Returns
-    -------
-    size : number of nodes now
-    dropped : probability of the node that the beam has no space for, 0 if there is none
+    Return the number of nodes now, and the probability of the node that the beam has no space for, 0 if there is none.
     """
     dropped: float = 0.0
     if size == beam.fetched.shape[0]:
@@ -119,19 +110,10 @@ def _insert(beam: Beam, begin: Int, size: Int, node: Int, mass: float) -> tuple[
 def find_top_k(
     tree: Tree, weights: adagrad.Weights, settings: Any, scratch: Any, count: Int, top: Int64s, top_p: Float64s
 ) -> tuple[int, float]:  # fmt: skip
-    """Find k likely labels.
+    """Find k likely labels, written to `top` and `top_p`, int64[k] and float64[k], which are 0 before.
 
-    Parameters
-    ----------
-    settings : binary_nodes.Settings
-    scratch : binary_nodes.Scratch; its `beam` and `memo` are written
-    count : number of features in `scratch.h` and `scratch.x`
-    top, top_p : int64[k], float64[k], 0 before the search; written
-
-    Returns
-    -------
-    opened : number of nodes opened
-    gap : bound on the probability of an unlisted label, 0 if no label that should be listed can have been missed
+    Return the number of nodes opened, and a bound on the probability of an unlisted label, 0 if no label that should be
+    listed can have been missed.
     """
     beam = scratch.beam
     k = top.shape[0]
@@ -159,10 +141,8 @@ def find_top_k(
             if beam.mass[begin + j] < least:
                 break
             first = beam.node[begin + j]
-            row: Int = np.int64(0)
-            if weights.tagged:
-                _keep_scores(weights, scratch, count, j, tree.place[first] >> 3)
-                row = node_scores.row_of(tree.place[first] >> 3)
+            _keep_scores(weights, scratch, count, j, tree.place[first] >> 3)
+            row = node_scores.row_of(tree.place[first] >> 3)
             beam.inner[1] = first
             beam.inner_mass[1] = beam.mass[begin + j]
             for q in range(1, BLOCK_PLACES):
@@ -172,10 +152,7 @@ def find_top_k(
                 beam.inner[q] = -1
                 p = beam.inner_mass[q]
                 opened += 1
-                if weights.tagged:
-                    right = adagrad.probability(weights, scratch.memo.score[row + q])
-                else:
-                    right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
+                right = adagrad.probability(weights, scratch.memo.score[row + q])
                 for side in range(2):
                     child = np.int64(tree.left[a]) + side
                     mass = p * (right if side == 1 else 1.0 - right)

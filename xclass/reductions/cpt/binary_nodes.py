@@ -22,6 +22,7 @@ from ...binary import adagrad, tagged_words
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import bare, jit
+from ..core import label_arrays
 from . import beam_search, label_tree, node_scores, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
@@ -45,18 +46,15 @@ class Scratch(NamedTuple):
 
     h: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
-    rate: Float32s  # float32[s]
-    at: Int64s  # int64[levels * s], slots of the nodes on the path
     path: Int64s  # int64[levels], from the root to the label's leaf
     score: Float32s  # float32[levels]
-    right: Float64s  # float64[levels], probability of the right child at each node of the path
     waiting: tree_search.Waiting
     beam: beam_search.Beam
     memo: node_scores.Memo
 
 
 class Predictions(NamedTuple):
-    """Hold the results for a batch of n examples."""
+    """Hold the results for a batch of n examples; the first four are those of labels, see `label_arrays.span`."""
 
     known: Bools  # bool[n], whether the label has a leaf
     p: Float64s  # float64[n], f(y|x), 0 if it has no leaf
@@ -73,7 +71,10 @@ class Predictions(NamedTuple):
 
 @jit
 def _follow(tree, weights, scratch, leaf, count, learns):
-    """Score the nodes from the root to a leaf, and the leaf if it `learns`; return f(y|x)."""
+    """Score the nodes from the root to a leaf, and the leaf if it `learns`.
+
+    Return f(y|x), and the sum of the squared losses of the regressors above the leaf.
+    """
     path = scratch.path
     depth = np.int64(tree.depth[leaf])
     a = leaf
@@ -82,57 +83,28 @@ def _follow(tree, weights, scratch, leaf, count, learns):
         a = np.int64(tree.parent[a])
     scored = depth + 1 if learns else depth
     for d in range(scored):
-        if weights.tagged:
-            node_scores.prefetch(weights, scratch.h, count, tree.place[path[d]])
-        else:
-            adagrad.locate(weights, scratch.h, count, tree.place[path[d]], scratch.at, d * count)
-    p = 1.0
+        node_scores.prefetch(weights, scratch.h, count, tree.place[path[d]])
+    p, total = 1.0, 0.0
     for d in range(depth):
-        s = _path_score(tree, weights, scratch, d, count)
+        s = node_scores.score(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[path[d]])
         right = adagrad.probability(weights, s)
         scratch.score[d] = s
-        scratch.right[d] = right
-        p *= right if path[d + 1] > tree.left[path[d]] else 1.0 - right
+        goes_right = path[d + 1] > tree.left[path[d]]
+        p *= right if goes_right else 1.0 - right
+        total += (1.0 - right) ** 2 if goes_right else right * right
     if learns:
-        scratch.score[depth] = _path_score(tree, weights, scratch, depth, count)
-    return p
-
-
-@bare
-def _path_score(tree, weights, scratch, d, count):
-    """Return the score of node d of the path."""
-    if weights.tagged:
-        return node_scores.score(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[scratch.path[d]])
-    return adagrad.score(weights, scratch.at, d * count, count, scratch.x)
-
-
-@jit
-def _path_loss(tree, scratch, leaf):
-    """Return the number of regressors that `_follow` scored above a leaf, and their mean squared loss."""
-    depth = np.int64(tree.depth[leaf])
-    total = 0.0
-    for d in range(depth):
-        right = scratch.right[d]
-        total += (1.0 - right) ** 2 if scratch.path[d + 1] > tree.left[scratch.path[d]] else right * right
-    return depth, total / max(depth, 1)
+        place = tree.place[leaf]
+        scratch.score[depth] = node_scores.score(weights, scratch.memo, scratch.h, scratch.x, count, place)
+    return p, total
 
 
 @jit
 def _learn_path(tree, weights, scratch, leaf, count, weight):
-    """Train the nodes scored by `_follow` towards the directions of the path, and the leaf towards left."""
-    depth = np.int64(tree.depth[leaf])
-    if weights.tagged:
-        _learn_path_by_blocks(tree, weights, scratch, depth, count, weight)
-        return
-    for d in range(depth + 1):
-        y = ONE if d < depth and scratch.path[d + 1] > tree.left[scratch.path[d]] else -ONE
-        adagrad.learn(weights, scratch.at, d * count, count, scratch.x, scratch.score[d], y, weight, scratch.rate)
+    """Train the nodes scored by `_follow` towards the directions of the path, and the leaf towards left.
 
-
-@jit
-def _learn_path_by_blocks(tree, weights, scratch, depth, count, weight):
-    """Train the nodes of a path of `depth` levels and its leaf, the nodes of a block together."""
-    memo = scratch.memo
+    The nodes of a block learn together.
+    """
+    depth, memo = np.int64(tree.depth[leaf]), scratch.memo
     memo.block_label[:] = ZERO
     for d in range(depth + 1):
         place = np.int64(tree.place[scratch.path[d]])
@@ -149,25 +121,35 @@ def _learn_path_by_blocks(tree, weights, scratch, depth, count, weight):
 @jit
 def _train(tree, weights, scratch, a, count, y, weight):
     """Score one node and train it towards y, -1 for left or 1 for right."""
-    if weights.tagged:
-        node_scores.train(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a], y, weight)
-        return
-    adagrad.locate(weights, scratch.h, count, tree.place[a], scratch.at, 0)
-    s = adagrad.score(weights, scratch.at, 0, count, scratch.x)
-    adagrad.learn(weights, scratch.at, 0, count, scratch.x, s, y, weight, scratch.rate)
+    memo, place = scratch.memo, tree.place[a]
+    node_scores.forget(memo)
+    memo.block_label[:] = ZERO
+    memo.block_label[place & 7] = y
+    memo.block_score[place & 7] = node_scores.score(weights, memo, scratch.h, scratch.x, count, place)
+    adagrad.learn_block(
+        weights, scratch.h, scratch.x, count, place >> 3, memo.block_score, memo.block_label, weight, memo.block
+    )
+    node_scores.forget(memo)
 
 
 @jit
 def objective(alpha, p, left, right):
     """Return the paper's objective for inserting a new label at a node; if it is positive, the label goes right.
 
-    Parameters
-    ----------
-    alpha : weight of the balance of the tree; the regressor has the weight 1 - alpha
-    p : probability of right according to the regressor
-    left, right : number of leaves in each subtree
+    `p` is the probability of right according to the regressor; `left` and `right` are the leaves in each subtree.
     """
     return (1.0 - alpha) * 2.0 * (p - 0.5) + alpha * math.log2(left / right)
+
+
+@jit
+def inserts_right(tree, settings, random, left, p):
+    """Return whether a new label goes to the right one of two children, given the probability of right."""
+    if settings.alpha == 0.0:
+        return rng.draw(random) >= HALF
+    rule = objective(settings.alpha, p, np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1]))
+    if settings.noise > ZERO:
+        rule += np.float64(settings.noise * ROOT_12 * (rng.draw(random) - HALF))
+    return rule > 0.0
 
 
 @jit
@@ -180,14 +162,10 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
     a = np.int64(0)
     while tree.left[a] > 0:
         left = np.int64(tree.left[a])
-        if settings.alpha == 0.0:
-            right = rng.draw(random) >= HALF
-        else:
+        p = 0.5
+        if settings.alpha != 0.0:
             p = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
-            rule = objective(settings.alpha, p, np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1]))
-            if settings.noise > np.float32(0):
-                rule += np.float64(settings.noise * ROOT_12 * (rng.draw(random) - HALF))
-            right = rule > 0.0
+        right = inserts_right(tree, settings, random, left, p)
         _train(tree, weights, scratch, a, count, ONE if right else -ONE, weight)
         tree.leaves[a] += 1
         a = left + 1 if right else left
@@ -198,9 +176,9 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 
 @jit
-def _fits(tree, scratch):
-    """Return whether the tree has capacity for one more label, and the scratch for a deeper path."""
-    return label_tree.has_capacity(tree) and tree.size[DEEPEST] + 3 <= scratch.path.shape[0]
+def _fits(tree, scratch, labels):
+    """Return whether the tree has capacity for more labels, and the scratch for deeper paths."""
+    return label_tree.has_capacity(tree, labels) and tree.size[DEEPEST] + 2 + labels <= scratch.path.shape[0]
 
 
 @bare
@@ -214,22 +192,23 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, begin, en
     ----------
     tree, weights : written
     random : uint64[1], state of the generator, written
-    batch : read only
-    label : int64[n], 0 for examples without a label
+    label : see `label_arrays.span`
     learns : bool[n], whether to learn from the example
     output : Predictions, rows begin..end-1 are written
     """
     for i in range(begin, end):
-        y = label[i]
-        leaf = label_tree.find(tree, y) if y > 0 else np.int64(-1)
-        if learns[i] and ((leaf < 0 and not _fits(tree, scratch)) or tagged_words.is_full(weights.words)):
+        first, last = label_arrays.span(batch, label, i)
+        if learns[i] and (not _fits(tree, scratch, last - first) or tagged_words.is_full(weights.words)):
             return i
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
         node_scores.forget(scratch.memo)
-        if leaf >= 0:
-            output.known[i] = True
-            output.p[i] = _follow(tree, weights, scratch, leaf, count, learns[i])
-            output.regressors[i], output.loss[i] = _path_loss(tree, scratch, leaf)
+        for j in range(first, last):
+            leaf = label_tree.find(tree, label[j])
+            if leaf >= 0:
+                output.known[j] = True
+                output.p[j], total = _follow(tree, weights, scratch, leaf, count, learns[i])
+                output.regressors[j] = tree.depth[leaf]
+                output.loss[j] = total / max(tree.depth[leaf], 1)
         if settings.search and tree.size[NODES] > 0:
             top, top_p = output.top[i], output.top_p[i]
             if settings.exact:
@@ -238,42 +217,21 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, begin, en
                 output.opened[i], output.gap[i] = beam_search.find_top_k(
                     tree, weights, settings, scratch, count, top, top_p
                 )
-        if learns[i]:
-            if leaf >= 0:
-                _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])
-            else:
-                _insert(tree, weights, settings, random, scratch, y, count, batch.weight[i])
+        for j in range(first, last if learns[i] else first):
+            leaf = label_tree.find(tree, label[j])
+            if leaf < 0:
+                _insert(tree, weights, settings, random, scratch, label[j], count, batch.weight[i])
+                continue
+            if last - first > 1:  # another path has been followed or learned since
+                node_scores.forget(scratch.memo)
+                _follow(tree, weights, scratch, leaf, count, True)
+            _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])
     return end
 
 
 @jit
-def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
-    """Compute the probability of every node for example i; at a leaf it is f(y|x).
-
-    Parameters
-    ----------
-    mass : float64[nodes or more], written: probability that the label is at or below the node
-    """
-    count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
-    node_scores.forget(scratch.memo)
-    mass[0] = 1.0
-    for a in range(tree.size[NODES]):  # children have higher numbers than their parent
-        left = np.int64(tree.left[a])
-        if left > 0:
-            right = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
-            mass[left] = mass[a] * (1.0 - right)
-            mass[left + 1] = mass[a] * right
-
-
-@jit
 def union_of_candidates(top, candidate):
-    """Collect the distinct labels that the trees propose for each example.
-
-    Parameters
-    ----------
-    top : int64[trees, n, k], labels proposed, then 0; read only
-    candidate : int64[n, trees * k], written: the distinct labels, then 0
-    """
+    """Write the distinct labels that the trees propose in `top`, int64[trees, n, k], to `candidate`, followed by 0."""
     trees, n, k = top.shape
     for i in range(n):
         size = 0
@@ -294,12 +252,8 @@ def union_of_candidates(top, candidate):
 def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
     """Compute the probabilities of given candidates for the examples begin..end-1, scoring each node once per example.
 
-    Parameters
-    ----------
-    memo_row : int64[nodes], less than `begin` everywhere, written
-    memo_p : float64[nodes], scratch
-    candidate : int64[n, C], labels or 0; read only
-    p : float64[n, C], written: probability of the candidate, 0 if it has no leaf
+    `candidate`, int64[n, C], has labels or 0. `p` is written: probability of the candidate, 0 if it has no leaf.
+    `memo_row`, int64[nodes], is less than `begin` everywhere and written; `memo_p`, float64[nodes], is scratch.
     """
     for i in range(begin, end):
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
@@ -327,15 +281,9 @@ def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch,
 def vote(top, top_p, candidate, p, p_given, label, mass):
     """Rank the candidates of each example by the sum over the trees of log probabilities.
 
-    Parameters
-    ----------
-    top, top_p : int64[trees, n, k], float64[trees, n, k], labels listed by each tree and their probabilities; read only
-    candidate : int64[n, C], distinct labels, then 0; read only
-    p : float64[trees, n, C], probabilities of the candidates; read only if `p_given`
-    p_given : whether `p` is given. If not, a candidate that a tree does not list counts with the least probability that
-        the tree lists.
-    label : int64[n, best], written: the best labels in descending order
-    mass : float64[n, best], written: their mean probabilities over the trees; without `p` an unlisted label counts as 0
+    `p`, float64[trees, n, C], has the probabilities of the candidates. Without it, a candidate that a tree does not
+    list counts with the least probability that the tree lists, but as 0 in the mean. Written are the best labels in
+    descending order, and to `mass` their mean probabilities over the trees.
     """
     trees, n, k = top.shape
     best = label.shape[1]

@@ -21,23 +21,15 @@ class LabelCounts:
     """Count the labels of the first examples and build Huffman trees from the counts.
 
     It has the methods of `sampled_tree.Sample`, in whose place it is used.
-
-    Parameters
-    ----------
-    examples : number of examples to count; 0 for all
-
-    Attributes
-    ----------
-    seen : number of examples counted so far
     """
 
     def __init__(self, examples: int):
-        self.examples = examples
+        self.examples = examples  # to count; 0 for all
         self.seen = 0
         self._weight: dict[int, float] = {}
 
     def add(self, batch: Batch, counted: Bools) -> bool:
-        """Count the examples of a batch for which `counted` (bool[n]) is set; return whether more are needed."""
+        """Count some examples of a batch; return whether more are needed."""
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
@@ -48,35 +40,17 @@ class LabelCounts:
         return not self.examples or self.seen < self.examples
 
     def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.Tree]:
-        """Return a tree for each seed, or no trees if there are no labels.
-
-        Parameters
-        ----------
-        seeds : the seed decides the order of labels of equal weight
-        share : not used
-        capacity : number of labels to reserve capacity for
-        """
+        """Return a tree for each seed, which decides the order of labels of equal weight; none without labels."""
         labels = np.array(sorted(self._weight), np.int64)
         weight = np.array([self._weight[label] for label in labels.tolist()])
-        return (
-            [huffman_tree(labels, weight, np.random.default_rng(seed), capacity) for seed in seeds]
-            if len(labels)
-            else []
-        )
+        some = seeds if len(labels) else []
+        return [huffman_tree(labels, weight, np.random.default_rng(seed), capacity) for seed in some]
 
 
 def huffman_tree(
     labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, capacity: int = 0
 ) -> label_tree.Tree:
-    """Return the Huffman tree of some labels, in which the more frequent child is on the left.
-
-    Parameters
-    ----------
-    labels : int64[k], distinct
-    weight : float64[k], total weight of the examples of each label
-    random : decides the order of labels of equal weight
-    capacity : number of labels to reserve capacity for
-    """
+    """Return the Huffman tree of distinct labels, in which the more frequent child is on the left."""
     k = len(labels)
     order = random.permutation(k)
     heap = [(float(weight[j]), tie_break, int(j)) for tie_break, j in enumerate(order)]

@@ -58,15 +58,9 @@ class Tree(NamedTuple):
 
 
 @jit
-def _cell(tree, label):
-    """Return the cell of `label`, or the empty cell where it belongs."""
-    return hash_table.probe(tree.key, label, 0, tree.secret)
-
-
-@jit
 def find(tree, label):
     """Return the leaf of a label, or -1 if it has none."""
-    at = _cell(tree, label)
+    at = hash_table.probe(tree.key, label, 0, tree.secret)
     return np.int64(tree.leaf[at]) if tree.key[at] == label else np.int64(-1)
 
 
@@ -79,17 +73,16 @@ def find_all(tree, label, leaf):
 
 @jit
 def _set_leaf(tree, label, node):
-    """Map a label to its leaf."""
-    at = _cell(tree, label)
+    at = hash_table.probe(tree.key, label, 0, tree.secret)
     tree.key[at] = label
     tree.leaf[at] = node
 
 
 @jit
-def has_capacity(tree):
-    """Return whether the tree has capacity for one more label; at most 5/8 of the cells are used."""
-    nodes = tree.size[NODES]
-    return nodes + 2 <= tree.left.shape[0] and (nodes + 3) * 8 <= tree.key.shape[0] * 10
+def has_capacity(tree, labels=1):
+    """Return whether the tree has capacity for more labels; at most 5/8 of the cells are used."""
+    nodes = tree.size[NODES] + 2 * labels
+    return nodes <= tree.left.shape[0] and (nodes + 1) * 8 <= tree.key.shape[0] * 10
 
 
 @jit
@@ -107,6 +100,19 @@ def insert_root(tree, label):
 
 
 @jit
+def _place(tree, left):
+    """Set the places of a left child and of its sibling, whose parent has a place."""
+    above = tree.place[tree.parent[left]]
+    for child in range(left, left + 2):
+        q = 2 * (above & 7) + child - left
+        if q < 8:
+            tree.place[child] = (above & ~np.int64(7)) + q
+        else:
+            tree.size[BLOCKS] += 1
+            tree.place[child] = 8 * tree.size[BLOCKS] + 1
+
+
+@jit
 def split(tree, a, label):
     """Turn leaf a into a node with its old label on the left and `label` on the right; return the right child.
 
@@ -120,12 +126,7 @@ def split(tree, a, label):
         tree.parent[child] = a
         tree.depth[child] = tree.depth[a] + 1
         tree.leaves[child] = 1
-        q = 2 * (tree.place[a] & 7) + child - left
-        if q < 8:
-            tree.place[child] = (tree.place[a] & ~np.int64(7)) + q
-        else:
-            tree.size[BLOCKS] += 1
-            tree.place[child] = 8 * tree.size[BLOCKS] + 1
+    _place(tree, left)
     tree.size[DEEPEST] = max(tree.size[DEEPEST], np.int64(tree.depth[left]))
     tree.label[left] = tree.label[a]
     tree.label[left + 1] = label
@@ -136,40 +137,8 @@ def split(tree, a, label):
 
 
 @jit
-def find_places(left, place, nodes):
-    """Compute the places of regressors that the nodes get if the tree is grown in the order of their numbers.
-
-    Parameters
-    ----------
-    left : int32[nodes or more], left child of each node, 0 at a leaf; read only
-    place : int64[nodes], written
-    """
-    parent = np.zeros(nodes, np.int64)
-    for a in range(nodes):
-        if left[a] > 0:
-            parent[left[a]] = a
-    place[0] = 9
-    blocks = 1
-    for pair in range(1, nodes, 2):
-        a = parent[pair]
-        for child in range(pair, pair + 2):
-            q = 2 * (place[a] & 7) + child - pair
-            if q < 8:
-                place[child] = (place[a] & ~np.int64(7)) + q
-            else:
-                blocks += 1
-                place[child] = 8 * blocks + 1
-
-
-@jit
 def build_balanced(labels, left, label):
-    """Build the tree that halves a sequence of labels until each part has one.
-
-    Parameters
-    ----------
-    labels : int64[k], read only
-    left, label : int32[2 k - 1], int64[2 k - 1], written as in `Tree`
-    """
+    """Halve a sequence of labels, int64[k], until each part has one; write 2 k - 1 nodes to `left` and `label`."""
     nodes = 1
     begin = np.zeros(label.shape[0], np.int64)
     end = np.zeros(label.shape[0], np.int64)
@@ -188,19 +157,8 @@ def build_balanced(labels, left, label):
 
 
 @jit
-def add_leaf(tree, label, node):
-    """Map a label to its leaf, unless it has one; return VALID or DUPLICATE_LABEL."""
-    at = _cell(tree, label)
-    if tree.key[at] == label:
-        return DUPLICATE_LABEL
-    tree.key[at] = label
-    tree.leaf[at] = node
-    return VALID
-
-
-@jit
 def complete(tree, nodes):
-    """Compute all other arrays from `left`, `place` and `label` of the first `nodes` nodes.
+    """Compute all other arrays from `left` and `label` of the first `nodes` nodes, as if the tree had grown to them.
 
     Returns
     -------
@@ -209,19 +167,21 @@ def complete(tree, nodes):
     tree.size[NODES] = nodes
     if nodes > 0:
         tree.parent[0] = -1
-        tree.depth[0] = 0
+        tree.place[0] = 9
+        tree.size[BLOCKS] = 1
     for a in range(nodes):
         tree.leaves[a] = 0 if tree.left[a] > 0 else 1
-        tree.size[BLOCKS] = max(tree.size[BLOCKS], tree.place[a] >> 3)
         if tree.left[a] > 0:
             for child in range(tree.left[a], tree.left[a] + 2):
                 tree.parent[child] = a
                 tree.depth[child] = tree.depth[a] + 1
                 tree.size[DEEPEST] = max(tree.size[DEEPEST], np.int64(tree.depth[child]))
+        elif find(tree, tree.label[a]) >= 0:
+            return DUPLICATE_LABEL
         else:
-            result = add_leaf(tree, tree.label[a], a)
-            if result != VALID:
-                return result
+            _set_leaf(tree, tree.label[a], a)
+    for left in range(1, nodes, 2):
+        _place(tree, left)
     for a in range(nodes - 1, 0, -1):
         tree.leaves[tree.parent[a]] += tree.leaves[a]
     return VALID
@@ -229,15 +189,10 @@ def complete(tree, nodes):
 
 @jit
 def check(left, label, parent):
-    """Check that nodes from a file form a tree, and return the problem found, or VALID.
+    """Check that nodes from a file form a tree, and return the problem found, or VALID; `parent` (int32[m]) is scratch.
 
     Node 0 must be the root, every other node must be the child of exactly one node with a lower number, siblings must
     be neighbours, and exactly the leaves must have labels.
-
-    Parameters
-    ----------
-    left, label : int32[m], int64[m], read only
-    parent : int32[m], scratch
     """
     nodes = left.shape[0]
     if nodes == 0:
@@ -274,7 +229,6 @@ def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> Tree:
 
 
 def empty_tree(labels: int) -> Tree:
-    """Return an empty tree with capacity for `labels` labels."""
     cells = FIRST_CELLS
     while cells * 10 < (2 * labels + 8) * 8:
         cells *= 2
@@ -282,27 +236,20 @@ def empty_tree(labels: int) -> Tree:
 
 
 def with_double_capacity(tree: Tree) -> Tree:
-    """Return the same tree with twice the capacity."""
-    return _filled(empty_tree(len(tree.left)), tree.left, tree.place, tree.label, int(tree.size[NODES]))[0]
+    nodes = int(tree.size[NODES])
+    return _filled(empty_tree(len(tree.left)), tree.left[:nodes], tree.label[:nodes])[0]
 
 
-def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
+def _filled(tree: Tree, left: np.ndarray, label: np.ndarray) -> tuple[Tree, int]:
     """Copy nodes into an empty tree; return it and what `complete` returns."""
-    tree.left[:nodes] = left[:nodes]
-    tree.place[:nodes] = place[:nodes]
-    tree.label[:nodes] = label[:nodes]
-    return tree, complete(tree, nodes)
+    tree.left[: len(left)] = left
+    tree.label[: len(left)] = label
+    return tree, complete(tree, len(left))
 
 
 def from_arrays(left: np.ndarray, label: np.ndarray, capacity: int = 0) -> Tree:
-    """Return the tree of given nodes.
-
-    Parameters
-    ----------
-    left, label : int32[m], int64[m], as in `Tree`; siblings come after their parent
-    capacity : number of labels to reserve capacity for
-    """
-    return _filled(empty_tree(max(len(left), capacity)), left, _places(left), label, len(left))[0]
+    """Return the tree of given nodes, of which siblings come after their parent, with capacity for some labels."""
+    return _filled(empty_tree(max(len(left), capacity)), left, label)[0]
 
 
 def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
@@ -310,33 +257,13 @@ def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
 
     The check guarantees that every kernel that walks up or down the tree (`complete`, and those of `tree_search`,
     `binary_nodes` and `wide_nodes`) stays inside the arrays and ends.
-
-    Parameters
-    ----------
-    left, label : int32[m], int64[m], as in `Tree`
     """
     problem = check(left, label, np.empty(len(left), np.int32))
-    if problem != VALID:
-        return None, problem
-    return _filled(empty_tree(len(left)), left, _places(left), label, len(left))
-
-
-def _places(left: np.ndarray) -> np.ndarray:
-    """Return the places that `find_places` computes."""
-    place = np.empty(len(left), np.int64)
-    if len(left):
-        find_places(left, place, len(left))
-    return place
+    return _filled(empty_tree(len(left)), left, label) if problem == VALID else (None, problem)
 
 
 def balanced_tree(labels: np.ndarray, capacity: int = 0) -> Tree:
-    """Return the tree of least depth for a sequence of labels.
-
-    Parameters
-    ----------
-    labels : int64[k], distinct, the labels of the leaves from left to right
-    capacity : number of labels to reserve capacity for
-    """
+    """Return the tree of least depth for distinct labels, those of the leaves from left to right."""
     nodes = 2 * len(labels) - 1
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
     build_balanced(labels, left, label)
@@ -344,7 +271,7 @@ def balanced_tree(labels: np.ndarray, capacity: int = 0) -> Tree:
 
 
 def depths(tree: Tree) -> np.ndarray:
-    """Return the depth of every leaf (int32[leaves])."""
+    """Return the depth of every leaf."""
     nodes = int(tree.size[NODES])
     return tree.depth[:nodes][tree.left[:nodes] == 0]
 
@@ -360,11 +287,6 @@ def restored(name: str, stored: Mapping[str, Stored]) -> Tree:
 
     `checked` says what its checks protect. Places must be those that growing the tree assigns, because two nodes with
     the same place would share their regressor.
-
-    Raises
-    ------
-    ModelError
-        if the arrays do not describe a tree.
     """
     left = stored_arrays.take(f"{name}.left", stored, np.int32, None)
     nodes = len(left)

@@ -1,7 +1,7 @@
-"""Score and train the regressors of the nodes of a binary tree, whichever layout their weights have.
+"""Score the regressors of the nodes of a binary tree.
 
-Idea      If weights are tagged words, a pass over the features scores all nodes of a block, and the scores are kept for
-          the other nodes of the block until the example is learned. On a path, the nodes of a block learn together.
+Idea      A pass over the features scores all nodes of a block, and the scores are kept for the other nodes of the block
+          until the example is learned.
 Names     block, place: see `label_tree` | memo: the scores of blocks that were scored for the current example.
 """
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from ...array_types import Float32s, Int64s
 from ...binary import adagrad, tagged_words
-from ...kernels.constants import ZERO
-from ...kernels.jit import bare, jit
+from ...kernels.jit import bare
 
 MEMO_ROWS = 512  # blocks whose scores are kept; a power of two
 EXAMPLE_SHIFT = 32  # a key of the memo is (number of the example << EXAMPLE_SHIFT) + block
@@ -41,8 +40,7 @@ def new_memo(most_features: int) -> Memo:
 
 # -- kernels
 #
-# `memo` is a Memo that is written; `weights` are adagrad.Weights, written by the functions that train; `h`, `x` and
-# `count` are an example as in `adagrad`.
+# `memo` is a Memo that is written, `weights` are adagrad.Weights, and `h`, `x` and `count` an example as in `adagrad`.
 
 
 @bare
@@ -65,7 +63,7 @@ def is_scored(memo, block):
 
 @bare
 def keep_fetched(weights, memo, x, count, block, at, first):
-    """Score a block of tagged words that was fetched, see `tagged_words.score_fetched`, and keep the scores."""
+    """Score a block that was fetched, see `tagged_words.score_fetched`, and keep the scores."""
     tagged_words.score_fetched(weights.words, x, count, at, first, memo.score, row_of(block))
     memo.key[block & (MEMO_ROWS - 1)] = (memo.example[0] << EXAMPLE_SHIFT) + block
 
@@ -73,18 +71,13 @@ def keep_fetched(weights, memo, x, count, block, at, first):
 @bare
 def prefetch(weights, h, count, place):
     """Prefetch the weights of a node if it is the first of its block, because the others share its lines."""
-    if weights.tagged:
-        if place & 7 == 1:
-            tagged_words.prefetch_block(weights.words, h, count, place >> 3)
-    else:
-        adagrad.prefetch(weights, h, count, place)
+    if place & 7 == 1:
+        tagged_words.prefetch_block(weights.words, h, count, place >> 3)
 
 
 @bare
 def score(weights, memo, h, x, count, place):
     """Return the score of the regressor at `place` as float32."""
-    if not weights.tagged:
-        return adagrad.score_place(weights, h, x, count, place)
     block = place >> 3
     if not is_scored(memo, block):
         tagged_words.fetch_block(weights.words, h, count, block, memo.block.at, np.int64(0))
@@ -96,14 +89,3 @@ def score(weights, memo, h, x, count, place):
 def probability(weights, memo, h, x, count, place):
     """Return the probability of right according to the regressor at `place`."""
     return adagrad.probability(weights, score(weights, memo, h, x, count, place))
-
-
-@jit
-def train(weights, memo, h, x, count, place, y, weight):
-    """Train the regressor at `place`, whose weights are tagged words, towards y, -1 or 1."""
-    forget(memo)
-    memo.block_label[:] = ZERO
-    memo.block_label[place & 7] = y
-    memo.block_score[place & 7] = score(weights, memo, h, x, count, place)
-    adagrad.learn_block(weights, h, x, count, place >> 3, memo.block_score, memo.block_label, weight, memo.block)
-    forget(memo)

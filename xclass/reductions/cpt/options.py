@@ -16,9 +16,7 @@ from ..core.spec import LearnerSpec
 
 GROWN = ("general", "balanced", "random")  # --cpt_tree: trees that begin empty
 SAMPLED = ("kmeans", "huffman")  # --cpt_tree: trees built from the first examples
-LOG2_SLOTS_PER_LABEL = 12  # log2 of the slots per label, for the size of the weight table
 PLAIN_RATE = 2.0  # learning rate with --sgd
-CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, always the same
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
 MOST_BEAM = 256
@@ -251,25 +249,10 @@ class Options:
         ),
         conflict("--sgd and --adaptive exclude each other with --cpt: drop one of them", sgd=True, adaptive=True),
         refused("vw_exact", "cannot be combined with --cpt, which VW does not have: leave one of them out"),
-        conflict("--layout vw has no effect with --cpt, which VW does not have; give tagged or odd", layout="vw"),
-        conflict(
-            "--layout tagged needs sums of squared slopes, which --sgd leaves out; give --layout odd",
-            layout="tagged",
-            sgd=True,
-        ),
-        *(
-            refused(
-                "max_doublings",
-                "has no effect with --layout odd, whose tables cannot grow; drop one of them",
-                layout="odd",
-                **reason,
-            )
-            for reason in (
-                {"given": lambda given: "layout" in given},
-                {"loaded": True},
-                {"sgd": True},
-                {"normalize_features": "none"},
-            )
+        refused(
+            "layout",
+            "{layout} cannot be used with --{reduction}, which keeps its weights in tagged words; leave it out",
+            layout={"odd", "vw"},
         ),
         conflict(
             "--loss_function {loss_function} gives no probabilities; with --cpt, give squared or logistic",
@@ -342,22 +325,15 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
                 resolved[name] = default
         if o.normalize_features == "auto":
             resolved["normalize_features"] = "idf"
-    if not spec.loaded and "layout" not in spec.given:
-        resolved["layout"] = "odd" if spec.binary.sgd or o.normalize_features == "none" else "tagged"
-    if resolved.get("layout", spec.binary.layout) == "tagged":
-        if spec.binary.bits is None:
-            resolved["bits"] = START_BITS
-        if o.max_doublings is None:
-            split = cast("str | None", resolved.get("table_split", o.table_split))
-            resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
+    resolved["layout"] = "tagged"
+    if spec.binary.bits is None:
+        resolved["bits"] = START_BITS
+    if o.max_doublings is None:
+        split = cast("str | None", resolved.get("table_split", o.table_split))
+        resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
     if o.beam is None:
         resolved["beam"] = BEAM if o.trees > 1 else BEAM_ALONE
-    log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
-    classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
-    binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)
-    if spec.binary.bits is None and resolved.get("table_split", o.table_split) == "trees":
-        binary_defaults["bits"] = cast(int, binary_defaults["bits"]) - 1  # as many slots for the trees as with halves
-    return {**binary_defaults, **resolved}
+    return {**gd.resolve_defaults(spec.binary, o.cpt, True), **resolved}
 
 
 def _default_doublings(options: Options, split: str | None) -> int:

@@ -16,7 +16,7 @@ Differs   from the paper, whose estimates may be negative, above 1, or positive 
           least the probability LEAST / m. With m = 2 the estimates are 1 - p_1 and p_1, as in the binary tree.
 
 The regressors of a node have neighbouring places: regressor i is at `place + i`, and `place` is a multiple of m. Eight
-of them share a cache line of `adagrad`; the slot of place + q is that of place XOR q.
+of them are a block of `adagrad`, and are scored and learn together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import math
 import numpy as np
 
 from ...binary import adagrad, tagged_words
-from ...binary import loss as loss_kinds
 from ...kernels import intrinsics
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
@@ -42,102 +41,40 @@ def parity(i, c):
 
 
 @jit
-def score(weights, h, x, count, place, at, memo, s):
-    """Compute the scores of the m - 1 regressors of a node.
+def score(weights, h, x, count, place, memo, s):
+    """Compute the scores of the m - 1 regressors of a node into `s` (float32[m]); s[0] is 0.
 
-    Parameters
-    ----------
-    h, x : uint64[count], float32[count], hashes and values of the features; read only
-    place : place of the node's first regressor
-    at : int64[2 * count], scratch
-    memo : node_scores.Memo, scratch
-    s : float32[m], written; s[0] is 0
+    `place` is that of the node's first regressor, and `memo` is a node_scores.Memo, scratch.
     """
     m = s.shape[0]
     width = min(m, LINE)
-    if weights.tagged:
-        for first in range(0, m, width):
-            tagged_words.prefetch_block(weights.words, h, count, (place + first) >> 3)
-        for first in range(0, m, width):
-            block = (place + first) >> 3
-            tagged_words.score_block(weights.words, h, x, count, block, memo.block.at, memo.block_score, 0)
-            for q in range(width):
-                s[first + q] = memo.block_score[((place + first) & 7) + q]
-        s[0] = ZERO
-        return
-    s[:] = ZERO
-    adagrad.locate(weights, h, count, place, at, 0)
-    here = 0
     for first in range(0, m, width):
-        if first + width < m:  # prefetch the next cache lines while these are used
-            adagrad.locate(weights, h, count, place + first + width, at, count - here)
-        for f in range(count):
-            slot = at[here + f]
-            value = x[f]
-            for q in range(width):
-                s[first + q] += weights.flat[slot ^ (2 * q)] * value
-        here = count - here
+        tagged_words.prefetch_block(weights.words, h, count, (place + first) >> 3)
+    for first in range(0, m, width):
+        block = (place + first) >> 3
+        tagged_words.score_block(weights.words, h, x, count, block, memo.block.at, memo.block_score, 0)
+        for q in range(width):
+            s[first + q] = memo.block_score[((place + first) & 7) + q]
     s[0] = ZERO
 
 
 @jit
-def learn(weights, h, x, count, place, c, s, square, step, reach, memo, weight):
-    """Update every regressor of a node towards branch c by one AdaGrad step, as `adagrad.learn` does for one regressor.
+def learn(weights, h, x, count, place, c, s, memo, weight):
+    """Update every regressor of a node towards branch c by one AdaGrad step.
 
-    `adagrad.find_rates` and `move` loop over the features of one regressor. Here the regressors of a cache line are
-    updated together at each feature, so that a line is loaded once for eight of them. If features share a slot, the
-    rates differ from theirs, because the rate of a feature is computed before the next feature adds to G.
-
-    Parameters
-    ----------
-    weights : written
-    h, x : uint64[count], float32[count], hashes and values of the features; read only
-    s : float32[m], scores of the regressors; read only
-    square, step, reach : float32[m], scratch
-    memo : node_scores.Memo, scratch
-    weight : importance of the example
+    `s`, float32[m], are their scores, and `memo` is a node_scores.Memo, scratch.
     """
     m = s.shape[0]
     width = min(m, LINE)
-    if weights.tagged:
-        for first in range(0, m, width):
-            memo.block_label[:] = ZERO
-            for q in range(width):
-                i, at = first + q, ((place + first) & 7) + q
-                memo.block_score[at] = s[i]
-                if i > 0:
-                    memo.block_label[at] = ONE if parity(i, c) else -ONE
-            adagrad.learn_block(
-                weights, h, x, count, (place + first) >> 3, memo.block_score, memo.block_label, weight, memo.block
-            )
-        return
-    step[0] = ZERO
-    for i in range(1, m):
-        slope = adagrad.slope(weights, s[i], ONE if parity(i, c) else -ONE)
-        square[i] = weight * slope * slope
-        step[i] = weights.rate * weight * slope
-        reach[i] = ZERO
     for first in range(0, m, width):
-        if not weights.plain:
-            for f in range(count):
-                slot = adagrad.slot(weights, h[f], place + first)
-                for i in range(first, first + width):
-                    if step[i] != ZERO:
-                        a = slot ^ (2 * (i - first))
-                        weights.flat[a + 1] += square[i] * (x[f] * x[f])
-                        reach[i] += x[f] * adagrad.adagrad(x[f], weights.flat[a + 1])
-            if weights.kind != loss_kinds.LOGISTIC:
-                for i in range(max(first, 1), first + width):
-                    y = ONE if parity(i, c) else -ONE
-                    if abs(step[i]) * reach[i] > abs(s[i] - y):
-                        step[i] = (s[i] - y) / reach[i]
-        for f in range(count):
-            slot = adagrad.slot(weights, h[f], place + first)
-            for i in range(first, first + width):
-                if step[i] != ZERO:
-                    a = slot ^ (2 * (i - first))
-                    rate = x[f] if weights.plain else adagrad.adagrad(x[f], weights.flat[a + 1])
-                    weights.flat[a] -= step[i] * rate
+        memo.block_label[:] = ZERO
+        for q in range(width):
+            i, at = first + q, ((place + first) & 7) + q
+            memo.block_score[at] = s[i]
+            if i > 0:
+                memo.block_label[at] = ONE if parity(i, c) else -ONE
+        block = (place + first) >> 3
+        adagrad.learn_block(weights, h, x, count, block, memo.block_score, memo.block_label, weight, memo.block)
 
 
 @jit
@@ -159,12 +96,7 @@ def simplex_threshold(v, child):
     """Return the number to subtract from every used branch to project `v` onto the simplex; negative results become 0.
 
     Michelot, "A Finite Algorithm for Finding the Projection of a Point onto the Canonical Simplex", 1986: the mean
-    surplus of the branches that stay above 0, repeated until none of them falls to 0.
-
-    Parameters
-    ----------
-    v : float64[m], estimates; read only
-    child : int64[m], -1 for unused branches; read only
+    surplus of the branches that stay above 0, repeated until none of them falls to 0. Unused branches have child -1.
     """
     tau = -math.inf
     before = v.shape[0] + 1
@@ -183,14 +115,7 @@ def simplex_threshold(v, child):
 
 @jit
 def estimate(weights, s, child, v):
-    """Compute the probabilities of the branches from the scores of the regressors.
-
-    Parameters
-    ----------
-    s : float32[m], read only
-    child : int64[m], -1 for unused branches; read only
-    v : float64[m], written; 0 for unused branches
-    """
+    """Write the probabilities of the branches to `v`, 0 for those whose `child` is -1, from the scores `s`."""
     m = v.shape[0]
     v[0] = 1.0 / m
     for i in range(1, m):

@@ -34,25 +34,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
-from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss
+from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss, tagged_words
 from ...data.batch import Batch
 from ...errors import DataError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities
-from ..core.base import (
-    Learner,
-)
+from ..core.base import Learner
 from ..core.calibration import Report, Result
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Part, Wanted
-from . import (
-    binary_nodes,
-    huffman,
-    label_tree,
-    sampled_tree,
-    tree_file,  # fmt: skip
-)
+from . import binary_nodes, huffman, label_tree, sampled_tree, tree_file
 from .binary_nodes import NODES, Predictions, Settings
 from .options import (
     GROWN,
@@ -75,8 +67,7 @@ class Begun(NamedTuple):
     """Hold what all stages need to know about n examples."""
 
     weighted: document_frequency.Weighted
-    labelled: Bools  # bool[n], whether the example has a label
-    label: Int64s  # int64[n], 0 for examples without a label
+    label: Int64s  # see `label_arrays.span`
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
 
@@ -95,22 +86,17 @@ class ProbabilityTree(Learner):
 
     Attributes
     ----------
-    members : the trees with their regressors
-    scales : scales of numeric columns, or None
-    frequencies : counts of the features for weighting them, or None
     sample : examples collected for building the tree, None if none are needed
     sample_scales : scales of numeric columns in the sample, or None
     placed_text : text for the summary about the labels of the tree that was built from the sample
-    tagged : whether weights are tagged words
     predict_only : whether models hold only what predictions need
     weights_only : whether the learner only predicts and its tables are not inspected
     own_trees : numbers of the trees of this part, of all trees if there are no parts
     owns_scorers : whether the scorers and the index belong to this part
-    scorers, index, searched, further : see `multiclass`; None here
     """
 
     report: Report
-    scorers: Any = None
+    scorers: Any = None  # these four: see `multiclass`
     index: Any = None
     searched: Any = None
     further: Any = None
@@ -126,8 +112,7 @@ class ProbabilityTree(Learner):
         bits = self.bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
-        self.tagged = spec.binary.layout == "tagged"
-        if not (self.tagged and self.weights_only):  # these may be packed, and are checked when they are restored
+        if not self.weights_only:  # else they may be packed, and are checked when they are restored
             gd.check_memory(tree_bits, o.trees * adagrad.SLOT_BYTES, scorer_bytes + index_bytes(o))
         kind = loss.CODES[spec.binary.loss_function]
         settings = Settings(
@@ -208,7 +193,6 @@ class ProbabilityTree(Learner):
         return self.sample.add(batch, counted)
 
     def end_preview(self) -> None:
-        """Build the trees from the sample."""
         assert self.sample is not None
         capacity = min(self.options.cpt, 1 << 20)
         trees = self.sample.trees([int(member.random[0]) for member in self.members], self.share, capacity)
@@ -234,7 +218,6 @@ class ProbabilityTree(Learner):
         return trees
 
     def _set_trees(self, trees: list[label_tree.Tree]) -> None:
-        """Give each member its initial tree."""
         for member, tree in zip(self.members, trees, strict=True):
             member.tree = tree
 
@@ -257,16 +240,7 @@ class ProbabilityTree(Learner):
         self.finish_trees(task, output, begun)
 
     def learn_trees(self, task: BatchTask, begun: Begun, output: Predictions) -> Distributions | None:
-        """Predict with the own trees and learn from the batch.
-
-        Parameters
-        ----------
-        output : arrays for all trees; rows of own ones that are searched are written
-
-        Returns
-        -------
-        What the own trees list, None unless all probabilities are wanted.
-        """
+        """Predict with the own trees and learn from the batch; return what they list of all labels, if wanted."""
         distributions = self.new_distributions(task.batch.n)
         self.learn_rows(task, begun, output, distributions, 0, task.batch.n, len(self.members))
         return distributions
@@ -302,7 +276,6 @@ class ProbabilityTree(Learner):
         self.share(learn, [(t, a, b) for a, b in shares for t in own], task.batch.n)
 
     def list_labels(self, task: BatchTask, distributions: Distributions | None) -> None:
-        """Set what a task lists of all labels, if all probabilities are wanted."""
         if distributions is not None:
             task.class_lists = self.mean_class_lists(distributions)
 
@@ -311,10 +284,6 @@ class ProbabilityTree(Learner):
         """Return the listing of all labels with the mean of their probabilities over the trees.
 
         A label that a tree lacks has probability 0 there. Trees without labels, as those not searched, do not count.
-
-        Parameters
-        ----------
-        distributions : `distributions[t][i]` holds the labels and probabilities of tree t for example i
         """
         labels, masses, sizes = [np.empty(0, np.int64)], [np.empty(0)], [0]
         for pairs in zip(*distributions, strict=True):
@@ -332,11 +301,9 @@ class ProbabilityTree(Learner):
         )
 
     def begin(self, task: BatchTask) -> Begun:
-        """Find out what to do with each example of a task."""
         batch = task.batch
         weighted = task.plan or document_frequency.not_weighted(batch)
-        label, none = label_arrays.whole(batch.label), np.zeros(batch.n, bool)
-        return Begun(weighted, ~np.isnan(batch.label), label, task.learned(), none)
+        return Begun(weighted, label_arrays.whole(batch.label), task.learned(), np.zeros(batch.n, bool))
 
     @property
     def proposals(self) -> int:
@@ -355,7 +322,7 @@ class ProbabilityTree(Learner):
                 batches = [self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in range(len(self.members))]
             top, top_p = self.vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
             p = output.p.mean(axis=0)
-        self._finish(task, ~np.isnan(task.batch.label), output.known[0], p, output, top, top_p)
+        self._finish(task, output, p, top, top_p)
 
     def new_output(self, n: int, k: int) -> Predictions:
         """Return arrays for the results of all trees, with the number of the tree as the first index."""
@@ -383,17 +350,9 @@ class ProbabilityTree(Learner):
         binary_nodes.vote(predictions.top, predictions.top_p, candidate, p, score_candidates, top, top_p)
         return top, top_p
 
-    def _finish(
-        self,
-        task: BatchTask,
-        labelled: Bools,
-        known: Bools,
-        p: Float64s,
-        predictions: Predictions,
-        top: Int64s,
-        top_p: Float64s,
-    ) -> None:
+    def _finish(self, task: BatchTask, predictions: Predictions, p: Float64s, top: Int64s, top_p: Float64s) -> None:
         """Set the prediction, loss and listing of a task and update the report."""
+        labelled, known = ~np.isnan(task.batch.label), predictions.known[0]
         weight = task.batch.weight.astype(np.float64)
         task.prediction = top[:, 0].astype(np.float64)
         task.label_probability = np.where(known & labelled, p, np.nan)
@@ -418,12 +377,11 @@ class ProbabilityTree(Learner):
 
     @property
     def number_searched(self) -> int:
-        """Return how many trees are searched, if nothing is being learned."""
+        """Return how many trees are searched if nothing is being learned."""
         return len(self.members)
 
     @property
     def classes_seen(self) -> int:
-        """Return the number of classes in the first tree."""
         return int(np.count_nonzero(self.members[0].tree.key))
 
     def can_learn(self, label: Int64s) -> Bools:
@@ -444,7 +402,6 @@ class ProbabilityTree(Learner):
         return self.passes_ended % self.passes != 0
 
     def want(self, wanted: Wanted) -> None:
-        """Set what the caller wants to be computed."""
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
         if not self.options.rerank:  # scorers learn from as many candidates whatever is listed
@@ -453,7 +410,6 @@ class ProbabilityTree(Learner):
         self.report = Report(self.listing_options, self.options.cpt_arity - 1)
 
     def results(self) -> list[Result]:
-        """Return the reliability table and the tree file, if they are requested."""
         results = self.report.results()
         if self.options.save_tree is not None:
             trees = [member.tree for member in self.members]
@@ -464,14 +420,11 @@ class ProbabilityTree(Learner):
         """Return the format of the names of the nodes of tree t, given their numbers."""
         return "{}" if len(self.members) == 1 else f"{t}.{{}}"
 
-    # model
-
     def arrays(self) -> dict[str, Stored]:
-        """Return the arrays that a model file stores."""
         stored: dict[str, Stored] = {"random": np.concatenate([member.random for member in self.members])}
         for t, member in enumerate(self.members):
             stored.update(label_tree.arrays(f"tree.{t}", member.tree))
-            stored.update(adagrad.weights_arrays(f"weights.{t}", member.weights, self.predict_only))
+            stored.update(tagged_words.arrays(f"weights.{t}", member.weights.words, self.predict_only))
         if self.scales is not None:
             stored.update(self.scales.arrays(self.predict_only))
         if self.frequencies is not None:
@@ -479,16 +432,7 @@ class ProbabilityTree(Learner):
         return stored
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Load the arrays of a model.
-
-        `label_tree.restored`, `adagrad.restored_weights`, `feature_scaling`, `reranking.restored` say what their
-        checks protect. `random` is the state of a generator, for which any number is valid.
-
-        Raises
-        ------
-        ModelError
-            if an array is missing or does not fit.
-        """
+        """Load the arrays of a model; the functions that restore them say what their checks protect."""
         self.sample = self.sample_scales = None
         with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             self._restore(arrays)
@@ -498,7 +442,8 @@ class ProbabilityTree(Learner):
         for t, member in enumerate(self.members):
             member.tree = label_tree.restored(f"tree.{t}", arrays)
             member.check_memory(f"tree.{t}.left")
-            member.weights = adagrad.restored_weights(f"weights.{t}", member.weights, arrays, self.predict_only)
+            words = tagged_words.restored(f"weights.{t}", member.weights.words, arrays)
+            member.weights = member.weights._replace(words=words)
             member.random[0] = random[t]
         if self.scales is not None:
             self.scales.restore(arrays, self.predict_only)

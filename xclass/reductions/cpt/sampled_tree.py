@@ -13,12 +13,5 @@ class Sample(two_means.Sample):
     """Collect the first examples and build trees that place labels with similar examples together."""
 
     def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.Tree]:
-        """Return a tree of least depth for each seed, or no trees if there are no labels.
-
-        Parameters
-        ----------
-        seeds : seed of the clustering for each tree
-        share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
-        capacity : number of labels to reserve capacity for
-        """
+        """Return a tree of least depth for each seed of the clustering, or no trees if there are no labels."""
         return [label_tree.balanced_tree(order, capacity) for order in self.orders(seeds, share) if len(order)]

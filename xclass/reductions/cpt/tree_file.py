@@ -38,19 +38,7 @@ WORD = re.compile(r"[^ \t\r\n]+")  # a word; names in the data contain none of t
 
 
 def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Result:
-    """Return the file of some trees, as a result that is written at the end of a run.
-
-    Parameters
-    ----------
-    path : file to write
-    trees : written one after the other
-    names : label j is written as `names[j - 1]`; without names it is written as a number
-
-    Raises
-    ------
-    DataError
-        if a label has no name.
-    """
+    """Return the file of some trees, as a result that is written at the end of a run; label j is `names[j - 1]`."""
     highest = max((int(tree.label.max()) for tree in trees), default=0)
     if names and highest > len(names):
         raise DataError(
@@ -61,7 +49,6 @@ def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Resul
 
 
 def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
-    """Yield the line of every node of a tree."""
     nodes = int(tree.size[NODES])
     parent, label = tree.parent[:nodes].tolist(), tree.label[:nodes].tolist()
     for a in range(nodes):
@@ -76,22 +63,14 @@ class _TreeBuilder:
     """Collect the nodes of a tree whose lines are being read.
 
     Nodes get new numbers in the order of reading, except that both children of a node are numbered together.
-
-    Attributes
-    ----------
-    path : the file, for messages
-    new_number : new number of each node, by its number in the file
-    leaf_line : line of the leaf of each label
-    with_one_child : new numbers of the nodes with one child so far
-    file_number, line, left, label : for each new number, the number in the file, the line, the left child and the label
     """
 
     def __init__(self, path: str):
         self.path = path
-        self.new_number: dict[int, int] = {}
-        self.leaf_line: dict[int, int] = {}
-        self.with_one_child: set[int] = set()
-        self.file_number: list[int] = []
+        self.new_number: dict[int, int] = {}  # by the number in the file
+        self.leaf_line: dict[int, int] = {}  # line of the leaf of each label
+        self.with_one_child: set[int] = set()  # new numbers of the nodes with one child so far
+        self.file_number: list[int] = []  # this and the following: by the new number
         self.line: list[int] = []
         self.left: list[int] = []
         self.label: list[int] = []
@@ -106,7 +85,6 @@ class _TreeBuilder:
         return first
 
     def fill(self, at: int, file_number: int, line: int, label: int) -> None:
-        """Set the contents of the node with the new number `at` from its line."""
         self.new_number[file_number] = at
         self.file_number[at], self.line[at], self.label[at] = file_number, line, label
         if label > 0:
@@ -118,18 +96,7 @@ class _TreeBuilder:
 
 
 def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
-    """Read the trees of a file.
-
-    Parameters
-    ----------
-    path : file to read
-    names : name of each label from 1 on; without names, labels are numbers
-
-    Raises
-    ------
-    DataError
-        if the file cannot be read or a line is wrong; the message names the line.
-    """
+    """Read the trees of a file, whose labels are numbers if there are no names of the labels from 1 on."""
     label_of_name = {class_names.key_of(name): j for j, name in enumerate(names, 1)}
     trees: list[_TreeBuilder] = []
     try:
@@ -204,16 +171,11 @@ def _add_node(words: list[str], path: str, line: int, label_of_name: dict[str, i
 
 def _node_number(word: str, where: str, role: str) -> int:
     """Return the number of a node, which `role` names in the message if it is wrong."""
-    value = _whole_number(word)
-    if value is None or value > HIGHEST_NODE:
+    digits = word.lstrip("0") or word[-1:]
+    whole = digits.isascii() and digits.isdigit() and len(digits) < 20  # Python does not convert very long ones
+    if not whole or int(digits) > HIGHEST_NODE:
         raise DataError(f"{where}: {role} is a whole number from 0 to {HIGHEST_NODE}, not {_quoted(word)}")
-    return value
-
-
-def _whole_number(word: str) -> int | None:
-    """Return the word as an integer of at most 19 digits, or None; Python does not convert very long ones."""
-    word = word.lstrip("0") or word[-1:]
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
+    return int(digits)
 
 
 def _quoted(word: str) -> str:

@@ -8,17 +8,18 @@ import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
 from ...binary import adagrad, gd, tagged_words
+from ...data import batch_ops
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
+from ..core import label_arrays
 from . import beam_search, binary_nodes, label_tree, node_scores, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
 ALWAYS_ALLOWED_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
-PLACE_BYTES, LEVEL_BYTES = 8, 20  # of the scratch of a binary tree, per level: for each feature, and for the node
+BRANCH_BYTES = 28  # of a branch of a wide node on the path, in the scratch of a thread
 LEVELS_TO_GROW = 8  # levels by which the tree may grow before new buffers are needed
-USUAL_FEATURES = 256  # of an example, assumed when the scratch is estimated
 
 
 class Member:
@@ -27,21 +28,9 @@ class Member:
     Parameters
     ----------
     labels : number of labels to reserve capacity for
-    bits : log2 of the number of slots of its weight table
     kind : code of the loss function, see `loss.CODES`
-    rule : options of the binary learner
-    settings : options for the kernels
     arity : branches of a node, a power of two
-    seed : seed for the random choices when labels are inserted
-    doublings : how often the weight table may be doubled
-    weights_only : whether the tree only predicts and its weight table is not inspected
-
-    Attributes
-    ----------
-    tree : replaced by a larger one when it is full
-    new_weights : returns an empty weight table
-    random : uint64[1], state of the generator
-    leaves : int64[labels], leaves in the order of their labels, computed when it is needed
+    bits, doublings, weights_only : see `adagrad.new_weights`
     """
 
     def __init__(
@@ -56,26 +45,23 @@ class Member:
         doublings: int = 0,
         weights_only: bool = False,
     ) -> None:
-        self.tree = label_tree.empty_tree(labels)
-        tagged = rule.layout == "tagged"
+        self.tree = label_tree.empty_tree(labels)  # replaced by a larger one when it is full
         self.new_weights = partial(
-            adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, tagged, doublings, weights_only
+            adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, doublings, weights_only
         )
         self.weights = self.new_weights()
         self.settings = settings
         self.levels = arity.bit_length() - 1  # levels of the binary tree in one node
         self.kernels = binary_nodes if arity == 2 else wide_nodes
         self.random = np.array([seed], np.uint64)
-        self.leaves = np.empty(0, np.int64)
+        self.labels = np.empty(0, np.int64)  # in order, computed when they are needed
         self._kept_scratch: Scratch | None = None  # buffers for a batch of a single example, see `_fits`
 
     @cached_property
     def _learn_kernel(self) -> DirectCall:
-        """Return the kernel that learns a batch."""
         return DirectCall(self.kernels, "learn_batch")
 
     def _fits(self, batch: Batch, scratch: Scratch | None) -> bool:
-        """Return whether buffers suffice for a batch and the tree as it is now."""
         return (
             scratch is not None
             and batch.most_features <= len(scratch.h)
@@ -91,14 +77,12 @@ class Member:
     def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
         """Return buffers for one thread and a batch; they have space for some growth of the tree."""
         most_features = batch.most_features
-        levels = int(self.tree.size[DEEPEST]) + LEVELS_TO_GROW
+        levels = int(self.tree.size[DEEPEST]) + LEVELS_TO_GROW + label_arrays.most(batch)
         if self.kernels is wide_nodes:
             return wide_nodes.scratch(self.levels, most_features, levels)
         return Scratch(
             np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
-            np.empty(most_features, np.float32),
-            np.empty(most_features * levels, np.int64),
-            np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
+            np.empty(levels, np.int64), np.empty(levels, np.float32),
             tree_search.new_waiting(self._waiting(levels)),
             beam_search.new_beam(self.settings.beam, most_features), node_scores.new_memo(most_features),
         )  # fmt: skip
@@ -107,17 +91,11 @@ class Member:
         """Refuse a loaded tree, stored as the array `name`, if a thread needs far more memory for it than the file has.
 
         Trees that grow here stay shallow with wide nodes, because a block fills up before others begin below it.
-
-        Raises
-        ------
-        ModelError
-            if the tree is too deep.
         """
+        if self.levels == 1:
+            return
         depth = int(self.tree.size[DEEPEST])
-        if self.kernels is wide_nodes:
-            needed = wide_nodes.path_bytes(self.levels, depth)
-        else:
-            needed = depth * (PLACE_BYTES * USUAL_FEATURES + LEVEL_BYTES)
+        needed = (depth // self.levels + 2) * (BRANCH_BYTES << self.levels)
         stored = label_tree.NODE_BYTES * len(self.tree.left)
         if needed > max(MOST_BYTES_PER_FILE_BYTE * stored, ALWAYS_ALLOWED_BYTES):
             raise stored_arrays.unfit(
@@ -133,14 +111,7 @@ class Member:
         end: int,
         predictions: binary_nodes.Predictions,
     ) -> None:
-        """Predict the examples begin..end-1 and learn from them, in order, enlarging the tree if it is full.
-
-        Parameters
-        ----------
-        label : int64[n], 0 for examples without a label
-        learns : bool[n], whether to learn from the example
-        predictions : arrays of this tree, rows begin..end-1 are written
-        """
+        """Do what the kernel `learn_batch` does, enlarging the tree if it is full."""
         single = batch.n == 1
         fits = single and self._fits(batch, self._kept_scratch)
         while True:
@@ -155,8 +126,8 @@ class Member:
                 return
             fits = False
             if tagged_words.is_full(self.weights.words):
-                self.weights = self.weights._replace(words=tagged_words.doubled(self.weights.words))
-            if not label_tree.has_capacity(self.tree):
+                self.weights = adagrad.doubled(self.weights)
+            if not label_tree.has_capacity(self.tree, label_arrays.most(batch)):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
     def learn_batch_with_probabilities(
@@ -169,41 +140,18 @@ class Member:
         predictions: binary_nodes.Predictions,
         distributions: list[tuple[Int64s, Float64s]],
     ) -> None:
-        """Do what `learn_batch` does, and list the probabilities of all labels before each example is learned.
-
-        Parameters
-        ----------
-        distributions : items begin..end-1 are set to what `all_probabilities` returns
-        """
-        scratch = self.scratch(batch)
+        """Do what `learn_batch` does, and list all labels, in order, and their probabilities before."""
         for i in range(begin, end):
-            distributions[i] = self.all_probabilities(batch, i, scratch)
+            nodes = int(self.tree.size[NODES])
+            if len(self.labels) != (nodes + 1) // 2:
+                self.labels = np.sort(self.tree.label[:nodes][self.tree.left[:nodes] == 0])
+            p = np.empty((1, len(self.labels)))
+            self.candidate_probabilities(batch_ops.cut(batch, i, i + 1), 0, 1, self.labels[None], p)
+            distributions[i] = self.labels, p[0]
             self.learn_batch(batch, label, learns, i, i + 1, predictions)
 
-    def all_probabilities(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
-        """Return the probabilities of all labels for example i.
-
-        Returns
-        -------
-        labels : int64[labels], in order
-        p : float64[labels]
-        """
-        nodes = int(self.tree.size[NODES])
-        if self.leaves.size != (nodes + 1) // 2:
-            leaves = np.flatnonzero(self.tree.left[:nodes] == 0)
-            self.leaves = leaves[np.argsort(self.tree.label[leaves])]
-        mass = np.empty(len(self.tree.left))
-        self.kernels.all_probabilities(self.tree, self.weights, self.settings, batch, i, scratch, mass)
-        return self.tree.label[self.leaves], mass[self.leaves]
-
     def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
-        """Compute the probabilities of given candidates for the examples begin..end-1.
-
-        Parameters
-        ----------
-        candidate : int64[n, C], labels or 0
-        p : float64[n, C], written; 0 for labels that the tree lacks
-        """
+        """Write the probabilities of candidates, int64[n, C], to `p`, float64[n, C]; 0 for those without a leaf."""
         nodes = len(self.tree.left)
         self.kernels.candidate_probabilities(
             self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),

@@ -38,7 +38,6 @@ class Waiting(NamedTuple):
 
 
 def new_waiting(capacity: int) -> Waiting:
-    """Return buffers for `capacity` nodes."""
     return Waiting(
         np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity, np.int64), np.full(BUCKETS, -1, np.int64)
     )  # fmt: skip
@@ -57,13 +56,7 @@ def _bucket(p):
 
 @jit
 def find_top_k(tree, weights, settings, scratch, count, top, top_p):
-    """Find the k most probable labels; return the number of nodes opened.
-
-    Parameters
-    ----------
-    scratch : its `waiting` and `memo` are written
-    top, top_p : int64[k], float64[k], 0 before the search; written
-    """
+    """Find the k most probable labels as `beam_search.find_top_k` does; return the number of nodes opened."""
     k = top.shape[0]
     node, mass, next_item, head = scratch.waiting
     size = np.int64(0)

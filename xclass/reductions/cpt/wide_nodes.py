@@ -26,13 +26,12 @@ import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
-from ...kernels import rng, top_k
-from ...kernels.constants import HALF, ZERO
+from ...kernels import top_k
 from ...kernels.jit import jit
+from ..core import label_arrays
 from . import binary_nodes, label_tree, node_scores, pecoc
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
-ROOT_12 = binary_nodes.ROOT_12
 
 
 class Scratch(NamedTuple):
@@ -40,7 +39,6 @@ class Scratch(NamedTuple):
 
     h: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
-    at: Int64s  # int64[2 * s]
     root: Int64s  # int64[blocks], roots of the blocks from the tree's root to the label's leaf
     branch: Int64s  # int64[blocks], branch that leads to the leaf
     score: Float32s  # float32[blocks, m], scores of the regressors
@@ -48,28 +46,18 @@ class Scratch(NamedTuple):
     child: Int64s  # int64[blocks, m], children of the blocks that the search is in
     waiting_mass: Float64s  # float64[blocks, m], mass of their waiting branches, -1 for the others
     other_scores: Float32s  # float32[m], scores of a block that is not on the path
-    square: Float32s  # float32[m] each, scratch of `pecoc.learn`
-    step: Float32s  # float32[m]
-    reach: Float32s  # float32[m]
     memo: node_scores.Memo  # its buffers for training a block
     levels: int  # of the binary tree in a block
 
 
 def scratch(levels: int, most_features: int, depth: int) -> Scratch:
-    """Return buffers for examples of up to `most_features` features and a binary tree of up to `depth` levels."""
     m, blocks = 1 << levels, depth // levels + 2
     return Scratch(
-        np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(2 * most_features, np.int64),
-        np.empty(blocks, np.int64), np.empty(blocks, np.int64), np.empty((blocks, m), np.float32),
-        np.empty((blocks, m)), np.empty((blocks, m), np.int64), np.empty((blocks, m)), np.empty(m, np.float32),
-        np.empty(m, np.float32), np.empty(m, np.float32), np.empty(m, np.float32), node_scores.new_memo(most_features),
-        levels,
+        np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(blocks, np.int64),
+        np.empty(blocks, np.int64), np.empty((blocks, m), np.float32), np.empty((blocks, m)),
+        np.empty((blocks, m), np.int64), np.empty((blocks, m)), np.empty(m, np.float32),
+        node_scores.new_memo(most_features), levels,
     )  # fmt: skip
-
-
-def path_bytes(levels: int, depth: int) -> int:
-    """Return the bytes that the blocks of the longest path take in a thread's `scratch`."""
-    return (depth // levels + 2) * (28 << levels)
 
 
 # -- kernels
@@ -101,7 +89,7 @@ def _children(tree, root, levels, child):
 @jit
 def _open(tree, weights, scratch, count, root, s, child, v):
     """Score a block into `s` (float32[m]) and estimate its branches `child` (int64[m]) and `v` (float64[m])."""
-    pecoc.score(weights, scratch.h, scratch.x, count, _place(root, s.shape[0]), scratch.at, scratch.memo, s)
+    pecoc.score(weights, scratch.h, scratch.x, count, _place(root, s.shape[0]), scratch.memo, s)
     _children(tree, root, scratch.levels, child)
     pecoc.estimate(weights, s, child, v)
 
@@ -141,24 +129,14 @@ def _trace(tree, scratch, leaf):
 
 @jit
 def _follow(tree, weights, scratch, leaf, count):
-    """Open the blocks from the root to a leaf and return f(y|x)."""
+    """Open the blocks from the root to a leaf; return f(y|x), and the sum of the squared losses of regressors."""
     blocks = _trace(tree, scratch, leaf)
-    p = 1.0
+    p, total = 1.0, 0.0
     for b in range(blocks):
         _open(tree, weights, scratch, count, scratch.root[b], scratch.score[b], scratch.child[b], scratch.mass[b])
         p *= scratch.mass[b, scratch.branch[b]]
-    return p
-
-
-@jit
-def _path_loss(tree, weights, scratch, leaf):
-    """Return the number of regressors that `_follow` scored, and their mean squared loss."""
-    blocks = _blocks(tree, scratch, leaf)
-    total = 0.0
-    for b in range(blocks):
         total += pecoc.loss(weights, scratch.score[b], scratch.branch[b])
-    regressors = blocks * (scratch.score.shape[1] - 1)
-    return regressors, total / max(regressors, 1)
+    return p, total
 
 
 @jit
@@ -170,19 +148,16 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
     m = scratch.score.shape[1]
     blocks = _blocks(tree, scratch, leaf)
     for b in range(blocks):
+        place = _place(scratch.root[b], m)
         pecoc.learn(
-            weights, scratch.h, scratch.x, count, _place(scratch.root[b], m), scratch.branch[b], scratch.score[b],
-            scratch.square, scratch.step, scratch.reach, scratch.memo, weight,
-        )  # fmt: skip
+            weights, scratch.h, scratch.x, count, place, scratch.branch[b], scratch.score[b], scratch.memo, weight
+        )
     if tree.depth[leaf] % scratch.levels > 0:
         return
     if blocks == 0 or _children(tree, scratch.root[blocks - 1], scratch.levels, scratch.child[0]) == m:
         place = _place(leaf, m)
-        pecoc.score(weights, scratch.h, scratch.x, count, place, scratch.at, scratch.memo, scratch.other_scores)
-        pecoc.learn(
-            weights, scratch.h, scratch.x, count, place, 0, scratch.other_scores, scratch.square, scratch.step,
-            scratch.reach, scratch.memo, weight,
-        )  # fmt: skip
+        pecoc.score(weights, scratch.h, scratch.x, count, place, scratch.memo, scratch.other_scores)
+        pecoc.learn(weights, scratch.h, scratch.x, count, place, 0, scratch.other_scores, scratch.memo, weight)
 
 
 @jit
@@ -216,16 +191,9 @@ def _seek(tree, weights, settings, random, scratch, count):
             left = np.int64(tree.left[a])
             if (used_left == capacity) != (used_right == capacity):
                 right = used_left == capacity
-            elif settings.alpha == 0.0:
-                right = rng.draw(random) >= HALF
             else:
-                rule = binary_nodes.objective(
-                    settings.alpha, mass_right / (mass_left + mass_right), np.float64(tree.leaves[left]),
-                    np.float64(tree.leaves[left + 1]),
-                )  # fmt: skip
-                if settings.noise > ZERO:
-                    rule += np.float64(settings.noise * ROOT_12 * (rng.draw(random) - HALF))
-                right = rule > 0.0
+                p = mass_right / (mass_left + mass_right)
+                right = binary_nodes.inserts_right(tree, settings, random, left, p)
             tree.leaves[a] += 1
             if right:
                 a = left + 1
@@ -249,26 +217,12 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 
 @jit
-def _most_probable(waiting_mass):
-    """Return the branch of the largest mass."""
-    best = 0
-    for c in range(1, waiting_mass.shape[0]):
-        if waiting_mass[c] > waiting_mass[best]:
-            best = c
-    return best
-
-
-@jit
 def _search(tree, weights, settings, scratch, count, known, i, output):
     """Find the most probable labels of example i, depth first and the likeliest branch first.
 
     As in tree_search, a branch is not opened if it has no more mass than the last of the labels found. The leaves of a
     block are listed when it is opened. The first `known` blocks on the path to the label are estimated already. Unless
     it is exact, the search opens at most as many blocks as a beam search would on all levels, see `beam_search`.
-
-    Parameters
-    ----------
-    output : Predictions, row i is written
     """
     top, top_p = output.top[i], output.top_p[i]
     k = top.shape[0]
@@ -303,7 +257,7 @@ def _search(tree, weights, settings, scratch, count, known, i, output):
                 waiting_mass[c] = -1.0
         # find the next block to open
         while depth >= 0:
-            best = _most_probable(scratch.waiting_mass[depth])
+            best = np.argmax(scratch.waiting_mass[depth])
             p = scratch.waiting_mass[depth, best]
             if p < 0.0 or p < settings.cut * top_p[0] or (size == k and p <= top_p[k - 1]):
                 depth -= 1
@@ -321,56 +275,40 @@ def _search(tree, weights, settings, scratch, count, known, i, output):
 
 
 @jit
-def _fits(tree, scratch):
-    """Return whether the tree has capacity for one more label, and the scratch for a deeper path."""
-    return label_tree.has_capacity(tree) and (tree.size[DEEPEST] + 3) // scratch.levels + 2 <= scratch.root.shape[0]
+def _fits(tree, scratch, labels):
+    """Return whether the tree has capacity for more labels, and the scratch for deeper paths."""
+    blocks = (tree.size[DEEPEST] + 2 + labels) // scratch.levels + 2
+    return label_tree.has_capacity(tree, labels) and blocks <= scratch.root.shape[0]
 
 
 @jit
 def learn_batch(tree, weights, settings, random, batch, label, learns, begin, end, scratch, output):
-    """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
-
-    The parameters are those of `binary_nodes.learn_batch`.
-    """
+    """Do what `binary_nodes.learn_batch` does."""
     for i in range(begin, end):
-        y = label[i]
-        leaf = label_tree.find(tree, y) if y > 0 else np.int64(-1)
-        if learns[i] and ((leaf < 0 and not _fits(tree, scratch)) or tagged_words.is_full(weights.words)):
+        first, last = label_arrays.span(batch, label, i)
+        if learns[i] and (not _fits(tree, scratch, last - first) or tagged_words.is_full(weights.words)):
             return i
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
         known = np.int64(0)
-        if leaf >= 0:
-            output.known[i] = True
-            output.p[i] = _follow(tree, weights, scratch, leaf, count)
-            output.regressors[i], output.loss[i] = _path_loss(tree, weights, scratch, leaf)
-            known = _blocks(tree, scratch, leaf)
+        for j in range(first, last):
+            leaf = label_tree.find(tree, label[j])
+            if leaf >= 0:
+                output.known[j] = True
+                output.p[j], total = _follow(tree, weights, scratch, leaf, count)
+                known = _blocks(tree, scratch, leaf)
+                output.regressors[j] = known * (scratch.score.shape[1] - 1)
+                output.loss[j] = total / max(output.regressors[j], 1)
         if settings.search and tree.size[NODES] > 0:
             _search(tree, weights, settings, scratch, count, known, i, output)
-        if learns[i]:
-            if leaf >= 0:
-                _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])
-            else:
-                _insert(tree, weights, settings, random, scratch, y, count, batch.weight[i])
+        for j in range(first, last if learns[i] else first):
+            leaf = label_tree.find(tree, label[j])
+            if leaf < 0:
+                _insert(tree, weights, settings, random, scratch, label[j], count, batch.weight[i])
+                continue
+            if last - first > 1:  # another path has been followed or learned since
+                _follow(tree, weights, scratch, leaf, count)
+            _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])
     return end
-
-
-@jit
-def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
-    """Compute the probability of every leaf and every root of a block for example i.
-
-    Parameters
-    ----------
-    mass : float64[nodes or more], written: probability that the label is at or below the node
-    """
-    count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
-    child, v = scratch.child[0], scratch.mass[0]
-    mass[0] = 1.0
-    for a in range(tree.size[NODES]):  # children have higher numbers than their parent
-        if tree.left[a] > 0 and tree.depth[a] % scratch.levels == 0:
-            _open(tree, weights, scratch, count, a, scratch.other_scores, child, v)
-            for c in range(child.shape[0]):
-                if child[c] >= 0:
-                    mass[child[c]] = mass[a] * v[c]
 
 
 @jit

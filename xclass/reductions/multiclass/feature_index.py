@@ -44,6 +44,7 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
+from ..core import label_arrays
 from . import index_rows
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
@@ -99,18 +100,10 @@ def no_opinions(candidate: Int64s) -> Opinions:
 
 
 class FeatureIndex:
-    """An index that grows with the classes.
+    """Hold an index of 2**bits rows with `slots` classes each, which proposes some classes and grows with the classes.
 
-    Parameters
-    ----------
-    bits : log2 of the number of rows
-    slots : classes that a row keeps
-    proposals : classes to propose for an example
-    weights_only : whether the index only predicts and is not inspected, so that it is packed
-
-    Attributes
-    ----------
-    index : arrays for the kernels, replaced when they are enlarged
+    With `weights_only` it only predicts and is not inspected, so that it is packed. The arrays in `index` are replaced
+    when they are enlarged.
     """
 
     def __init__(self, bits: int, slots: int, proposals: int, weights_only: bool = False) -> None:
@@ -128,7 +121,6 @@ class FeatureIndex:
         self._kernel = DirectCall(sys.modules[__name__], "propose")
 
     def reserve(self, classes: int) -> None:
-        """Make the arrays larger if there is no space for `classes` new classes."""
         needed = int(self.index.size[0]) + classes
         if needed > len(self.index.label):
             self.index = _with_capacity(self.index, max(needed, 2 * len(self.index.label)))
@@ -137,17 +129,7 @@ class FeatureIndex:
         self, batch: Batch, share: Float32s, label: Int64s, learns: Bools, again: bool, begin: int, end: int,
         opinions: Opinions,
     ) -> None:  # fmt: skip
-        """Add candidates and scores to the examples begin..end-1, and learn each example afterwards.
-
-        Parameters
-        ----------
-        share : float32[z], q of each feature, 0 for the constant
-        label : int64[n], 0 for examples without a label
-        learns : bool[n], whether to learn from the example
-        again : whether examples were learned in an earlier pass
-        opinions : rows begin..end-1 are written; `candidate` holds the candidates of the trees and has space for
-            `proposals` more
-        """
+        """Do what the kernel `propose` does."""
         needed = batch.most_features * self.index.slots
         scratch = self._scratches.pop() if self._scratches else None
         if scratch is None or len(scratch.dot) < len(self.index.label) or len(scratch.touched) < needed:
@@ -160,7 +142,6 @@ class FeatureIndex:
         self._scratches.append(scratch)
 
     def arrays(self, predict_only: bool = False) -> dict[str, Stored]:
-        """Return the arrays that a model file stores, only those that predictions need if `predict_only` is set."""
         index, size = self.index, int(self.index.size[0])
         rows: dict[str, Stored]
         if len(index.bitmap):
@@ -182,11 +163,6 @@ class FeatureIndex:
 
         The numbers of classes are used as indices, so they are checked to be below the number of classes. Labels must
         differ, because each has one cell of the hash table.
-
-        Raises
-        ------
-        ModelError
-            if an array is missing, does not fit or is out of range.
         """
         label = stored_arrays.take("index_classes.label", arrays, np.int64, None)
         stored_arrays.check_range("index_classes.label", label, 1, HIGHEST_LABEL)
@@ -207,12 +183,7 @@ class FeatureIndex:
         enter_labels(index)
 
     def _with_rows(self, arrays: Mapping[str, Stored], classes: int) -> Index:
-        """Return the index with the rows of a model file; one that is packed stays so if few slots are in use.
-
-        Parameters
-        ----------
-        classes : number of classes
-        """
+        """Return the index with the rows of a model file; one that is packed stays so if few slots are in use."""
         bits, index = self._bits, self.index
         planes = {"class": np.uint32, "count": np.float32}
         packed = len(index.bitmap) > 0
@@ -301,15 +272,22 @@ def propose(
 ) -> None:  # fmt: skip
     """Add candidates and scores to the examples begin..end-1, and learn each example afterwards.
 
-    The parameters are those of `FeatureIndex.propose`.
+    Parameters
+    ----------
+    share : float32[z], q of each feature, 0 for the constant
+    label : see `label_arrays.span`
+    learns : bool[n], whether to learn from the example
+    again : whether examples were learned in an earlier pass
+    opinions : rows begin..end-1 are written; `candidate` holds the candidates of the trees and has space for more
     """
     candidate, score, label_weight = opinions
     for i in range(begin, end):
         first, last = batch.start[i], batch.start[i + 1]
         for f in range(first, last):
             index_rows.prefetch_row(index, batch.index[f])
+        begin_label, end_label = label_arrays.span(batch, label, i)
         learned = again and learns[i] and batch.weight[i] > ZERO
-        own = class_number(index, label[i]) if learned else -1
+        own = class_number(index, label[begin_label]) if learned else -1
         own_weight = np.float64(batch.weight[i])
         touched, features, total = add_rows(index, batch, share, first, last, own, own_weight, scratch)
         proposed = 0
@@ -321,11 +299,10 @@ def propose(
         for t in range(touched):
             scratch.dot[scratch.touched[t]] = 0.0
             scratch.log_odds[scratch.touched[t]] = 0.0
-        if label[i] > 0:
-            number = class_number(index, label[i])
-            label_weight[i] = other_weight(index, number, own, own_weight)
+        for j in range(begin_label, end_label):
+            label_weight[j] = other_weight(index, class_number(index, label[j]), own, own_weight)
             if learns[i] and batch.weight[i] > ZERO and not again:
-                learn(index, batch.index, share, first, last, label[i], batch.weight[i])
+                learn(index, batch.index, share, first, last, label[j], batch.weight[i])
 
 
 @jit
@@ -334,15 +311,8 @@ def add_rows(
 ) -> tuple[int, int, float]:
     """Add up the scores of all classes that the rows of features first..last-1 contain.
 
-    Parameters
-    ----------
-    own, own_weight : class whose counts include this example, -1 if there is none, and the weight of the example
-
-    Returns
-    -------
-    touched : number of these classes
-    features : number of features that the index knows
-    total : sum of w of these features
+    `own` and `own_weight` are the class whose counts include this example, -1 for none, and the weight of the example.
+    Return the number of these classes, that of the features that the index knows, and the sum of their w.
     """
     touched = features = 0
     total = 0.0
@@ -398,14 +368,10 @@ def score_candidates(
     index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float,
     own: int, own_weight: float,
 ) -> None:  # fmt: skip
-    """Append the classes in `scratch.best` to the candidates of an example, and score all candidates.
+    """Append the `proposed` classes in `scratch.best` to the candidates of an example, and score all candidates.
 
-    Parameters
-    ----------
-    candidate : int64[C], labels, then 0; written
-    score : float64[C, SCORES], written
-    proposed : number of classes in `scratch.best`
-    features, total, own, own_weight : see `add_rows`
+    `candidate`, int64[C], has labels, then 0; it and `score`, float64[C, SCORES], are written. `add_rows` explains
+    `features`, `total`, `own` and `own_weight`.
     """
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:

@@ -41,19 +41,12 @@ def ranges(flags: Bools) -> list[tuple[int, int]]:
 
 
 class FurtherPasses:
-    """Count the examples of a pass, and compare two sets of scorers on those that the first pass left out.
-
-    Attributes
-    ----------
-    scorers_learn : whether scorers learn in further passes
-    examples : number of examples of this pass so far
-    gain : by how much the log loss of the copy exceeds that of the scorers that learn
-    """
+    """Count the examples of a pass, and compare two sets of scorers on those that the first pass left out."""
 
     def __init__(self) -> None:
-        self.scorers_learn = True
-        self.examples = 0
-        self.gain = 0.0
+        self.scorers_learn = True  # in further passes
+        self.examples = 0  # of this pass so far
+        self.gain = 0.0  # by how much the log loss of the copy exceeds that of the scorers that learn
 
     def next_left_out(self, n: int) -> Bools:
         """Return which of the next n examples of this pass are left out of the first pass."""
@@ -64,16 +57,12 @@ class FurtherPasses:
     def compare(self, weight: Float32s, label: Int64s, p: Float64s, copy_p: Float64s) -> None:
         """Add the log losses of examples that were left out.
 
-        Parameters
-        ----------
-        weight, label : float32[n], int64[n], 0 for examples without a label
-        p, copy_p : float64[n], probability of the label by the scorers that learn, and by their copy
+        `p` and `copy_p` are the probabilities of their labels by the scorers that learn, and by their copy.
         """
         better = np.log(np.maximum(p, LEAST_PROBABILITY)) - np.log(np.maximum(copy_p, LEAST_PROBABILITY))
         self.gain += float(np.sum(better[label > 0] * weight[label > 0].astype(np.float64)))
 
     def end_pass(self) -> None:
-        """Begin a new pass."""
         self.examples = 0
 
     def decide(self) -> bool:

@@ -52,10 +52,7 @@ def packed_rows(
 ) -> Rows:
     """Return 2**bits rows of which few have slots in use, without the others.
 
-    Parameters
-    ----------
-    slot : uint32[n], rising positions of the slots in use
-    number, count : uint32[n], float32[n], what they hold
+    `slot`, uint32[n], has the rising positions of the slots in use, and `number` and `count` what they hold.
     """
     bitmap = used_items.new_bitmap(1 << bits)
     first = np.zeros(used_items.fill(bitmap, slot, slots) + 2, np.uint32)
@@ -78,7 +75,6 @@ def slots_in_use(index: Any) -> UInt32s:
 
 @bare
 def row_of(index: Any, feature: np.uint32) -> np.int64:
-    """Return the row of a feature."""
     return np.int64((np.uint64(feature) * GOLDEN) >> index.shift)
 
 
@@ -114,12 +110,8 @@ def pack_rows(
 ) -> None:
     """Write the slots in use of the rows in use one after the other.
 
-    A row ends before its first empty slot; if a file has slots after it, they are left out.
-
-    Parameters
-    ----------
-    slot, number, count : see `packed_rows`; read only
-    pair, times, first : see `Rows`; written
+    A row ends before its first empty slot; if a file has slots after it, they are left out. `packed_rows` explains the
+    first three parameters, and `Rows` those that are written.
     """
     before = row_number = np.int64(-1)
     filled = following = np.int64(0)

@@ -47,7 +47,6 @@ class Plan(NamedTuple):
     """Hold what the stages after the trees need; the first fields are as in Begun."""
 
     weighted: document_frequency.Weighted
-    labelled: Bools
     label: Int64s
     learns: Bools
     left_out: Bools
@@ -57,32 +56,22 @@ class Plan(NamedTuple):
 
 
 class Multiclass(ProbabilityTree):
-    """Learn trees, an index and scorers of classes (`--multiclass`, `--cpt --rerank`).
+    """Learn trees, an index and scorers of classes (`--multiclass`, `--cpt --rerank`)."""
 
-    Attributes
-    ----------
-    scorers : scorers of the classes
-    index : index that proposes classes, None without --index_slots
-    searched : what decides how many trees are searched, None if it is all
-    further : what decides whether scorers learn in further passes, None if there are none
-    label_weight : weight of all labelled examples
-    not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
-    """
-
+    # weight of all labelled examples, of those whose label was not proposed, and of those where it was not chosen then
     tallied = ("label_weight", "not_proposed", "not_chosen")
     scorers: reranking.Scorers
     index: feature_index.FeatureIndex | None
-    searched: SearchedTrees | None
-    further: FurtherPasses | None
+    searched: SearchedTrees | None  # what decides how many trees are searched, None if it is all
+    further: FurtherPasses | None  # what decides whether scorers learn in further passes, None if there are none
 
     def __init__(self, spec: LearnerSpec) -> None:
         super().__init__(spec)
         o = self.options
         bits, kind = table_bits(o, self.bits)[1], loss.CODES[spec.binary.loss_function]
         self.new_scorers = partial(
-            reranking.new_scorers, bits, kind, o.rerank_rate, spec.constant, self.tagged, o.max_doublings or 0,
-            self.weights_only,
-        )  # fmt: skip
+            reranking.new_scorers, bits, kind, o.rerank_rate, spec.constant, o.max_doublings or 0, self.weights_only
+        )
         self.scorers = self.new_scorers()
         self.index = self.new_index() if self.has_index else None
         self.searched = SearchedTrees(o.trees) if self.has_index and o.trees > 1 else None
@@ -97,7 +86,6 @@ class Multiclass(ProbabilityTree):
         self.rank_kernel = DirectCall(reranking, "rank")
 
     def new_index(self) -> feature_index.FeatureIndex:
-        """Return an empty index."""
         return feature_index.FeatureIndex(
             self.options.index_bits, self.options.index_slots, self.options.index_candidates, self.weights_only
         )
@@ -136,12 +124,7 @@ class Multiclass(ProbabilityTree):
     def _learn_searched(
         self, task: BatchTask, begun: Begun, output: Predictions, searched_trees: SearchedTrees, tried: Bools
     ) -> Distributions | None:
-        """Do what `learn_trees` does with the trees that are searched; the others learn from some examples.
-
-        Parameters
-        ----------
-        tried : written, see Plan
-        """
+        """Do what `learn_trees` does with the trees that are searched; the others learn from some; write `tried`."""
         n, trees = task.batch.n, len(self.members)
         searched, rows = np.full(n, searched_trees.now), np.empty(0, np.int64)
         if task.learn and not self.again:
@@ -158,7 +141,6 @@ class Multiclass(ProbabilityTree):
         return distributions
 
     def _try_tree(self, t: int, batch: Batch, begun: Begun, rows: Int64s, tried: Bools) -> None:
-        """Let a tree that is not searched learn from some examples; set `tried` to whether it proposes their labels."""
         output, label = self.new_output(len(rows), self.proposals), begun.label[rows]
         of_tree = Predictions(*[array[t] for array in output])
         chosen = batch_ops.pick([(batch, rows)])
@@ -166,7 +148,6 @@ class Multiclass(ProbabilityTree):
         tried[rows] = (of_tree.top == label[:, None]).any(axis=1)
 
     def new_plan(self, begun: Begun, output: Predictions, tried: Bools) -> Plan:
-        """Return what the stages after the trees need."""
         return Plan(*begun, output, tried, self.new_opinions(output))
 
     def new_opinions(self, output: Predictions) -> feature_index.Opinions:
@@ -188,7 +169,7 @@ class Multiclass(ProbabilityTree):
                 if stage == self._learn_batch:
                     weighted = task.plan or document_frequency.not_weighted(task.batch)
                     none = np.zeros(0, bool)
-                    begun = Begun(weighted, none, np.zeros(0, np.int64), none, none)
+                    begun = Begun(weighted, np.zeros(0, np.int64), none, none)
                     output, tried = self.new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
                     task.plan = self.new_plan(begun, output, tried)
                 else:
@@ -201,7 +182,7 @@ class Multiclass(ProbabilityTree):
         assert self.index is not None  # else this is not a stage
         index, plan = self.index, task.plan
         if task.learn:
-            index.reserve(task.batch.n)
+            index.reserve(len(plan.label))
             jobs = ranges(plan.left_out) if self._second_pass else [(0, task.batch.n)]
         else:
             jobs = self.thread_ranges(task.batch.n)
@@ -225,7 +206,6 @@ class Multiclass(ProbabilityTree):
         self.finish_ranked(task, plan.output, self.rank_batch(task, plan))
 
     def count_proposed(self, task: BatchTask, plan: Plan) -> None:
-        """Count which proposers propose the labels of a batch."""
         if self.searched is None or not task.learn or self.again:
             return
         label, opinions = plan.label[:, None], plan.opinions
@@ -252,23 +232,19 @@ class Multiclass(ProbabilityTree):
         return ranked
 
     def finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:
-        """Finish a task whose candidates are ranked."""
         if self.listing_options.probabilities:
             assert task.class_lists is not None  # made by the previous stage
             task.class_lists = reranking.with_reranked(task.class_lists, ranked)
-        labelled = ~np.isnan(task.batch.label)
-        self._finish(task, labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
+        self._finish(task, output, ranked.p, ranked.top, ranked.top_p)
         sums = reranking.sum_errors(task.batch.label, task.batch.weight, ranked.inside, task.prediction)
         self.label_weight += sums[0]
         self.not_proposed += sums[1]
         self.not_chosen += sums[2]
 
     def _new_ranking(self, opinions: feature_index.Opinions) -> reranking.Ranked:
-        """Return arrays for the ranking of a batch."""
         n, candidates = opinions.candidate.shape
-        list_size = candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
-        return reranking.Ranked(
-            np.zeros((n, list_size), np.int64), np.zeros((n, list_size)), np.zeros(n), np.zeros(n, bool)
+        return reranking.new_ranking(
+            n, candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
         )
 
     def _rank(
@@ -282,11 +258,7 @@ class Multiclass(ProbabilityTree):
     ) -> reranking.Scorers:
         """Rank the candidates of some examples and learn from them; return the scorers, whose table may be doubled.
 
-        Parameters
-        ----------
-        learns : bool[n], whether to learn from the example
-        jobs : begin and end of the examples, for one thread each; a single one if any example is learned
-        ranked : written
+        `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
         """
         proposed = reranking.Proposed(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
         unit = self.options.normalize_features != "none"
@@ -343,7 +315,7 @@ class Multiclass(ProbabilityTree):
             self.index.restore(arrays, self.predict_only)
         if self.searched is not None:
             self.searched.restore(arrays)
-        self.scorers = reranking.restored(self.scorers, arrays, self.predict_only)
+        self.scorers = reranking.restored(self.scorers, arrays)
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:

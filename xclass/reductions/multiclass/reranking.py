@@ -30,7 +30,7 @@ Differs   from one-against-all: the scorers of classes that are not proposed lea
           is predicted. E matters because a step changes the score in proportion to x**2: rare words are learned the
           faster the larger E is, which helps in short texts and hurts if the next word is predicted.
 
-The weights are slots of `adagrad`, found by a hash of feature and class. Their cache lines are prefetched.
+The weights are tagged words, found by a hash of feature and class. Their cache lines are prefetched.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
-from ...kernels import fast_math, intrinsics, top_k
-from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
+from ...kernels import fast_math, top_k
+from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core import probabilities
+from ..core import label_arrays, probabilities
 from . import feature_index
 
 DELTA = np.float32(0.003)
@@ -87,8 +87,7 @@ class Scratch(NamedTuple):
     x: Float32s  # float32[s]
     change: Float32s  # float32[s], derivative of log x with respect to E
     rest: Float64s  # float64[2], probability left to other classes by trees with and without weighted features
-    at: Int64s  # int64[(C + 1) * s], slot or line of each candidate, and of a label that is not proposed
-    pairs: tagged_words.Pairs  # the same and more, if weights are tagged words; shares `at`
+    pairs: tagged_words.Pairs  # (C + 1) * s words of each candidate, and of a label that is not proposed
     offset: Float64s  # float64[C, OFFSETS], o(y) of each candidate
     score: Float64s  # float64[C]
     share: Float64s  # float64[C], probabilities among the candidates from which the scorers learn
@@ -105,7 +104,7 @@ class Proposed(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Hold the results for a batch of n examples."""
+    """Hold the results for a batch of n examples; the last two are those of labels, see `label_arrays.span`."""
 
     top: Int64s  # int64[n, k], most probable labels, then 0
     top_p: Float64s  # float64[n, k], their probabilities
@@ -113,55 +112,50 @@ class Ranked(NamedTuple):
     inside: Bools  # bool[n], whether the label is proposed
 
 
+def new_ranking(n: int, k: int) -> Ranked:
+    return Ranked(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
+
+
 def new_scorers(
-    bits: int, kind: int, rate: float, constant: bool, tagged: bool = False, doublings: int = 0,
-    weights_only: bool = False,
-) -> Scorers:  # fmt: skip
+    bits: int, kind: int, rate: float, constant: bool, doublings: int = 0, weights_only: bool = False
+) -> Scorers:
     """Return untrained scorers, with which candidates keep the order in which the trees rank them."""
     state = np.zeros((2, NUMBERS))
     state[0, [MEAN, SLOPE, EXPONENT, SHARPNESS]] = 1.0
     state[1, :SLOPE] = FIRST_SUM
     state[1, SLOPE:] = 1.0
-    weights = adagrad.new_weights(bits, kind, rate, False, tagged, doublings, weights_only)
+    weights = adagrad.new_weights(bits, kind, rate, False, doublings, weights_only)
     return Scorers(weights, state, int(constant))
 
 
 def copied(scorers: Scorers) -> Scorers:
-    """Return a copy of scorers that learns by itself."""
     return scorers._replace(weights=adagrad.copied(scorers.weights), state=scorers.state.copy())
 
 
 def with_double_capacity(scorers: Scorers) -> Scorers:
-    """Return the same scorers with twice as many words."""
-    return scorers._replace(weights=scorers.weights._replace(words=tagged_words.doubled(scorers.weights.words)))
+    return scorers._replace(weights=adagrad.doubled(scorers.weights))
 
 
 def scratch(batch, candidates: int) -> Scratch:
-    """Return buffers for one thread, a batch and up to `candidates` candidates per example."""
     most_features = batch.most_features
     pairs = tagged_words.new_pairs(most_features * (candidates + 1))
     return Scratch(
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
-        np.empty(2), pairs.at, pairs,
+        np.empty(2), pairs,
         np.empty((candidates, OFFSETS)), np.empty(candidates), np.empty(candidates), np.empty(candidates),
     )  # fmt: skip
 
 
 def arrays(scorers: Scorers, predict_only: bool = False) -> dict[str, Stored]:
     """Return the arrays that a model file stores, without G of the weights if `predict_only` is set."""
-    return {"scorers.state": scorers.state, **adagrad.weights_arrays("scorers", scorers.weights, predict_only)}
+    return {"scorers.state": scorers.state, **tagged_words.arrays("scorers", scorers.weights.words, predict_only)}
 
 
-def restored(scorers: Scorers, stored: Mapping[str, Stored], predict_only: bool = False) -> Scorers:
-    """Return new scorers filled with the arrays of a model file, see `arrays`; G may miss if `predict_only` is set.
+def restored(scorers: Scorers, stored: Mapping[str, Stored]) -> Scorers:
+    """Return new scorers filled with the arrays of a model file, see `arrays`.
 
-    Weights may be any numbers, because `_score` replaces scores that are not finite. Sums of squared slopes never fall
-    below their initial values, so they are never 0; parameters are bounded so that their products stay finite.
-
-    Raises
-    ------
-    ModelError
-        if an array is missing, has a wrong shape or is out of range.
+    Sums of squared slopes never fall below their initial values, so they are never 0; parameters are bounded so that
+    their products stay finite.
     """
     state = stored_arrays.take("scorers.state", stored, np.float64, (2, NUMBERS))
     for number, (value, total) in enumerate(state.T):
@@ -169,7 +163,8 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], predict_only: bool 
         stored_arrays.check_range("scorers.state", value, low, high)
         stored_arrays.check_range("scorers.state", total, scorers.state[1, number], sys.float_info.max)
     scorers.state[:] = state
-    return scorers._replace(weights=adagrad.restored_weights("scorers", scorers.weights, stored, predict_only))
+    words = tagged_words.restored("scorers", scorers.weights.words, stored)
+    return scorers._replace(weights=scorers.weights._replace(words=words))
 
 
 def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> probabilities.ClassLists:
@@ -203,13 +198,6 @@ def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> prob
 
 
 @jit
-def _slot(weights, feature, label):
-    """Return the index in `flat` of the weight of a feature for a class."""
-    z = (feature ^ (np.uint64(label) * SPREAD)) * GOLDEN
-    return np.int64((z >> weights.shift) * np.uint64(2))
-
-
-@jit
 def _load(batch, log_weight, i, unit, exponent, scratch):
     """Copy example i with weighted values to `scratch`; return the number of features."""
     begin, end = batch.start[i], batch.start[i + 1]
@@ -234,30 +222,23 @@ def _load(batch, log_weight, i, unit, exponent, scratch):
 
 @jit
 def _locate(weights, scratch, count, candidate):
-    """Find and prefetch the slots of all candidates of an example; return the number of candidates."""
+    """Find and read the words of all candidates of an example; return the number of candidates."""
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
         _locate_one(weights, scratch, count, size, candidate[size])
         size += 1
-    if weights.tagged:
-        tagged_words.read_words(weights.words, scratch.pairs, 0, size * count)
+    tagged_words.read_words(weights.words, scratch.pairs, 0, size * count)
     return size
 
 
 @jit
 def _locate_one(weights, scratch, count, c, label):
-    """Find and prefetch the slots of a label as candidate c."""
-    if weights.tagged:
-        for f in range(count):
-            position, tag = tagged_words.locate(weights.words, scratch.h[f], label)
-            scratch.at[c * count + f] = position
-            scratch.pairs.tag[c * count + f] = tag
-            tagged_words.prefetch_line(weights.words, position)
-        return
+    """Find and prefetch the lines of a label as candidate c."""
     for f in range(count):
-        s = _slot(weights, scratch.h[f], label)
-        scratch.at[c * count + f] = s
-        intrinsics.prefetch(weights.flat, s)
+        position, tag = tagged_words.locate(weights.words, scratch.h[f], label)
+        scratch.pairs.at[c * count + f] = position
+        scratch.pairs.tag[c * count + f] = tag
+        tagged_words.prefetch_line(weights.words, position)
 
 
 @jit
@@ -292,20 +273,12 @@ def _tree_features(top, top_p, trees, i, candidate, size, scratch):
     return min(max(rest, 1e-6), 1.0 - 1e-6)
 
 
-@bare
-def _weight(weights, scratch, i):
-    """Return the weight of the pair of a feature and a candidate that is number i in `scratch.at`."""
-    if weights.tagged:
-        return scratch.pairs.w[i]
-    return weights.flat[scratch.at[i]]
-
-
 @jit
-def _weights_score(weights, scratch, count, c):
+def _weights_score(scratch, count, c):
     """Return w . x for candidate c, 0 if it is not finite."""
     s = ZERO
     for f in range(count):
-        s += _weight(weights, scratch, c * count + f) * scratch.x[f]
+        s += scratch.pairs.w[c * count + f] * scratch.x[f]
     return np.float64(s) if math.isfinite(s) else 0.0
 
 
@@ -313,13 +286,11 @@ def _weights_score(weights, scratch, count, c):
 def _score(scorers, scratch, count, size):
     """Set `scratch.share` to the probability of each candidate, given that the label is one of them.
 
-    Returns
-    -------
-    Logarithm of the sum of e**score of the candidates.
+    Return the logarithm of the sum of e**score of the candidates.
     """
     highest = -1e300
     for c in range(size):
-        score = _weights_score(scorers.weights, scratch, count, c)
+        score = _weights_score(scratch, count, c)
         for v in range(OFFSETS):
             score += scorers.state[0, v] * scratch.offset[c, v]
         scratch.score[c] = score
@@ -347,7 +318,7 @@ def _learn_exponent(scorers, scratch, count, size, truth, weight):
     for c in range(size):
         change = ZERO
         for f in range(count):
-            change += _weight(scorers.weights, scratch, c * count + f) * (scratch.x[f] * scratch.change[f])
+            change += scratch.pairs.w[c * count + f] * (scratch.x[f] * scratch.change[f])
         slope += (scratch.share[c] - (1.0 if c == truth else 0.0)) * np.float64(change)
     if math.isfinite(slope):
         _adapt(scorers.state, EXPONENT, slope, weight)
@@ -355,12 +326,12 @@ def _learn_exponent(scorers, scratch, count, size, truth, weight):
 
 
 @jit
-def _other_probability(scorers, scratch, tree_p, trees, i, label_learns, weight):
-    """Return p(y|x, y not proposed) of the label of example i; learn M if `label_learns`."""
+def _other_probability(scorers, scratch, tree_p, trees, j, label_learns, weight):
+    """Return p(y|x, y not proposed) of label j; learn M if `label_learns`."""
     state = scorers.state
     sums = (0.0, 0.0)
     for t in range(trees):
-        sums = (sums[0] + tree_p[t, i], sums[1]) if t % 2 == 0 else (sums[0], sums[1] + tree_p[t, i])
+        sums = (sums[0] + tree_p[t, j], sums[1]) if t % 2 == 0 else (sums[0], sums[1] + tree_p[t, j])
     first, second = sums[0] / ((trees + 1) // 2), sums[1] / max(trees // 2, 1)
     share = 1.0 / (1.0 + fast_math.exp(-state[0, MIXTURE])) if trees > 1 else 1.0
     p = share * first + (1.0 - share) * second
@@ -386,24 +357,16 @@ def _learn_sharpness(state, scratch, size, truth, weight):
 def _update(weights, scratch, count, used, c, slope, weight):
     """Update the scorer of candidate c by one AdaGrad step, for the first `used` of `count` features.
 
-    `adagrad.find_rates` and `move` do not fit: DELTA is added under the root, and the order of multiplications differs.
+    `adagrad.learn_block` does not fit: it has no DELTA under the root, and it trains the regressors of a block.
     """
     slope = np.float32(slope)
     square = weight * slope * slope
     step = weights.rate * weight * slope
-    if weights.tagged:
-        number = weights.words.state[tagged_words.COUNTER]
-        weights.words.state[tagged_words.COUNTER] += used
-        x, pairs, begin = scratch.x, scratch.pairs, c * count
-        tagged_words.step_words(x, used, pairs, begin, square, step, DELTA, number)
-        tagged_words.write_words(weights.words, x, used, pairs, begin, square, step, DELTA, number)
-        return
-    for f in range(used):
-        a = scratch.at[c * count + f]
-        x = scratch.x[f]
-        g = weights.flat[a + 1] + square * x * x
-        weights.flat[a + 1] = g
-        weights.flat[a] -= step * x / np.float32(math.sqrt(g + DELTA))
+    number = weights.words.state[tagged_words.COUNTER]
+    weights.words.state[tagged_words.COUNTER] += used
+    x, pairs, begin = scratch.x, scratch.pairs, c * count
+    tagged_words.step_words(x, used, pairs, begin, square, step, DELTA, number)
+    tagged_words.write_words(weights.words, x, used, pairs, begin, square, step, DELTA, number)
 
 
 @jit
@@ -436,17 +399,11 @@ def _learn(scorers, adapts, scratch, count, size, truth, weight):
 
 @jit
 def _learn_label(scorers, scratch, count, size, label, log_total, weight):
-    """Train the scorer of a label that is not proposed, but for its constant, and leave the others as they are.
-
-    Parameters
-    ----------
-    log_total : what `_score` returned
-    """
+    """Train the scorer of a label that is not proposed, but for its constant; `log_total` is what `_score` returned."""
     weights, state = scorers.weights, scorers.state
     _locate_one(weights, scratch, count, size, label)
-    if weights.tagged:
-        tagged_words.read_words(weights.words, scratch.pairs, size * count, (size + 1) * count)
-    s = _weights_score(weights, scratch, count, size)
+    tagged_words.read_words(weights.words, scratch.pairs, size * count, (size + 1) * count)
+    s = _weights_score(scratch, count, size)
     for v in range(OFFSETS):
         least = scratch.offset[0, v]
         for c in range(1, size):
@@ -461,20 +418,15 @@ def _learn_label(scorers, scratch, count, size, label, log_total, weight):
 def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, proposed, scratch, output):
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
-    Returns
-    -------
-    The first example that was not processed, because the table has to be doubled first, or `end`.
+    Return the first example that was not processed, because the table has to be doubled first, or `end`.
 
     Parameters
     ----------
-    scorers : written
     unit : whether examples are scaled to length 1
     log_weight : float32[z], see `document_frequency.Weighted`
-    label : int64[n], 0 for examples without a label; read only
-    learns : bool[n], whether to learn from the example; read only
+    label : see `label_arrays.span`
+    learns : bool[n], whether to learn from the example
     adapts : whether to learn the shared parameters, too
-    proposed : Proposed, read only
-    scratch : Scratch, written
     output : Ranked, rows begin..end-1 are written
     """
     weights, state, _ = scorers
@@ -483,7 +435,6 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
     for i in range(begin, end):
         if learns[i] and tagged_words.is_full(weights.words):
             return i
-        y = label[i]
         count = _load(batch, log_weight, i, unit, np.float32(state[0, EXPONENT]), scratch)
         size = _locate(weights, scratch, count, candidate[i])
         if size == 0:
@@ -492,11 +443,8 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
         while trees < top.shape[0] and top[trees, i, 0] > 0:  # the others are not searched
             trees += 1
         rest = _tree_features(top, top_p, trees, i, candidate[i], size, scratch)
-        truth = -1
         closeness = 0.0
         for c in range(size):
-            if candidate[i, c] == y:
-                truth = c
             for v in range(feature_index.SCORES):
                 scratch.offset[c, COSINE + v] = opinions.score[i, c, v]
             closeness = max(closeness, opinions.score[i, c, feature_index.COSINE])
@@ -506,50 +454,47 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
         z = state[0, SLOPE] * odds + state[0, SHIFT] + state[0, CLOSENESS] * closeness
         z = min(max(z, -30.0), 30.0)
         outside = 1.0 / (1.0 + fast_math.exp(-z))
-        output.inside[i] = truth >= 0
-        if truth >= 0:
-            output.p[i] = (1.0 - outside) * scratch.reported[truth]
-        else:
-            learns_label = learns[i] and adapts and y > 0
-            output.p[i] = outside * _other_probability(
-                scorers, scratch, tree_p, trees, i, learns_label, np.float64(batch.weight[i])
-            )
         best, best_p = output.top[i], output.top_p[i]
         filled = 0
         for c in range(size):
             filled = top_k.insert(best, best_p, filled, candidate[i, c], (1.0 - outside) * scratch.reported[c])
-        if not learns[i]:
-            continue
-        weight = batch.weight[i]
-        slope = outside - (0.0 if truth >= 0 else 1.0)
-        if adapts:
-            _adapt(state, SLOPE, slope * odds, np.float64(weight))
-            _adapt(state, SHIFT, slope, np.float64(weight))
-            _adapt(state, CLOSENESS, slope * closeness, np.float64(weight))
+        first, last = label_arrays.span(batch, label, i)
+        for j in range(first, last):
+            truth = -1
+            for c in range(size):
+                if candidate[i, c] == label[j]:
+                    truth = c
+            weight = batch.weight[i]
+            output.inside[j] = truth >= 0
             if truth >= 0:
-                _learn_exponent(scorers, scratch, count, size, truth, np.float64(weight))
-                _learn_sharpness(state, scratch, size, truth, np.float64(weight))
-        if truth >= 0:
-            _learn(scorers, adapts, scratch, count, size, truth, weight)
-        elif opinions.label_weight[i] < np.inf:
-            first = min(1.0, FIRST_EXAMPLES / (opinions.label_weight[i] + 1.0))
-            _learn_label(scorers, scratch, count, size, y, log_total, weight * np.float32(first))
+                output.p[j] = (1.0 - outside) * scratch.reported[truth]
+            else:
+                output.p[j] = outside * _other_probability(
+                    scorers, scratch, tree_p, trees, j, learns[i] and adapts, np.float64(weight)
+                )
+            if not learns[i]:
+                continue
+            slope = outside - (0.0 if truth >= 0 else 1.0)
+            if adapts:
+                _adapt(state, SLOPE, slope * odds, np.float64(weight))
+                _adapt(state, SHIFT, slope, np.float64(weight))
+                _adapt(state, CLOSENESS, slope * closeness, np.float64(weight))
+                if truth >= 0:
+                    _learn_exponent(scorers, scratch, count, size, truth, np.float64(weight))
+                    _learn_sharpness(state, scratch, size, truth, np.float64(weight))
+            if truth >= 0:
+                _learn(scorers, adapts, scratch, count, size, truth, weight)
+            elif opinions.label_weight[j] < np.inf:
+                share = min(1.0, FIRST_EXAMPLES / (opinions.label_weight[j] + 1.0))
+                _learn_label(scorers, scratch, count, size, label[j], log_total, weight * np.float32(share))
     return end
 
 
 @jit
 def sum_errors(label, weight, inside, prediction):
-    """Return the weight of the labelled examples, and what it consists of besides those predicted right.
+    """Return the weight of the labelled examples, of those whose label is not proposed, and of those not chosen then.
 
-    Parameters
-    ----------
-    label, weight, prediction : float64[n], float32[n], float64[n]
-    inside : bool[n], whether the label is proposed
-
-    Returns
-    -------
-    total : weight of the labelled examples
-    not_proposed, not_chosen : weight of those whose label is not proposed, and of those where another one is chosen
+    `inside` is bool[n], whether the label is proposed.
     """
     total = not_proposed = not_chosen = 0.0
     for i in range(len(label)):

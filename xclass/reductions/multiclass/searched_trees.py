@@ -47,20 +47,12 @@ class SearchedTrees:
 
     @property
     def now(self) -> int:
-        """Return how many trees are searched."""
         return int(self.state[SEARCHED])
 
     def begin(self, learns: Bools) -> tuple[Int64s, Int64s]:
-        """Return what the trees, which begin some examples now, need to know.
+        """Return how many trees are searched for each of the next examples, and from which of them the others learn.
 
-        Parameters
-        ----------
-        learns : bool[n], whether the example is learned for the first time
-
-        Returns
-        -------
-        searched : int64[n], how many trees are searched
-        tried : int64[...], examples from which the other trees learn
+        `learns` is bool[n], whether the example is learned for the first time.
         """
         number = self._begun + np.cumsum(learns)
         searched, begin = np.empty(len(number), np.int64), 0
@@ -76,12 +68,8 @@ class SearchedTrees:
     def count(self, learns: Bools, by_index: Bools, by_tree: Bools, searched: Int64s) -> None:
         """Count examples that have passed all stages, in their order.
 
-        Parameters
-        ----------
-        learns : bool[n], whether the example is learned for the first time
-        by_index : bool[n], whether the index proposes the label
-        by_tree : bool[trees, n], whether each tree proposes the label, or would if it were searched
-        searched : int64[n], how many trees are searched
+        `by_index`, bool[n], and `by_tree`, bool[trees, n], say whether the index and each tree propose the label, or
+        would if the tree were searched. `learns` and `searched` are as in `begin`.
         """
         known = np.concatenate([by_index[None, :], by_index | np.logical_or.accumulate(by_tree[:-1], axis=0)])
         first = by_tree & ~known & learns
@@ -108,20 +96,15 @@ class SearchedTrees:
         self.state[WINDOW:] = 0.0
 
     def lines(self) -> list[str]:
-        """Return the line of the summary, if not all trees are searched."""
         if self.now == self._trees:
             return []
         return [f"trees searched = {self.now} of {self._trees}, because the others add less than 1 label in 1000"]
 
-    # states
-
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the array that a model file stores."""
         self.state[DECIDED] = next(reversed(self._decided.values()), 0)
         return {"searched_trees": self.state.copy()}
 
     def restore(self, arrays: Mapping[str, Stored]) -> None:
-        """Continue from the array of a model; raise ModelError if it does not fit."""
         state = stored_arrays.take("searched_trees", arrays, np.float64, self.state.shape)
         stored_arrays.check_range("searched_trees", state, 0, stored_arrays.MAX_COUNT)
         stored_arrays.check_range("searched_trees", state[SEARCHED], 1, self._trees)

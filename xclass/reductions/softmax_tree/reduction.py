@@ -220,7 +220,7 @@ class SoftmaxTree(Learner):
         """Store the examples of a task, as the last stage."""
         learned = task.learned()
         if self.new_scales is not None:
-            self.new_scales.count(task.batch, learned)
+            self.new_scales.scaled(task.batch, learned)
         assert self.store is not None  # else this is not a stage
         self.store.add(task.batch, learned)
 

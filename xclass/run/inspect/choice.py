@@ -32,9 +32,4 @@ def inspector(config: Config, learner: LearnerCore) -> Inspector | None:
         raise UsageError(f"{first} shows weight tables, which {reduction} does not have")
     if "audit" in requested:
         raise UsageError(f"--audit and {first} cannot be combined with {reduction}: drop one of them")
-    if not inspect.word_tables(learner.reduction):
-        raise UsageError(
-            f"{first} cannot show the weights of {reduction} with --layout odd; give one of --print_tree "
-            "and --save_tree, or learn with --layout tagged"
-        )
     return readable_words.WordInspector(config, learner)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from ....array_types import Float32s, UInt64s
-from ....binary import adagrad
-from ....data.batch import Batch
-from ....reductions.cpt import label_tree, wide_nodes
-from ....reductions.cpt.tree_member import Member
-from .. import shares
-from ..reasons import Term, Turn, terms_of
+from ...array_types import Float32s, UInt64s
+from ...binary import adagrad
+from ...data.batch import Batch
+from ...explain.records import Share, Turn
+from ...reductions.cpt import label_tree, wide_nodes
+from ...reductions.cpt.tree_member import Member
+from . import shares
+from .reasons import shares_of
 
 
 class TreePaths:
-    """Find paths of one example in one tree.
-
-    Parameters
-    ----------
-    member : the tree
-    batch : the only example that the tree sees, scaled and weighted
-    name : format of a node's name, given its number
-    number : number of the tree
-    """
+    """Find paths of the only example of a batch, as tree `number` sees it; `name` is the format of a node's name."""
 
     def __init__(self, member: Member, batch: Batch, name: str, number: int) -> None:
         self._number = number
@@ -47,13 +39,13 @@ class TreePaths:
         return tuple(self._binary(nodes) if self._member.levels == 1 else self._wide(nodes))
 
     def _binary(self, nodes: list[int]) -> Iterator[Turn]:
-        """Yield the turns at the nodes of a path whose nodes have two branches."""
         for node, child in itertools.pairwise(nodes):
             place = int(self._tree.place[node])
-            score, right = self._score(place)
+            score = shares.score_of(self._weights.words, self._h, self._x, place)
+            right = float(adagrad.probability(self._weights, np.float32(score)))
             went_right = child > self._tree.left[node]
             side, p = ("right", right) if went_right else ("left", 1.0 - right)
-            yield Turn(self._name.format(node), side, score, p, self._terms(place), self._number)
+            yield Turn(self._name.format(node), side, score, p, self._shares(place), self._number)
 
     def _wide(self, nodes: list[int]) -> Iterator[Turn]:
         """Yield the turns at the blocks of a path and at their regressors; see `wide_nodes` for the branches."""
@@ -71,22 +63,7 @@ class TreePaths:
                 odd = (i & branch).bit_count() & 1
                 place = m * (root + 1) + i
                 name = f"{self._name.format(root)} regressor {i}"
-                yield Turn(name, "odd" if odd else "even", float(s[i]), None, self._terms(place), self._number)
+                yield Turn(name, "odd" if odd else "even", float(s[i]), None, self._shares(place), self._number)
 
-    def _score(self, place: int) -> tuple[float, float]:
-        """Return the score of a regressor, and the probability of right that follows from it."""
-        score = shares.score_of(self._weights, self._h, self._x, place)
-        return score, float(adagrad.probability(self._weights, np.float32(score)))
-
-    def _terms(self, place: int) -> tuple[Term, ...]:
-        """Return the terms of the score of a regressor."""
-        return terms_of(shares.of_regressor(self._weights, self._h, self._x, place))
-
-
-def log_terms(path: tuple[Turn, ...], part: str) -> tuple[Term, ...]:
-    """Return the logarithms of the probabilities of turns, whose sum is the log probability of the class."""
-    return tuple(
-        Term(math.log(turn.probability), name=f"node {turn.node} {turn.side}", part=part)
-        for turn in path
-        if turn.probability is not None
-    )
+    def _shares(self, place: int) -> tuple[Share, ...]:
+        return shares_of(shares.of_regressor(self._weights.words, self._h, self._x, place))

@@ -1,0 +1,1 @@
+from	to	mean_forecast	observed	weight

@@ -1,1 +1,0 @@
-"""Explain the predictions of conditional probability trees."""
