@@ -63,7 +63,7 @@ def test_such_a_model_refuses_to_learn(place, name, options):
     assert "Traceback" not in result.err
     assert not (place / "out").exists()
     with load("small") as model:
-        with pytest.raises(UsageError, match="--predict_only_model"):
+        with pytest.raises(UsageError, match="predict_only_model"):
             model.learn_many(text)
         assert state_of(model) == state
 

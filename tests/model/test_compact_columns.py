@@ -131,7 +131,6 @@ EDITS = [  # variant, what is changed, what the message names
     ("cpt", lambda arrays: arrays.pop("weights.0.tag"), "'weights.0."),
     ("cpt", make("weights.0.tag", lambda a: a[:-1]), "'weights.0.tag'"),
     ("cpt", make("weights.0.tag", lambda a: a.astype(np.uint16)), "'weights.0.tag'"),
-    ("cpt odd", make("weights.0.code", lambda a: a[1:]), "'weights.0.code'"),
 ]
 
 

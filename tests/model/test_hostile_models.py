@@ -293,8 +293,6 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("cpt trees", make("random", lambda a: a[:1]), "random"),
     ("cpt trees", put("scorers.state", (0, 0), np.nan), "scorers.state"),
     ("cpt trees", put("scorers.state", (1, 3), -1.0), "scorers.state"),
-    ("cpt trees odd", put("scorers.g", 0, -1.0), "scorers.g"),
-    ("cpt odd", put("weights.0.g", -1, np.nan), "weights.0.g"),
     ("cpt", drop_array("weights.0.word"), "weights.0.word"),
     ("cpt", drop_array("weights.0.counts"), "weights.0.counts"),
     ("cpt", drop_array("weights.0.doublings"), "weights.0.doublings"),

@@ -104,6 +104,12 @@ def trained(reduction: str, classes: int | None, text: str, **options) -> Learne
     return model
 
 
+def for_passes(passes: int, reduction: str, classes: int | None, **options) -> Learner:
+    """Return a new learner as in a run of several passes."""
+    use = LearnerUse(passes=passes)
+    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options, use), use))
+
+
 def same_contents(first: Learner, second: Learner) -> bool:
     """Return whether two learners would save the same model."""
     return state_of(first) == state_of(second)
@@ -114,9 +120,10 @@ def same_arrays(first: Learner, second: Learner) -> bool:
     return state_of(first).arrays == state_of(second).arrays
 
 
-def summary_of(model: Learner) -> str:
+def summary_of(model: Learner | LearnerCore) -> str:
     """Return the lines that the learner adds to the summary of a run."""
-    return "".join(f"{line}\n" for line in find.summary(model.core.config.reduction, model.core.reduction))
+    core = model.core if isinstance(model, Learner) else model
+    return "".join(f"{line}\n" for line in find.summary(core.config.reduction, core.reduction))
 
 
 def state_of(model: Learner) -> Contents:

@@ -1,8 +1,8 @@
 """Combine a reduction with the names of its classes and with counts of the examples that it has learned from.
 
 Programs and runs of the command share this code. `tasks` splits a batch into tasks, each task passes the `stages` one
-after the other, and `note` counts it. `learn` and `predict` do this in the thread of the caller, for a program; a run
-executes each stage on a thread of its own.
+after the other, and `note` counts it. `learn` and `predict` do this for a program; a run, and `learn` with several
+batches, execute each stage on a thread of its own.
 """
 
 from __future__ import annotations

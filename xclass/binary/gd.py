@@ -2,10 +2,11 @@
 
 Source    Duchi, Hazan, Singer 2011 (adaptive); Ross, Mineiro, Langford 2013 (normalised); Karampatziakis and
           Langford 2011 (importance invariant): together VW's default update, in VW's order and precision.
-Cost      O(s) to score or update a subproblem on an example of s features.
+Cost      O(features of an example) to score or update a subproblem.
 Names     w weight, G sum of importance * slope**2 * x**2, N largest |x| of a feature, see `weight_table` | S, T sums of
           importance * x**2 / N**2 and of importance of a subproblem | p clipped prediction | y label | g2 importance *
-          slope**2 | s learning rate * importance | u step | lane: one of several subproblems updated together.
+          slope**2 | s learning rate * importance | q change of p per unit of step | u step | scale sqrt(T / S) |
+          lane: one of several subproblems updated together.
 Differs   from VW, under `--layout vw`, only in that 1/sqrt(G) is exact, where some builds of VW estimate it. Without
           `--vw_exact`, steps that would lead to numbers that are not finite are skipped; see `finite`.
 Idea      A reduction numbers its binary problems, called subproblems, 0, 1, ... (`sub`) and keeps their weights in a
@@ -175,7 +176,8 @@ def learn(
     """Update a subproblem with the clipped prediction p towards label y.
 
     This is the reference for the vectorised forms of the same update, which give the same bits: `learn_lanes` over
-    subproblems, `gd_sequential.update` over features, and one-against-all over neighbouring classes.
+    subproblems (if no two share a slot), `gd_sequential.update` over features, and one-against-all over neighbouring
+    classes.
 
     There are two passes over the features, in order. The first updates G and N, rescales weights and computes the
     rates; the second updates the weights. A slot that two features share is processed twice.
@@ -349,7 +351,7 @@ class Lanes(NamedTuple):
     d: Float32s  # float32[lanes], e**(y p)
     g2: Float32s  # float32[lanes], squared slope, then times the importance
     g: Float32s  # float32[lanes], G of the current slot
-    n: Float32s  # float32[lanes], N of the current slot
+    n: Float32s  # float32[lanes], N of the current slot, then sqrt(T / S)
     q: Float32s  # float32[lanes], change of p per unit of step
     norm: Float32s  # float32[lanes], sum of x**2 / N**2
     u: Float32s  # float32[lanes], rate of the current slot, then the step

@@ -295,7 +295,7 @@ class Rule(NamedTuple):
     highest: np.float32  # --max_prediction, NaN if it was not given
     checked: bool  # steps that lead to numbers that are not finite are skipped; False with --vw_exact
     bounds_hold: bool  # the bounds of `finite.is_safe` hold for this rule
-    no_overshoot: bool  # a step never changes the prediction by more than the loss requires
+    no_overshoot: bool  # steps end where many small ones would
 
 
 def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:

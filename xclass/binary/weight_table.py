@@ -42,7 +42,7 @@ class Table(NamedTuple):
     mask: np.uint64  # slots - 1
     width: np.uint64  # slots of a feature
     sums: Float64s  # float64[subs, 2]: S, sum of importance * x**2 / N**2, and T, sum of importance
-    range: Float32s  # float32[2]: smallest and largest label, to which predictions are clipped
+    range: Float32s  # float32[2]: limits of predictions: the labels seen or known, +-50 with logistic loss
     shrunk: Float64s  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
     guard: finite.StepGuard  # facts about the current batch, see `finite.guarded`
 

@@ -1,7 +1,7 @@
 """Define Batch, the record of parsed examples in compressed sparse rows, and a pool of memory for batches.
 
 Names     n examples in a batch, z features of a batch, g namespace groups of a batch, s features of one example,
-          k classes, b bits of the weight table. All modules use these letters.
+          b bits of the weight table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
     """
 
     start: Int64s  # int64[n + 1], where the features of each example begin
-    index: UInt32s  # type: ignore[assignment]  # hides tuple.index; uint32[z], hash of the feature, masked to b bits if VW's hashing requires it
+    index: UInt32s  # type: ignore[assignment]  # hides tuple.index; uint32[z], hash of the feature, cut to b bits; the constant and crosses are not cut, and tables mask them
     value: Float32s  # float32[z], value of the feature
     label: Float64s  # float64[n], class as written in the file, or the real label; NaN if there is none
     weight: Float32s  # float32[n], importance

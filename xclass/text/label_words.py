@@ -74,6 +74,8 @@ def read_label(
 ) -> tuple[float, np.float32, np.float32, int, int, int, int]:
     """Read label, weight, initial prediction and tag from `text[begin:end]`, the part of a line before its first bar.
 
+    The last word is the tag if it touches the bar or begins with an apostrophe.
+
     The label is NaN for none, and with `rules.learn_names` the position of the name in the text. The other results are
     the range of the tag, the number of the problem in `malformed`, or 0, and its position. LABEL_AS_TAG,
     LABEL_BEFORE_TAB and TAG_ONLY are only warnings.

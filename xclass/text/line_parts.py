@@ -1,7 +1,7 @@
 """Read the parts of a line of text: a class, the name and weight of a namespace, and features.
 
-These kernels are inlined into `tokens.parse_lines`. Their arguments are numbers and pointers, not arrays: passing an
-array updates a reference count, which takes longer than reading a feature.
+Most of these kernels are inlined into `tokens.parse_lines`. Their arguments are numbers and pointers, not arrays:
+passing an array updates a reference count, which takes longer than reading a feature.
 
 Common arguments are `text`, a pointer to the bytes of the text, and `delimiter`, a pointer to the positions of the
 delimiters (int32), so that delimiter k is the byte `text[delimiter[k]]`. Neither is written.
@@ -278,8 +278,8 @@ def read_features(
 
     `seed` and `scale` are hash and weight of the namespace. `features` points to index (uint32) and value (float32),
     which are written from z on, and `notes` is as in `note`. `line` and `start` are number and first byte of the line.
-    The results are the delimiter after the last feature, the number of features, the number of the problem in
-    `malformed`, or 0, its position, and the number of malformed places.
+    The results are the delimiter after the last feature, the number of features of the block so far, the number of the
+    problem in `malformed`, or 0, its position, and the number of malformed places.
     """
     index, value_of = features
     position = start

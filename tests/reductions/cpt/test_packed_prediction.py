@@ -98,7 +98,7 @@ def test_models_that_only_predict_are_packed_and_saved_and_shown_as_before(place
             explained = json.dumps(model.explain(TEST.splitlines()[0]), default=str)
             with pytest.raises(UsageError, match="predict_only_model"):
                 model.learn_many(TEST)
-            used = occupancy.measure(model)
+            used = occupancy.measure(model.core)
             model.save("again")
         learn("-t", "-i", "m", "-d", "test", "-f", "tested", "--quiet")
         shown = learn("-t", "-i", "m", "-d", "test", "--invert_hash", "named", "--readable_model", "text", "--quiet")

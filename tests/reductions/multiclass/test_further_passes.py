@@ -6,9 +6,8 @@ import random
 
 import numpy as np
 import pytest
-from library import state_of
+from library import for_passes, state_of
 
-from xclass import Learner
 from xclass.reductions.multiclass import further_passes
 from xclass.reductions.multiclass.further_passes import FurtherPasses
 
@@ -46,7 +45,7 @@ def lines(n: int, noise: float, seed: int, classes: int = 300) -> str:
 @pytest.mark.parametrize(("noise", "learn"), [(0.0, True), (0.95, False)])
 def test_scorers_learn_again_where_labels_can_be_predicted(noise, learn):
     text = lines(6000, noise, 1)
-    with Learner.for_passes(3, "multiclass", None, bits=18, trees=2) as model:
+    with for_passes(3, "multiclass", None, bits=18, trees=2) as model:
         words = []
         for _ in range(3):
             model.learn_many(text)
@@ -59,7 +58,7 @@ def test_batches_that_are_cut_give_the_same_model_in_several_passes():
     text = lines(700, 0.3, 2).splitlines(keepends=True)
     states = []
     for size in (700, 64, 7):
-        with Learner.for_passes(2, "multiclass", None, bits=14, trees=2) as model:
+        with for_passes(2, "multiclass", None, bits=14, trees=2) as model:
             for _ in range(2):
                 for i in range(0, len(text), size):
                     model.learn_many("".join(text[i : i + size]))

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from library import fact, go_through, state_of, trained
+from library import fact, for_passes, go_through, state_of, trained
 from probability_trees import check_words, examples
 from streams import multiclass
 
@@ -422,7 +422,7 @@ def test_further_passes_teach_the_scorers_but_not_what_they_share():
     text = multiclass(31, 12, 90)  # so few that the first pass leaves none out, see test_further_passes.py
     options = {"rerank": True, "bits": 16, "learning_rate": 0.5}
     with (
-        Learner.for_passes(3, "cpt", 12, **options) as several,
+        for_passes(3, "cpt", 12, **options) as several,
         Learner("cpt", 12, **options) as one,
     ):
         for model in (several, one):
@@ -442,7 +442,7 @@ def test_predictions_do_not_change_which_examples_further_passes_learn():
     lines = multiclass(31, 12, 400).splitlines()
     states = []
     for predicts in (False, True):
-        with Learner.for_passes(2, "cpt", 12, rerank=True, bits=12) as model:
+        with for_passes(2, "cpt", 12, rerank=True, bits=12) as model:
             for _ in range(2):
                 for begin in range(0, len(lines), 37):
                     model.learn_many(lines[begin : begin + 37])
@@ -455,7 +455,7 @@ def test_predictions_do_not_change_which_examples_further_passes_learn():
 
 def test_after_all_passes_every_example_is_learned_as_by_a_stored_model(tmp_path):
     lines = multiclass(31, 12, 400).splitlines()
-    with Learner.for_passes(2, "cpt", 12, rerank=True, bits=12) as model:
+    with for_passes(2, "cpt", 12, rerank=True, bits=12) as model:
         for _ in range(2):
             model.learn_many(lines)
             model.end_pass()

@@ -172,7 +172,6 @@ def test_preorder_asks_about_no_deeper_node():
 
 def test_line_of_the_summary():
     assert lines(figures(0, [])) == ["nodes = 0, leaves = 0"]
-    assert figures(5, [2, 1], [2, 1]) == figures(5, [1, 2, 2])
     assert lines(figures(5, [1, 2, 2])) == ["nodes = 5, leaves = 3, depth mean = 1.67, max = 2"]
 
 

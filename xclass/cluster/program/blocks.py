@@ -88,6 +88,9 @@ class Block(VirtualFile):
         for name, column in cells.items():
             if pyarrow.types.is_boolean(column.type):
                 cells[name] = column.cast(pyarrow.int8())
+            elif pyarrow.types.is_floating(column.type):  # NaN is a missing cell, as in a DataFrame
+                compute = importlib.import_module("pyarrow.compute")
+                cells[name] = compute.if_else(compute.is_nan(column), None, column)
         importlib.import_module("pyarrow.csv").write_csv(pyarrow.table(cells), text)
 
 

@@ -1,4 +1,4 @@
-"""Score and train the routers of a tree: regressors at inner nodes whose sign sends an example left or right.
+"""Score and train the routers of --log_multi and --random_tree, whose sign sends an example left or right.
 
 Two kinds of regressors share the kernels; `--layout` chooses one:
 
