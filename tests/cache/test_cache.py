@@ -267,8 +267,7 @@ def test_a_change_right_after_the_cache_was_made_is_noticed(tmp_path):
     path = tmp_path / "data"
     for _ in range(20):
         path.write_text("1 |a b\n")
-        cache_key.settle(str(path))
-        then = cache_key.file_entry(str(path))
+        then = cache_key.settled_entry(str(path))
         assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == ""
         path.write_text("1 |a c\n")
         os.utime(path, ns=(0, then["time"][0]))

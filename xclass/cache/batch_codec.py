@@ -92,7 +92,7 @@ def decode_rows(
     """
     text, number = intrinsics.pointer(data), intrinsics.pointer(dictionary)
     row, target = intrinsics.pointer(start), intrinsics.pointer(out)
-    mask, highest = np.uint32((1 << 8 * width) - 1), np.uint32(len(dictionary) - 1)
+    mask, highest = np.uint32((1 << 8 * width) - 1), np.uint32(max(len(dictionary) - 1, 0))
     if width == 0:
         out[:] = number[0]
     for i in range(len(start) - 1):

@@ -50,11 +50,14 @@ def file_entry(path: str) -> dict[str, Any]:
     }
 
 
-def settle(path: str) -> None:
-    """Wait until any further change of a file will give it another time."""
-    changed = os.stat(path).st_ctime_ns
-    step = STEP if changed % 10**9 else COARSE_STEP
-    while 0 <= time.time_ns() - changed < step:
+def settled_entry(path: str) -> dict[str, Any]:
+    """Wait until any further change of a file will give it another time, and return its entry."""
+    while True:
+        entry = file_entry(path)
+        changed = entry["time"][1]
+        step = STEP if changed % 10**9 else COARSE_STEP
+        if not 0 <= time.time_ns() - changed < step:
+            return entry
         time.sleep(step / 1e10)
 
 

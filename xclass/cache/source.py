@@ -286,9 +286,7 @@ class Source:
         entries = None
         keyed = writer is not None and self.path is not None and bool(self._files)
         if keyed:
-            for path in self._files:
-                cache_key.settle(path)
-            entries = list(map(cache_key.file_entry, self._files))
+            entries = list(map(cache_key.settled_entry, self._files))
         for batch in self._text:
             lines_before = self._text.lines_before
             self._forward_notes()
