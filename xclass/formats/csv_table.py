@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Int64s, UInt8s
+from ..array_types import Float32s, Int64s, UInt8s
 from ..data import schema
 from ..data.array_input import LARGEST
 from ..data.feature_names import encoded
@@ -38,6 +38,7 @@ from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
 DELIMITERS = b",\t;"
 MARK = b"\xef\xbb\xbf"
+NOT_WHOLE = np.isin(np.arange(256), list(b".eE"))  # whether a number with this byte is not written as a whole one
 NUMBERED = re.compile(r"[0-9]{1,9}")  # the number of a column
 SEPARATOR = re.compile(rb"sep=([^\w\"\r\n\x80-\xff])")  # first line in which Excel and others name the delimiter
 DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
@@ -409,10 +410,8 @@ class CsvScanner(records.RecordScanner):
         count = self._numbers
         read, blank = np.empty((len(begin), count), np.float32), np.empty((len(begin), count), bool)
         records.read_values(buffer, begin[:, :count], end[:, :count], read, blank)
-        for row, k in np.argwhere(np.abs(read) >= schema.EXACT).tolist():
+        for row, k in self._large_whole(read, buffer, begin, end):
             feature, cell = self._table.layout.features[k], content[begin[row, k] : end[row, k]].strip()
-            if feature not in self._table.columns.detected or not cell[cell[:1] in (b"+", b"-") :].isdigit():
-                continue
             # Python refuses to convert thousands of zeros
             whole = int(cell.lstrip(b"+-0")) * (-1 if cell.startswith(b"-") else 1)
             if note := self._table.columns.rounded(feature, whole):
@@ -439,6 +438,21 @@ class CsvScanner(records.RecordScanner):
         first[good + 1] = full.sum(axis=1)
         spaces = np.broadcast_to(self._spaces, full.shape)
         return records.Items(np.cumsum(first), spaces[full], begin[full], end[full], value[full])
+
+    def _large_whole(self, read: Float32s, buffer: UInt8s, begin: Int64s, end: Int64s) -> list[tuple[int, int]]:
+        """Return row and column of each whole number that float32 may round and whose column may need a note.
+
+        `read`, float32[g, numbers], are the numbers at the ranges in `buffer`.
+        """
+        large = np.abs(read) >= schema.EXACT
+        large &= [name in self._table.columns.detected for name in self._table.layout.features[: self._numbers]]
+        if not large.any():
+            return []
+        marks = np.zeros(len(buffer) + 1, np.int32)  # of numbers that are not whole, before each byte
+        np.cumsum(NOT_WHOLE[buffer], out=marks[1:])
+        row, k = np.nonzero(large)
+        whole = marks[begin[row, k]] == marks[end[row, k]]
+        return list(zip(row[whole].tolist(), k[whole].tolist(), strict=True))
 
 
 def _place(block: bytes, rows: csv_rows.Rows, row: int, position: int) -> tuple[int, int]:
