@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from ...binary import gd
 from ...reductions.core import tree_routers
 from ...reductions.random_tree.reduction import RandomTree
@@ -28,7 +26,7 @@ def figures(learner: RandomTree) -> dict[str, float]:
     k = learner.classes
     deepest = (k - 1).bit_length()
     shallow = (1 << deepest) - k  # leaves one level higher
-    return tree_view.figures(2 * k - 1, np.repeat([deepest, deepest - 1], [k - shallow, shallow]))
+    return {"nodes": 2 * k - 1, "leaves": k, "mean_depth": deepest - shallow / k, "largest_depth": deepest}
 
 
 def outline(learner: RandomTree, levels: int) -> Iterator[TreeNode]:
