@@ -192,9 +192,10 @@ class Session:
         refs = [task.options(num_cpus=0, scheduling_strategy=node, **self._runtime()).remote() for node in on_nodes]
         own, lines = summary.versions(), []
         for address, ref in zip((node["NodeManagerAddress"] for node in nodes), refs, strict=True):
-            for name, version in (self._versions_of(address, ref) or own).items():
-                if version != own[name]:
-                    lines.append(f"  node {address} has {name} {version}, this process has {own[name]}")
+            there = self._versions_of(address, ref) or own
+            for name, version in own.items():
+                if there.get(name) != version:
+                    lines.append(f"  node {address} has {name} {there.get(name)}, this process has {version}")
         if lines:
             raise ClusterError("nodes of the cluster have other versions; install the same everywhere:", *lines)
 
