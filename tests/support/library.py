@@ -45,6 +45,13 @@ def with_scores(reduction: str, classes: int, **options) -> Learner:
     return Learner.of(LearnerCore(configuration.configured(reduction, classes, options), LearnerUse(scores=True)))
 
 
+def for_passes(passes: int, reduction: str, classes: int | None, **options) -> Learner:
+    """Return a new learner whose defaults suit a number of passes, as those of a run with `--passes` do."""
+    jit.activate(hide_scipy=False)
+    use = LearnerUse(passes=passes)
+    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options, use), use))
+
+
 def go_through(model: Learner, text: str, learn: bool = True, **listing_options) -> Results:
     """Pass text through the stages of a learner.
 

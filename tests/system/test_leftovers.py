@@ -13,7 +13,7 @@ from command import MODEL_OF_YESTERDAY, learn, script, xclass
 from streams import multiclass
 
 from xclass.model import model_file
-from xclass.system import leftovers
+from xclass.system import leftovers, output_file
 
 DEAD = 2**22 + 1  # above the highest process number of Linux
 HOLDER = """
@@ -378,19 +378,19 @@ def test_save_tags_follow_no_link_among_the_folders(tmp_path):
     assert "the model was not saved: " in learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="no/x"), cwd=here).err
 
 
-@pytest.mark.parametrize("when", ["_write", "_refuse_non_model"])
-def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_followed(tmp_path, monkeypatch, when):
+@pytest.mark.parametrize(("module", "when"), [(model_file, "_write"), (output_file, "refuse_other_file")])
+def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_followed(tmp_path, monkeypatch, module, when):
     monkeypatch.chdir(tmp_path)
     outside = tmp_path / "outside"
     outside.write_text("precious")
-    before = getattr(model_file, when)
+    before = getattr(module, when)
 
-    def planted(*args):
+    def planted(*args, **given):
         if not os.path.lexists("l"):
             os.symlink("outside", "l")
-        return before(*args)
+        return before(*args, **given)
 
-    monkeypatch.setattr(model_file, when, planted)
+    monkeypatch.setattr(module, when, planted)
     result = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="l"))
     assert outside.read_text() == "precious"
     if when == "_write":
