@@ -111,12 +111,6 @@ def trained(reduction: str, classes: int | None, text: str, **options) -> Learne
     return model
 
 
-def for_passes(passes: int, reduction: str, classes: int | None, **options) -> Learner:
-    """Return a new learner as in a run of several passes."""
-    use = LearnerUse(passes=passes)
-    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options, use), use))
-
-
 def same_contents(first: Learner, second: Learner) -> bool:
     """Return whether two learners would save the same model."""
     return state_of(first) == state_of(second)

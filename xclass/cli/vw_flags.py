@@ -137,8 +137,12 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--adax --sparse_l2", f"{ONLINE}; to regularise, see --l2"),
     (
         "--rank --new_mf --lrq --lrqdropout --lrqfa --ksvm --reprocess --pool_greedy --para_active --pool_size "
-        "--subsample --kernel --degree --nn --inpass --multitask --dropout --meanfield",
-        "xclass supports no matrix factorisation, kernel methods or neural networks; cross features with -q",
+        "--subsample --kernel --degree",
+        "xclass supports no matrix factorisation and no kernel methods; cross features with -q",
+    ),
+    (
+        "--nn --inpass --multitask --dropout --meanfield",
+        "xclass does not support neural networks; cross features with -q",
     ),
     (
         "--lda --lda_alpha --lda_rho --lda_D --lda_epsilon --minibatch --math --metrics",

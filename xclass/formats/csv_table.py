@@ -445,7 +445,8 @@ class CsvScanner(records.RecordScanner):
         `read`, float32[g, numbers], are the numbers at the ranges in `buffer`.
         """
         large = np.abs(read) >= schema.EXACT
-        large &= [name in self._table.columns.detected for name in self._table.layout.features[: self._numbers]]
+        detected, features = self._table.columns.detected, self._table.layout.features[: self._numbers]
+        large &= np.array([name in detected for name in features], bool)
         if not large.any():
             return []
         marks = np.zeros(len(buffer) + 1, np.int32)  # of numbers that are not whole, before each byte
