@@ -171,8 +171,8 @@ def test_preorder_asks_about_no_deeper_node():
 
 
 def test_line_of_the_summary():
-    assert lines(figures(0, [])) == ["nodes = 0, leaves = 0"]
-    assert lines(figures(5, [1, 2, 2])) == ["nodes = 5, leaves = 3, depth mean = 1.67, max = 2"]
+    assert lines(figures(0, np.empty(0, np.int64))) == ["nodes = 0, leaves = 0"]
+    assert lines(figures(5, np.array([1, 2, 2]))) == ["nodes = 5, leaves = 3, depth mean = 1.67, max = 2"]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 100, 1000])

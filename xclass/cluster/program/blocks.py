@@ -86,6 +86,10 @@ class Block(VirtualFile):
         assert self._columns is not None
         cells = {name: table.column(name) if table.num_rows else pyarrow.array([]) for name in self._columns}
         for name, column in cells.items():
+            if pyarrow.types.is_nested(column.type):
+                raise DataError(
+                    f"{self}: column {short_repr(name)} has values of type {column.type}; give numbers or texts"
+                )
             if pyarrow.types.is_boolean(column.type):
                 cells[name] = column.cast(pyarrow.int8())
             elif pyarrow.types.is_floating(column.type):  # NaN is a missing cell, as in a DataFrame
