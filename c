@@ -1,1 +1,0 @@
-from	to	mean_forecast	observed	weight
