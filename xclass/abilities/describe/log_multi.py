@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...array_types import Float64s
 from ...binary import gd
 from ...reductions.core import tree_routers
-from ...reductions.log_multi import split_tree
+from ...reductions.log_multi import split_cells, split_tree
 from ...reductions.log_multi.reduction import LomTree
 from ..inspect.log_multi import mean
 from . import tree_view
@@ -50,8 +51,31 @@ def figures(learner: LomTree) -> dict[str, float]:
     return {**tree_view.figures(nodes, depth[:nodes][leaf]), **figures}
 
 
+def objectives(tree: split_tree.Tree, cells: split_cells.Cells) -> Float64s:
+    """Return J of every node, equation (1) of the paper, by the examples at its children; NaN if there are none.
+
+    J = 2 sum_i pi_i |P(right) - P(right | i)|, where pi_i is the share of label i. It is 1 for a pure and balanced
+    split, and 0 if labels go right equally often.
+    """
+    words, nodes = split_cells.array(cells, split_tree.versions(tree)), int(tree.size[split_tree.NODES])
+    node = (words[:, 0] >> np.uint64(32)).astype(np.int64) - 1
+    seen = words.view(np.int64)[:, split_cells.TRAINED] + words.view(np.uint32)[:, split_cells.ENDED]
+    parent = tree.link[node, split_tree.PARENT].astype(np.int64)
+    right = np.where(tree.link[parent, split_tree.RIGHT] == node, seen, 0)
+    label = (words[:, 0] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    below = parent >= 0
+    pair, at = np.unique((parent[below] << 32) | label[below], return_inverse=True)
+    seen, right = np.bincount(at, seen[below]), np.bincount(at, right[below])
+    node = pair >> 32
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(node, right, nodes) / np.bincount(node, seen, nodes)
+        total: Float64s = np.bincount(node, np.abs(seen * mean[node] - right), nodes)
+        return 2.0 * total / np.bincount(node, seen, nodes)
+
+
 def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
     t = learner.tree
+    objective = objectives(t, learner.cells)
 
     def view(a: int) -> tree_view.NodeView:
         left, right, _, router = t.link[a].tolist()
@@ -60,6 +84,8 @@ def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
         if router >= 0:
             average = mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
             facts.update({"router": router, "mean score": f"{average:.3g}"})
+            if not np.isnan(objective[a]):
+                facts["J"] = f"{objective[a]:.3g}"
             labels: tuple[tuple[int, float], ...] = ()
         else:
             labels = ((int(row[split_tree.PREDICTION]), float(row[split_tree.LARGEST])),)

@@ -7,7 +7,13 @@ from ...explain.records import ExplainedClass, Reasons
 from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_tree, split_walk
 from ...reductions.log_multi.reduction import LomTree
+from ..describe.log_multi import objectives
 from . import router_path
+
+
+def node_notes(learner: LomTree) -> list[str]:
+    """Return the text that --audit adds to the score of each node: its objective J."""
+    return [f" J {value:.3g}" for value in objectives(learner.tree, learner.cells).tolist()]
 
 
 def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:

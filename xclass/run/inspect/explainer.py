@@ -68,17 +68,20 @@ class ShareAudit(Explainer):
     def _lines_of(self, task: BatchTask) -> Iterator[str]:
         """Yield the two lines of each score of an example; turns that paths share are written once."""
         explained, tag = self._explanation(task, AUDITED), tag_of(task).decode("utf-8", "surrogateescape")
+        notes = getattr(ability(self._config.reduction, "explain"), "node_notes", None)
+        note = notes(self._model) if notes is not None else None
         written = set()
         for of_class in explained.classes:
             for turn in of_class.path:
                 if turn.score is not None and turn.node not in written:
                     written.add(turn.node)
-                    yield from _two_lines(turn.node, turn.score, tag, turn.shares)
+                    more = note[int(turn.node)] if note else ""
+                    yield from _two_lines(turn.node, turn.score, tag, turn.shares, more)
         for of_class in explained.classes:
             if of_class.score is not None:
                 yield from _two_lines(of_class.label, of_class.score, tag, of_class.shares)
 
 
-def _two_lines(name: Label, score: float, tag: str, shares: tuple[Share, ...]) -> Iterator[str]:
-    yield f"{name}:{score:g}" + (f" {tag}" if tag else "")
+def _two_lines(name: Label, score: float, tag: str, shares: tuple[Share, ...], note: str = "") -> Iterator[str]:
+    yield f"{name}:{score:g}{note}" + (f" {tag}" if tag else "")
     yield "".join(f"\t{share.name}:{share.share:g}" for share in shares)
