@@ -33,6 +33,7 @@ OPTIONS = pytest.mark.parametrize(
     [
         ({}, {}),
         ({"cpt_alpha": 0.1}, {"alpha": 0.1}),
+        ({"cpt_alpha": 0}, {"alpha": 0.0}),
         ({"cpt_tree": "balanced"}, {"rule": "balanced"}),
         ({"cpt_tree": "random", "random_seed": 3}, {"rule": "random", "seed": 3}),
         ({"normalize_features": "none", "learning_rate": 0.2}, {"unit": False, "rate": 0.2}),
@@ -156,6 +157,48 @@ def test_tree_stays_balanced_whatever_the_regressors_say(labels, alpha, seed):
 @pytest.mark.parametrize("score", [0.0, 1.0])
 def test_tree_stays_balanced_against_regressors_that_want_one_side(alpha, score):
     check_balance(grow(range(1, 1001), lambda label, a: score, alpha), alpha)
+
+
+def test_alpha_0_follows_the_regressors_however_deep_the_tree_becomes(tmp_path):
+    """Regressors that are never sure make a chain: the tree learns, predicts, and is saved and loaded all the same."""
+    k = 300
+    text = "".join(f"{y} |w b{y}\n" for y in range(1, k + 1))
+    with trained("cpt", 0, text, bits=16, cpt_alpha=0, noconstant=True) as model:
+        assert tree_of(model).size[label_tree.DEEPEST] > 0.9 * k
+        model.save(str(tmp_path / "m"))
+    with load(str(tmp_path / "m")) as model:
+        model.learn_many(text)
+        labels, p = model.predict_many(text, 2)
+    assert labels.min() >= 0 and np.isfinite(p).all()
+
+
+@settings(max_examples=15)
+@given(k=st.integers(2, 150), alpha=st.sampled_from([0.0, 0.2, 0.5, 0.6, 0.9, 1.0]), seed=st.integers(0, 99))
+def test_disagreements_are_at_most_the_papers_bound(k, alpha, seed):
+    """As many as the leaves' depths, and these sum to K log2 K / H(kappa), and at most K as leaves come one by one.
+
+    A disagreement is a new label on the side to which the regressor gives less than half of the probability.
+    """
+    rng, turns = random.Random(seed), []
+
+    def p_right(label, a):
+        turns.append((label, a, rng.choice([0.0, 0.4, 0.6, 1.0])))
+        return turns[-1][2]
+
+    tree = grow(range(1, k + 1), p_right, alpha)
+    disagreements = 0
+    for label, a, p in turns:
+        at = int(label_tree.find(tree, label))
+        while tree.parent[at] != a:
+            at = int(tree.parent[at])
+        disagreements += (p > 0.5) != (at > tree.left[a])
+    depths = label_tree.depths(tree)
+    assert disagreements <= depths.sum()
+    kappa = 1 / (1 + 2 ** (1 - 1 / alpha)) if alpha > 0 else 1.0
+    assert disagreements == 0 or kappa < 1
+    if alpha >= 0.5:
+        entropy = -kappa * math.log2(kappa) - (1 - kappa) * math.log2(1 - kappa)
+        assert depths.sum() <= k * math.log2(k) / entropy + k
 
 
 def test_alpha_1_gives_a_perfectly_balanced_tree():

@@ -31,7 +31,7 @@ OPTIONS = pytest.mark.parametrize(
     ("options", "oracle"),
     [
         ({}, {}),
-        ({"cpt_alpha": 0.1}, {"alpha": 0.1}),
+        ({"cpt_alpha": 0}, {"alpha": 0.0}),
         ({"cpt_tree": "balanced"}, {"rule": "balanced"}),
         ({"cpt_tree": "random", "random_seed": 3}, {"rule": "random", "seed": 3}),
         ({"normalize_features": "none", "learning_rate": 0.2}, {"unit": False, "rate": 0.2}),
@@ -190,7 +190,7 @@ def test_a_block_fills_up_before_another_begins_below(order, rule, m):
 
 
 def test_arity_of_at_least_k_gives_one_node():
-    for k, m in ((30, 32), (16, 16), (5, 1024)):
+    for k, m in ((30, 32), (16, 16), (5, 4096)):
         with trained("cpt", k, multiclass(3, k, 400, noise=0.2), bits=20, cpt_arity=m, cpt_alpha=0.01) as model:
             summary = summary_of(model)
         assert f"nodes opened by a search: mean 1.0, median 1, 99 % 1, {m - 1} regressors each" in summary
@@ -297,11 +297,23 @@ def test_examples_held_out_are_never_learned_from(tmp_path):
     assert len(set((tmp_path / "p").read_text().splitlines()[500:])) > 20
 
 
-@pytest.mark.parametrize("m", [3, 6, 1000, 0, 1, 2048, "few"])
+@pytest.mark.parametrize("m", [3, 6, 1000, 0, 1, 2**32, "few"])
 def test_invalid_arity_is_refused(m):
     message = f"cpt_arity {m} is not a power of two" if m in (3, 6, 1000) else f"cpt_arity: {m!r} is not a whole number"
     with pytest.raises(UsageError, match=message):
         Learner("cpt", 3, cpt_arity=m)
+
+
+def test_arity_is_limited_by_memory_alone(monkeypatch, tmp_path):
+    with trained("cpt", 5, "1 |w a\n2 |w b\n", bits=10, cpt_arity=1 << 20) as model:
+        model.save(str(tmp_path / "m"))
+    with load(str(tmp_path / "m")) as model:
+        assert model.predict_many("2 |w b\n").tolist() == [2]
+    monkeypatch.setattr("xclass.system.memory.available", lambda: 1 << 24)
+    monkeypatch.setattr("xclass.system.processors.count", lambda: 2)
+    message = "cpt_arity 1048576 needs 168 MB of memory .* only 16 MB are free; give at most cpt_arity 65536"
+    with pytest.raises(UsageError, match=message):
+        Learner("cpt", 5, bits=10, cpt_arity=1 << 20)
 
 
 def test_arity_of_another_reduction_or_of_another_model_is_refused(tmp_path):

@@ -27,12 +27,13 @@ from . import beam_search, label_tree, node_scores, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))
+RANDOM = -1.0  # for `Settings.alpha`
 
 
 class Settings(NamedTuple):
     """Hold the options that kernels need."""
 
-    alpha: float  # --cpt_alpha, see `objective`; 0 inserts new labels at random
+    alpha: float  # --cpt_alpha, see `objective`; RANDOM inserts new labels at random
     noise: np.float32  # standard deviation of the noise added to the objective
     unit: bool  # whether examples are scaled to length 1
     beam: int  # blocks that a search keeps on each level of blocks
@@ -144,7 +145,7 @@ def objective(alpha, p, left, right):
 @jit
 def inserts_right(tree, settings, random, left, p):
     """Return whether a new label goes to the right one of two children, given the probability of right."""
-    if settings.alpha == 0.0:
+    if settings.alpha < 0.0:
         return rng.draw(random) >= HALF
     rule = objective(settings.alpha, p, np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1]))
     if settings.noise > ZERO:
@@ -163,7 +164,7 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
     while tree.left[a] > 0:
         left = np.int64(tree.left[a])
         p = 0.5
-        if settings.alpha != 0.0:
+        if settings.alpha >= 0.0:
             p = node_scores.probability(weights, scratch.memo, scratch.h, scratch.x, count, tree.place[a])
         right = inserts_right(tree, settings, random, left, p)
         _train(tree, weights, scratch, a, count, ONE if right else -ONE, weight)

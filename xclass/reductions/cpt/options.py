@@ -11,7 +11,7 @@ from ...errors import UsageError
 from ...options.declare import option
 from ...options.relations import conflict, no_effect, refused
 from ...options.search import Facts, Search, between, one_of
-from ...system import memory
+from ...system import memory, processors
 from ..core.spec import LearnerSpec
 
 GROWN = ("general", "balanced", "random")  # --cpt_tree: trees that begin empty
@@ -21,6 +21,8 @@ UNUSED_CUT, UNUSED_RATE = 0.05, 0.35  # stored by models without --rerank, alway
 INDEX_SLOTS, INDEX_BITS, INDEX_CANDIDATES = 16, 19, 8  # defaults of the index with --rerank
 MOST_BEAM = 256
 BEAM, BEAM_ALONE = 8, 16  # blocks per level of blocks, with several trees and with a single one
+BRANCH_BYTES = 28  # of a branch of a node, in each buffer of a thread
+NODE_BUFFERS = 3  # of a thread, for a tree of a single node
 START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
@@ -89,10 +91,11 @@ class Options:
         "write the tree to this file, in the format that --cpt_tree FILE reads", metavar="FILE", writes="the tree"
     )
     cpt_alpha: float = option(
-        "weight of balance against the regressors' predictions when a class is inserted [alpha]",
+        "weight of balance against the regressors' predictions when a class is inserted [alpha]; 0 follows the "
+        "predictions alone, and the tree can then be as deep as it has classes",
         kind=float,
         default=0.6,
-        minimum=1e-3,
+        minimum=0,
         maximum=1,
         metavar="ALPHA",
         stored=True,
@@ -100,11 +103,11 @@ class Options:
     )
     cpt_arity: int = option(
         "number of branches of a node, a power of two: 2 is the binary tree; a node with m branches has m - 1 "
-        "regressors, combined by a Hadamard code (PECOC). From K on there is a single node",
+        "regressors, combined by a Hadamard code (PECOC). From K on there is a single node, plain PECOC",
         kind=int,
         default=2,
         minimum=2,
-        maximum=1024,
+        maximum=HIGHEST_LABEL,
         metavar="M",
         stored=True,
     )
@@ -239,7 +242,7 @@ class Options:
 
     RULES = (
         conflict(
-            "--cpt_arity {cpt_arity} is not a power of two; give 2, 4, 8, ... or 1024",
+            "--cpt_arity {cpt_arity} is not a power of two; give 2, 4, 8, ...",
             cpt_arity=lambda arity: arity & (arity - 1),
         ),
         refused(
@@ -362,6 +365,18 @@ def check_doublings(options: Options, bits: int) -> None:
         f"--max_doublings {times} lets the tables grow to {(first << times) / 2**20:,.0f} MB, for which "
         f"{needed(times) / 2**20:,.0f} MB of memory must be free, but only {free / 2**20:,.0f} MB are; {advice}, or "
         "give a smaller -b"
+    )
+
+
+def check_arity(options: Options) -> None:
+    """Check that free memory suffices for nodes of --cpt_arity branches; raise UsageError if not."""
+    free, most = memory.available(), NODE_BUFFERS * BRANCH_BYTES * processors.count()
+    if free is None or options.cpt_arity == 2 or most * options.cpt_arity <= free:
+        return
+    raise UsageError(
+        f"--cpt_arity {options.cpt_arity} needs {most * options.cpt_arity / 2**20:,.0f} MB of memory for the branches "
+        f"of a node, but only {free / 2**20:,.0f} MB are free; give at most "
+        f"--cpt_arity {1 << max(1, (free // most).bit_length() - 1)}"
     )
 
 

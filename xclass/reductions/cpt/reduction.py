@@ -12,14 +12,18 @@ Idea      The regressor of a node, leaves included, predicts whether the label i
           one (`tree_file`). Then the regressors learn from all examples, including those of the sample. The progressive
           losses of the sample are slightly too low, because the tree was built from its labels. Labels that such a tree
           lacks are inserted by the rule above.
+          At most about a share kappa = 1 / (1 + 2**(1 - 1/alpha)) of a node's leaves is on one side, so the depth is
+          O(log K) for alpha > 0. At alpha = 0 the regressors alone decide, as in the paper's limit; then nothing but
+          the number of classes bounds the depth, and time and buffers of an example grow with it.
 Cost      O(s depth) for learning and for the probability of a given label; finding the most probable labels scores
           at most 7/3 times --beam nodes for each level of the tree, at O(s) each (`beam_search`).
 Names     s features of an example | alpha is --cpt_alpha | L, R number of leaves on the left and right of a node |
           p probability of right according to the regressor | f(y|x) product of the probabilities along the path of y
 Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regressor predicts 1/2 and not "left".
-          When a leaf is split, its regressor becomes that of the new inner node, and the new leaf of the old label
-          starts untrained, because weights in hashed slots cannot be copied. The old label is on the left of the new
-          node, so leaves learn "left" on the examples of their label in advance. Regressors learn by AdaGrad
+          When a leaf is split, its regressor becomes that of the new inner node. The paper copies it to the new leaf
+          of the old label; here that leaf starts untrained, because to find the words of a regressor takes a walk
+          through the whole table. The old label is on the left of the new node, so leaves learn "left" on the examples
+          of their label in advance. Regressors learn by AdaGrad
           (`adagrad`) on examples scaled to length 1, after numeric columns are divided by their mean size
           (`feature_scaling`), and with squared loss no step goes beyond the label. Nodes may have more than two
           branches (`wide_nodes`). docs/defaults.md contains the measurements on which the defaults are based.
@@ -50,6 +54,7 @@ from .options import (
     GROWN,
     SAMPLED,
     Options,
+    check_arity,
     check_doublings,
     index_bytes,
     table_bits,
@@ -116,7 +121,7 @@ class ProbabilityTree(Learner):
             gd.check_memory(tree_bits, o.trees * adagrad.SLOT_BYTES, scorer_bytes + index_bytes(o))
         kind = loss.CODES[spec.binary.loss_function]
         settings = Settings(
-            alpha={"balanced": 1.0, "random": 0.0}.get(o.cpt_tree, o.cpt_alpha),
+            alpha={"balanced": 1.0, "random": binary_nodes.RANDOM}.get(o.cpt_tree, o.cpt_alpha),
             noise=np.float32(0),
             unit=o.normalize_features != "none",
             beam=o.beam,
@@ -124,6 +129,7 @@ class ProbabilityTree(Learner):
             search=o.cpt_report == "argmax",
             cut=o.candidate_cut if o.rerank else 0.0,
         )
+        check_arity(o)
         doublings = o.max_doublings or 0
         if "max_doublings" in spec.given and not spec.loaded:
             check_doublings(o, bits)

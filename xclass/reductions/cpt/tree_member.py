@@ -15,10 +15,10 @@ from ...model import stored_arrays
 from ..core import label_arrays
 from . import beam_search, binary_nodes, label_tree, node_scores, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
+from .options import BRANCH_BYTES
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
 ALWAYS_ALLOWED_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
-BRANCH_BYTES = 28  # of a branch of a wide node on the path, in the scratch of a thread
 LEVELS_TO_GROW = 8  # levels by which the tree may grow before new buffers are needed
 
 
@@ -92,9 +92,9 @@ class Member:
 
         Trees that grow here stay shallow with wide nodes, because a block fills up before others begin below it.
         """
-        if self.levels == 1:
-            return
         depth = int(self.tree.size[DEEPEST])
+        if self.levels == 1 or depth <= self.levels:  # see `check_arity` for a single node
+            return
         needed = (depth // self.levels + 2) * (BRANCH_BYTES << self.levels)
         stored = label_tree.NODE_BYTES * len(self.tree.left)
         if needed > max(MOST_BYTES_PER_FILE_BYTE * stored, ALWAYS_ALLOWED_BYTES):
