@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from command import xclass as run
@@ -140,10 +142,42 @@ def test_draw_is_the_schedule_of_the_oracle(errors):
         assert drawn.entry.tolist() == [entries.get(place, bracket.OUT) for place in range(k + 2 * len(wanted))]
 
 
+class Decided(oracle.Tournament):
+    """A tournament whose matches have given scores, and do not learn."""
+
+    def _score(self, features, sub):
+        return self.score[sub]
+
+    def _train(self, features, side, weight, sub, *more):
+        self.route.append((sub, side, weight))
+
+
+@pytest.mark.parametrize("errors", [0, 1, 3, 6])
+def test_a_label_is_missed_only_if_matches_worth_a_tournament_each_are_decided_wrongly(errors):
+    """What corrects errors, by the charges of the final: another label wins only at a cost of E + 1 or more.
+
+    Matches are decided at random. The cost is the importance of the label's own matches that it loses.
+    """
+    rng, missed = np.random.default_rng(errors), 0
+    for k in (2, 3, 7, 12):
+        for _ in range(60):
+            plain = Decided(k, errors)
+            score = plain.score = rng.choice([-1.0, 1.0], plain.subs, p=[0.2, 0.8])
+            answer = plain.predict([])
+            for y in range(1, k + 1):
+                plain.learn([], y)
+                cost = sum(weight for sub, side, weight in plain.route if score[sub] != side)
+                assert cost >= (errors + 1 if answer != y else 0)
+                missed += answer != y
+    assert missed > 500
+
+
 def test_filter_tree_is_as_deep_as_the_logarithm():
     for k in (2, 3, 4, 5, 1000, 1024, 1025, 100_000):
         assert bracket.draw(k, 0).most_matches == (k - 1).bit_length()
     assert bracket.draw(100_000, 3).most_matches < 40
+    for k, errors in ((16, 31), (1000, 15), (1 << 16, 15)):  # the paper's depth, of the order of log2 K + E
+        assert bracket.draw(k, errors).round.max() < math.log2(k) + 3.5 * errors
 
 
 @pytest.mark.parametrize(("k", "errors"), [(2, 0), (3, 0), (37, 0), (64, 0), (1000, 2), (1, 0)])

@@ -14,7 +14,25 @@ import xclass
 from xclass.reductions.random_tree import reduction as random_tree
 
 
-def check(k: int, *words, n: int = 250) -> float:
+class PlainRouters:
+    """Learn by the paper's gradient descent: a fixed step size, squared loss, features as they are."""
+
+    def __init__(self, step: float):
+        self.step, self.w = step, {}
+
+    def look(self, features, learned):
+        return [(index, float(value)) for index, value, *_ in features]
+
+    def predict(self, row, sub) -> float:
+        return max(-1.0, min(1.0, sum(self.w.get((index, sub), 0.0) * x for index, x in row)))
+
+    def teach(self, row, y, weight, sub, clock) -> None:
+        slope = 2 * (self.predict(row, sub) - y)
+        for index, x in row:
+            self.w[index, sub] = self.w.get((index, sub), 0.0) - self.step * weight * slope * x
+
+
+def check(k: int, *words, n: int = 250, step: float = 0.0) -> float:
     """Compare the predictions for a stream; return the share that is right."""
     config = configure("--random_tree", k, *words)
     learner = learner_of(config)
@@ -23,6 +41,8 @@ def check(k: int, *words, n: int = 250) -> float:
     task, _ = go_through_stages(learner, batch)
     o = config.learner
     plain = oracle.RandomTree(k, config.run.random_seed, loss=o.loss_function, rate=o.learning_rate, tau=o.quantile_tau)
+    if step:
+        plain.routers = PlainRouters(step)
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         learned = label is not None and weight > 0
         row = plain.routers.look(features, learned)
@@ -43,6 +63,11 @@ def check(k: int, *words, n: int = 250) -> float:
 def test_kernel_follows_the_oracle(k, words):
     right = check(k, "-b", 22, *words)
     assert right > 1.5 / k or k < 4
+
+
+@pytest.mark.parametrize("step", [0.25, 1])
+def test_step_sizes_of_the_paper_are_a_setting(step):
+    assert check(8, "-b", 24, "--layout", "vw", "--sgd", "--power_t", 0, "-l", step, step=step) > 0.1
 
 
 @pytest.mark.plain

@@ -3,7 +3,12 @@
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; E = 0 is its filter tree.
 Cost      learn and predict O(s (log2 K + E log2 log2 K)) for an example of s features.
 Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `bracket`.
-Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW differs in four ways. (1) A prediction that
+Differs   from the paper: regressors learn one example at a time, so that a match filters by its state after the example
+          instead of after all examples, and the regressors of different matches share a table by hashing. The rest is
+          the paper's, and tests check it: m = E + 1 tournaments and a final of their winners; a label that lost m
+          matches is out; the final's importance is the charge of the label's side, 0 if both sides are the label's;
+          another label wins only if lost matches of the label have a total importance of m or more.
+          From VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW differs in four ways. (1) A prediction that
           goes back to a match through its loser continues with the winner. (2) After the last match of a tournament,
           the label is taken to be on the same side in its next match as it was in that one. (3) Tournaments that the
           label lost before their last match are not counted, so that the final learns little but to choose the first
