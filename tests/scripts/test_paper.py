@@ -22,7 +22,7 @@ from test_convert import compressed
 
 from scripts.lib import papers, processes, search
 from scripts.lib.processes import BenchError
-from scripts.paper import fetch, row, table
+from scripts.paper import fetch, frequencies, row, table
 
 PAPER = ROOT / "scripts" / "paper"
 SETS = sorted(path.stem for path in PAPER.glob("*.sh") if path.stem != "common")
@@ -229,6 +229,16 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, quick):
         return
     assert "/vectors.txt" in out
     assert "$ xclass -d train.vw --cpt K --ignore d" in out and "-p cpt.predictions --top_k 5 --perplexity" in out
+
+
+def test_losses_of_frequencies_are_those_counted_by_hand():
+    """The table answers 1/2 for label 1 after page a, then counts it; page b is new to it."""
+    train = frequencies.pairs(["1 |p a |q z\n", "2 |p a |q y\n"], ["q"])
+    test = frequencies.pairs(["1 |p a\n", "1 |p a\n", "3 |p b |q x\n"], ["q"])
+    assert frequencies.table_loss(train, test) == pytest.approx(((1 - 1 / 2) ** 2 + (1 - 2 / 3) ** 2 + 1) / 3)
+    assert frequencies.best_possible(test) == 0
+    assert frequencies.best_possible(train) == pytest.approx(0.25)
+    assert frequencies.equivalent(0.25) == pytest.approx(2)
 
 
 def test_methods_that_xclass_lacks_are_left_out(tmp_path, monkeypatch, capsys):
