@@ -11,9 +11,9 @@ import streams
 from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
-from library import go_through, same_contents, summary_of, trained
+from library import go_through, same_arrays, same_contents, summary_of, trained
 
-from xclass import Learner, UsageError
+from xclass import Learner, UsageError, load
 from xclass.reductions.cpt import huffman, label_tree
 
 
@@ -133,3 +133,18 @@ def test_preset_that_contradicts_the_model_is_refused(tmp_path):
     result = xclass("d.vw", "-i", "m", "--hsm", 9, cwd=tmp_path)
     assert result.status == 2
     assert "--hsm 9 disagrees with m, which was trained with --cpt_tree general" in result.err
+
+
+@pytest.mark.parametrize("words", [("--hsm", 9, "--tree_sample", 0), ("--cpt", 9, "--cpt_arity", 4)], ids=str)
+def test_rate_falls_from_pass_to_pass(words, tmp_path):
+    """Two passes at a falling rate are one at the first rate, and one more at the second rate."""
+    (tmp_path / "train.vw").write_text(streams.multiclass(2, 9, 60))
+    learning = ("-d", "train.vw", "-b", 12, "--holdout_off", "--quiet")
+    both = ("--passes", 2, "-c", "-k", "--decay_learning_rate", 0.25, "-l", 0.8, "-f", "both")
+    learn(*learning, *words, *both, cwd=tmp_path)
+    learn(*learning, *words, "-l", 0.8, "-f", "first", cwd=tmp_path)
+    learn(*learning, "-i", "first", "-l", 0.2, "-f", "second", cwd=tmp_path)
+    with load(str(tmp_path / "both")) as whole, load(str(tmp_path / "second")) as parts:
+        assert same_arrays(whole, parts)
+    result = xclass("-d", "train.vw", "--multiclass", 9, "--passes", 2, "--decay_learning_rate", 0.5, cwd=tmp_path)
+    assert "--decay_learning_rate" in result.err and "--rerank_rate" in result.err and result.status == 2

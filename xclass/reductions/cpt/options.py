@@ -30,7 +30,8 @@ INDEX_DEFAULTS: dict[str, object] = {
 
 
 SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
-    "bits", "learning_rate", "loss_function", "adaptive", "sgd", "layout", "predict_only_model",
+    "bits", "learning_rate", "loss_function", "adaptive", "sgd", "decay_learning_rate", "layout",
+    "predict_only_model",
 )  # fmt: skip
 
 
@@ -59,7 +60,8 @@ class Options:
     )
     hsm: int = option(
         "hierarchical softmax, a baseline of other papers. It stands for --cpt K --cpt_tree huffman --loss_function "
-        "logistic --sgd; each of these can be given another value",
+        "logistic --sgd; each of these can be given another value. The Softmax Tree paper's training is near -l 0.05 "
+        "--decay_learning_rate 0.995 --tree_sample 0",
         aliases=("--hierarchical_softmax",),
         kind=int,
         metavar="K",
@@ -251,6 +253,11 @@ class Options:
             "--oaa",
         ),
         conflict("--sgd and --adaptive exclude each other with --cpt: drop one of them", sgd=True, adaptive=True),
+        refused(
+            "decay_learning_rate",
+            "does not apply to the scorers of --rerank, which learn at --rerank_rate: drop one of them",
+            rerank=True,
+        ),
         refused("vw_exact", "cannot be combined with --cpt, which VW does not have: leave one of them out"),
         refused(
             "layout",

@@ -114,6 +114,7 @@ class ProbabilityTree(Learner):
         self.predict_only = spec.binary.predict_only_model
         self.weights_only = spec.wanted.weights_only
         self.loaded, self.testing = spec.loaded, spec.testing
+        self.decay = spec.binary.decay_learning_rate
         bits = self.bits = spec.binary.bits
         tree_bits, scorer_bits = table_bits(o, bits)
         scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
@@ -401,6 +402,8 @@ class ProbabilityTree(Learner):
 
     def end_pass(self) -> None:
         self.passes_ended += 1
+        for member in self.members:
+            member.weights = member.weights._replace(rate=np.float32(member.weights.rate * self.decay))
 
     @property
     def again(self) -> bool:
