@@ -22,5 +22,5 @@ row cpt 'general, two passes' 'squared=? seconds=108' --passes 2 --holdout_off
 row cpt_balanced 'two passes' 'squared=?' --passes 2 --holdout_off
 row cpt_random 'two passes' 'squared=?' --passes 2 --holdout_off
 row recall_tree 'one pass' 'squared=?'
-row hsm 'one pass' 'squared=?'
+row hsm 'one pass' 'squared=?' --tree_sample 0
 finish

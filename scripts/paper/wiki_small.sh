@@ -33,5 +33,5 @@ row log_multi 'default' 'error=?' --shuffle 100000
 row filter_tree 'default' 'error=?' --shuffle 100000
 row random_tree 'default' 'error=?' --shuffle 100000
 row cpt 'default' 'error=?' --shuffle 100000
-row hsm 'default' 'error=?' --shuffle 100000
+row hsm 'default' 'error=?' --shuffle 100000 --tree_sample 0
 finish
