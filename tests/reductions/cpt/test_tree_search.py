@@ -57,6 +57,16 @@ def searches(member, batch, k: int, **settings) -> list[tuple[oracle.Found, int,
     return list(zip(found, output.opened.tolist(), output.gap.tolist(), strict=True))
 
 
+def test_beam_of_0_follows_the_more_probable_children(flat):
+    member, batch, trees = flat
+    leaves = [tree.likely_leaf() for tree in trees]
+    found = [[(tree.label[a], tree.mass[a])] for tree, a in zip(trees, leaves, strict=True)]
+    assert [one for one, _, _ in searches(member, batch, 1, beam=0, cut=0.0, exact=False)] == found
+    assert found != [oracle.exact(tree, 1, 0.0) for tree in trees]
+    message = "--beam 0 needs nodes of two branches"
+    assert message in xclass("--cpt", 9, "--beam", 0, "--cpt_arity", 4, stdin="1 |w a\n").err
+
+
 @pytest.mark.parametrize("cut", [0.0, 0.1])
 @pytest.mark.parametrize("beam", [1, 3, 100])
 @pytest.mark.parametrize("k", [1, 5, 20])

@@ -131,6 +131,8 @@ def find_top_k(
     elif k == 1:
         tree_search.insert_first(tree, weights, scratch, count, top, top_p)
         size, least = np.int64(1), top_p[0]
+        if settings.beam == 0:
+            waiting, gap = np.int64(0), 1.0 - least
     while waiting > 0:
         kept = _fetch(tree, weights, scratch, count, begin, waiting, max(least, settings.cut * beam.mass[begin]))
         if kept < waiting:

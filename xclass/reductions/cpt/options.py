@@ -120,10 +120,11 @@ class Options:
     )
     beam: int = option(
         "number of blocks of three levels of nodes that the search for the most probable classes keeps at each depth "
-        "of a tree, in learning and in predicting; with --cpt_arity, it opens up to N nodes for each level",
+        "of a tree, in learning and in predicting; with --cpt_arity, it opens up to N nodes for each level. 0 follows "
+        "the more probable child of every node to a single class",
         kind=int,
         default_text=f"{BEAM_ALONE} with a single tree, {BEAM} with several trees",
-        minimum=1,
+        minimum=0,
         maximum=MOST_BEAM,
         metavar="N",
         stored=True,
@@ -286,6 +287,9 @@ class Options:
             "--cpt_report losses leaves out the search that finds the candidates of --rerank: drop one of them",
             cpt_report="losses",
             rerank=True,
+        ),
+        refused(
+            "beam", "0 needs nodes of two branches; give at least 1 with --cpt_arity", beam=0, cpt_arity=lambda m: m > 2
         ),
         refused(
             "predictions raw_predictions top_k calibration probabilities beam exact",

@@ -415,7 +415,9 @@ class ProbabilityTree(Learner):
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
         if not self.options.rerank:  # scorers learn from as many candidates whatever is listed
             for member in self.members:
-                member.settings = member.settings._replace(beam=max(self.options.beam, self.proposals))
+                member.settings = member.settings._replace(
+                    beam=max(self.options.beam, self.proposals if self.proposals > 1 else 0)
+                )
         self.report = Report(self.listing_options, self.options.cpt_arity - 1)
 
     def results(self) -> list[Result]:

@@ -66,7 +66,7 @@ class Member:
             scratch is not None
             and batch.most_features <= len(scratch.h)
             and int(self.tree.size[DEEPEST]) + LEVELS_TO_GROW // 2 <= len(scratch.path)
-            and len(scratch.beam.fetched) == self.settings.beam
+            and len(scratch.beam.fetched) == max(1, self.settings.beam)
             and self._waiting(len(scratch.path)) <= len(scratch.waiting.node)
         )
 
@@ -84,7 +84,7 @@ class Member:
             np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
             np.empty(levels, np.int64), np.empty(levels, np.float32),
             tree_search.new_waiting(self._waiting(levels)),
-            beam_search.new_beam(self.settings.beam, most_features), node_scores.new_memo(most_features),
+            beam_search.new_beam(max(1, self.settings.beam), most_features), node_scores.new_memo(most_features),
         )  # fmt: skip
 
     def check_memory(self, name: str) -> None:
