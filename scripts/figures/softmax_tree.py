@@ -25,7 +25,7 @@ from scripts.lib.processes import TOOLS, BenchError, measure
 from scripts.lib.results import ResultStore, number
 
 ENOUGH = 30_000  # examples, to time a test
-INITS = ("clusters", "prototypes", "random")
+INITS = ("clusters", "prototypes", "whole", "random")
 
 
 @dataclass

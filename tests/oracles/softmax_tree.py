@@ -1,6 +1,6 @@
 """Oracle of the softmax tree: tree alternating optimisation in plain NumPy, written from the paper.
 
-Source   Zharmagambetov et al. 2021: algorithm 1, problems (2) and (3), section 4.1.
+Source   Zharmagambetov et al. 2021: algorithms 1 and 2, problems (2) and (3), section 4.1.
 Idea     Examples are the rows of a dense array. Nodes are optimised one after the other. Both convex problems, that of
          a leaf and that of a router, are solved by accelerated proximal gradient descent until convergence.
 Names    x rows | y classes | c weights of the rows. The tree is complete, and its nodes are numbered breadth-first from
@@ -9,6 +9,8 @@ Names    x rows | y classes | c weights of the rows. The tree is complete, and i
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 
@@ -16,8 +18,11 @@ def soft(w, limit):
     return np.sign(w) * np.maximum(np.abs(w) - limit, 0.0)
 
 
-def softmax_fit(x, y, c, k, alpha, steps=20000):
-    """Return W [k, F] and b [k] that minimise sum_n c_n (log sum exp(z_n) - z_ny) + alpha |W|, where z = x W' + b."""
+def softmax_fit(x, y, c, k, alpha, steps=20000, l2=0.0):
+    """Return W [k, F] and b [k] that minimise the loss, where z = x W' + b.
+
+    The loss is sum_n c_n (log sum exp(z_n) - z_ny) + alpha |W| + l2 / 2 |W|^2.
+    """
     n, features = x.shape
     whole = np.hstack([x, np.ones((n, 1))])
     lipschitz = np.linalg.norm(whole * np.sqrt(c)[:, None], 2) ** 2 / 2 + 1e-9
@@ -31,7 +36,7 @@ def softmax_fit(x, y, c, k, alpha, steps=20000):
         p = np.exp(z - z.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         new = v - ((p - truth) * c[:, None]).T @ whole / lipschitz
-        new[:, :-1] = soft(new[:, :-1], alpha / lipschitz)
+        new[:, :-1] = soft(new[:, :-1], alpha / lipschitz) / (1.0 + l2 / lipschitz)
         after = (1 + np.sqrt(1 + 4 * t * t)) / 2
         v = new + (t - 1) / after * (new - w)
         if np.abs(new - w).max() < 1e-9:
@@ -59,6 +64,21 @@ def logistic_fit(x, right, c, alpha):
             break
         w, t = new, after
     return w[:-1], w[-1]
+
+
+def merged(mean, mass):
+    """Yield the clusters of each level above the leaves, as sets of sets of leaves, by algorithm 2."""
+    level = [(frozenset([i]), mean[i], mass[i]) for i in range(len(mean))]
+    while len(level) > 1:
+        left, level = level, []
+        while left:  # find and remove the closest two
+            a, b = min(
+                itertools.combinations(range(len(left)), 2), key=lambda p: np.linalg.norm(left[p[0]][1] - left[p[1]][1])
+            )
+            (leaves, m, c), (more, other, d) = left[a], left[b]
+            level.append((leaves | more, (c * m + d * other) / (c + d), c + d))
+            left = [one for i, one in enumerate(left) if i not in (a, b)]
+        yield {leaves for leaves, _, _ in level}
 
 
 class Oracle:

@@ -64,11 +64,11 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
     ],
     "softmax_tree": [
         {"depth": 2, "leaf_classes": 4, "zero_loss": "01"},
-        {"depth": 1, "smooth": 0.001, "calibration": "c"},
+        {"depth": 1, "smooth": 0.001, "calibration": "c", "tree_init": "whole", "tao_tolerance": 0},
         {"depth": 2, "tree_init": "prototypes", "zero_loss": "beta", "beta": 10},
         {"depth": 2, "tree_init": "random", "zero_loss": "remove"},
         {"depth": 1, "normalize_features": "none", "quadratic": ["wn"]},
-        {"depth": 1, "normalize_features": "columns"},
+        {"depth": 0, "normalize_features": "columns", "l2": 0.1},
     ],
 }
 AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data

@@ -123,7 +123,8 @@ class Options:
         search=_penalties,
     )
     l2: float = option(
-        "strength of L2 regularisation: the fraction by which every update shrinks all weights",
+        "strength of L2 regularisation: the fraction by which every update shrinks all weights; with --softmax_tree "
+        "--depth 0 its coefficient in the objective, of half the sum of the squared weights",
         kind=float,
         maximum=MAX_OPTION,
         default=0.0,

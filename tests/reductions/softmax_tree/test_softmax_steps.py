@@ -35,7 +35,7 @@ def fitted(x, y, weight, alpha, **more):
     return dense(weights, k, x.shape[1]), bias
 
 
-def numpy_steps(x, y, weight, alpha, passes, seed):
+def numpy_steps(x, y, weight, alpha, passes, seed, l2=0.0):
     """The same steps in plain NumPy, for classes that all have more than LEAST_P."""
     n, k = len(y), int(y.max()) + 1
     w, bias, square = np.zeros((x.shape[1], k)), np.log(np.bincount(y, weight) / weight.sum()), np.ones(k)
@@ -61,7 +61,7 @@ def numpy_steps(x, y, weight, alpha, passes, seed):
                     bias = bias - leaf_sgd.BIAS_RATE * gradient / np.sqrt(square)
                     w -= now * np.outer(x[r], gradient)
             part = min(low + piece, n) - low
-            w = np.sign(w) * np.maximum(np.abs(w) - now * alpha * part / n, 0.0)
+            w = np.sign(w) * np.maximum(np.abs(w) - now * alpha * part / n, 0.0) / (1.0 + now * l2 * part / n)
     return w.T, bias
 
 
@@ -72,8 +72,8 @@ def test_steps_agree_with_plain_numpy(k, n, monkeypatch):
     monkeypatch.setattr(leaf_sgd, "BIAS_RATE", 0.02)
     x, y, weight = some_rows(1, n, k, 12, True)
     weight = np.minimum(weight, 1.0)
-    w, bias = fitted(x, y, weight, 0.01, passes=2, seed=3)
-    slow, slow_bias = numpy_steps(x, y, weight, 0.01, 2, 3)
+    w, bias = fitted(x, y, weight, 0.01, passes=2, seed=3, l2=n / 10)
+    slow, slow_bias = numpy_steps(x, y, weight, 0.01, 2, 3, n / 10)
     assert np.abs(slow).max() > 0.05
     assert w == pytest.approx(slow, abs=2e-4)
     assert bias == pytest.approx(slow_bias, abs=2e-4)

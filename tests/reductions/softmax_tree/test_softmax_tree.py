@@ -213,7 +213,6 @@ def trained(x, y, weight, depth, start_leaf, **more):
 def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
     monkeypatch.setattr(tao, "FIRST_TOLERANCE", 1e-9)
     monkeypatch.setattr(tao, "LATER_TOLERANCE", 1e-9)
-    monkeypatch.setattr(tao, "LEAST_DECREASE", -1.0)
     monkeypatch.setattr(tao.leaf_exact, "SWEEPS", 2000)
     x, y, weight = groups(seed, 90, k)
     start_leaf = (y - 1) * 4 // k
@@ -242,15 +241,11 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
 def test_objective_never_rises(seed, zero_loss, depth, k, most, alpha, solver):
     x, y, weight = groups(seed, 120, k, noise=0.8)
     start_leaf = np.random.default_rng(seed).integers(0, 1 << depth, 120)
-    enough, tao.LEAST_DECREASE = tao.LEAST_DECREASE, -1.0
-    try:
-        _, reports, _, _ = trained(
-            x, y, weight, depth, start_leaf, zero_loss=zero_loss, leaf_classes=most, alpha=alpha, solver=solver
-        )
-    finally:
-        tao.LEAST_DECREASE = enough
+    _, reports, _, _ = trained(
+        x, y, weight, depth, start_leaf, zero_loss=zero_loss, leaf_classes=most, alpha=alpha, solver=solver
+    )
     values = [report.objective for report in reports]
-    assert len(values) == (4 if depth else 1) or values[-1] == 0.0
+    assert len(values) == (4 if depth else 1)
     for before, after in itertools.pairwise(values):
         assert after <= before * (1 + 1e-9) + 1e-9
 
@@ -344,6 +339,37 @@ def test_pruning_takes_out_what_does_nothing():
     assert (softmax_nodes.walk(small, rows, in_turn).predicted == 3).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_any_linear_classifier_is_a_tree_with_one_class_per_leaf(seed):
+    """The construction that proves theorem 3.1 predicts as argmax(Ax + b), also where two scores are equal."""
+    k, features, n = 5, 7, 400
+    rng = np.random.default_rng(seed)
+    a, b = np.round(rng.standard_normal((k, features)), 1), np.round(rng.standard_normal(k), 1)
+    a[2], b[2] = a[1], b[1]  # two classes whose scores are always equal
+    tree = softmax_nodes.Tree.complete(k - 1)
+    waiting = [(0, 0, 1)]  # node, class of the largest score so far, class to compare it with
+    while waiting:
+        i, best, other = waiting.pop()
+        if other == k:
+            tree.contents[i] = softmax_nodes.NO_LEAF._replace(
+                label=np.array([best + 1]), bias=np.zeros(1), start=np.zeros(2, np.int64)
+            )
+            continue
+        # right if z_best >= z_other: the first of equal scores remains the largest
+        tree.contents[i] = softmax_nodes.Router(
+            np.arange(features, dtype=np.uint32), a[best] - a[other], b[best] - b[other]
+        )
+        waiting += [(tree.right[i], best, other + 1), (tree.left[i], other, other + 1)]
+    x = np.round(rng.standard_normal((n, features)), 1).astype(np.float32).astype(np.float64)
+    scores = x @ a.T + b
+    walked = softmax_nodes.walk(tree, rows_of(x, np.ones(n), np.ones(n)), in_turn)
+    got = scores[np.arange(n), walked.predicted - 1]
+    assert got == pytest.approx(scores.max(axis=1), abs=1e-5)
+    clear = np.sort(scores[:, [0, 1, 3, 4]], axis=1)
+    clear = clear[:, -1] - clear[:, -2] > 1e-4
+    assert clear.mean() > 0.9 and (walked.predicted - 1)[clear].tolist() == scores.argmax(axis=1)[clear].tolist()
+
+
 # -- where classes begin
 
 
@@ -385,6 +411,24 @@ def test_nearest_clusters_meet_first():
     assert initialise.pair_clusters(far, np.ones(8)) == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_begin_where_algorithm_2_puts_them(whole):
+    x, y, weight = groups(3, 160, 24, noise=0.2)
+    where = initialise.by_k_means(rows_of(x, y, weight), x.shape[1], 8, 1, whole)
+    if not whole:  # the means of the classes are clustered
+        x, weight, where = (
+            np.array([np.average(x[y == c], axis=0, weights=weight[y == c]) for c in range(1, 25)]),
+            np.bincount(y, weight)[1:],
+            np.array([where[y == c][0] for c in range(1, 25)]),
+        )
+    mass = np.bincount(where, weight, minlength=8)
+    assert mass.min() > 0
+    mean = np.array([np.average(x[where == c], axis=0, weights=weight[where == c]) for c in range(8)])
+    assert (((x[:, None] - mean[None]) ** 2).sum(axis=2).argmin(axis=1) == where).all()
+    for size, groups_of_level in zip((2, 4, 8), oracle.merged(mean, mass), strict=True):
+        assert groups_of_level == {frozenset(range(low, low + size)) for low in range(0, 8, size)}
+
+
 def test_halves_begin_with_equally_many_classes():
     x, y, weight = groups(9, 400, 13)
     start_leaf = initialise.by_halves(rows_of(x, y, weight), 4, 0, in_turn)
@@ -418,7 +462,7 @@ def error_of(model: xclass.Learner, text: str) -> float:
 @pytest.mark.parametrize(
     "more",
     [
-        {}, {"depth": 2}, {"depth": 3, "leaf_classes": 4}, {"depth": 2, "zero_loss": "01"},
+        {"l2": 0.1, "depth": 0}, {"depth": 2}, {"depth": 3, "leaf_classes": 4}, {"depth": 2, "tree_init": "whole"},
         {"depth": 2, "tree_init": "prototypes"}, {"depth": 2, "tree_init": "random", "l1": 0.02},
         {"depth": 1, "normalize_features": "none"}, {"noconstant": True, "depth": 1}, {"quadratic": ["wn"], "depth": 1},
     ],
@@ -520,18 +564,29 @@ def test_defaults_are_reported_and_follow_the_data():
         ({}, "depth 0, 1 leaves, at most all classes per leaf, l1 0.0707, 8 passes of gradient steps per leaf"),
         ({"leaf_solver": "exact"}, "l1 0.15, leaves fitted to convergence"),
         ({"leaf_passes": 3, "l1": 0.2}, "l1 0.2, 3 passes of gradient steps per leaf"),
+        ({"depth": 0, "l2": 0.2}, "l1 0, l2 0.2, 8 passes of gradient steps per leaf"),
     ):
         messages: list[str] = []
         grown(sparse, 40, messages, **options).close()
         assert messages[0].endswith(message)
-    assert softmax_options.default_solver(45_000, 405, 45_000 * 130) == "exact"
-    assert softmax_options.default_solver(900_000, 60_000, 900_000 * 6) == "steps"
+    assert softmax_options.default_solver(45_000, 405, 45_000 * 130, 0.0) == "exact"
+    assert softmax_options.default_solver(45_000, 405, 45_000 * 130, 0.1) == "steps"
+    assert softmax_options.default_solver(900_000, 60_000, 900_000 * 6, 0.0) == "steps"
     assert softmax_options.default_passes(900_000, 10_000) == softmax_options.FEWEST_PASSES
     assert softmax_options.default_passes(78_000, 20_000) == softmax_options.MOST_PASSES
     assert softmax_options.default_l1("steps", 135_000, 3_500) == softmax_options.STEPS_L1
     assert softmax_options.default_l1("steps", 600_000, 10_000) == 2 * softmax_options.STEPS_L1
     assert softmax_options.default_l1("steps", 100, 100) == softmax_options.MOST_L1
     assert [softmax_options.default_depth(n, 10_000) for n in (10**6, 2 * 10**6, 8 * 10**6)] == [0, 1, 3]
+
+
+def test_iterations_and_held_out_examples_can_be_set():
+    text = multiclass(27, K, 1200, noise=0.3)
+    for options, examples, iterations in (({}, 1176, 9), ({"tao_tolerance": 0, "smooth": 0}, 1200, 9)):
+        messages: list[str] = []
+        grown(text, messages=messages, depth=2, leaf_classes=3, tao_iterations=9, **options).close()
+        assert messages[0].startswith(f"softmax tree: {examples} examples")
+        assert len(messages) - 2 == iterations if options else len(messages) - 2 < iterations
 
 
 @pytest.mark.parametrize("depth", [0, 2])
@@ -546,6 +601,8 @@ def test_both_solvers_learn_at_every_depth(depth, solver):
     [
         ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is not an online learner"),
         ({"l1": 0}, "l1 0 makes no weight of a leaf 0"),
+        ({"l2": 1}, "l2 is the penalty of a single softmax"),
+        ({"l2": 1, "depth": 0, "leaf_solver": "exact"}, "l2 needs leaf_solver steps"),
         ({"zero_loss": "01", "beta": 3}, "beta has no effect: zero_loss 01"),
         ({"leaf_solver": "exact", "leaf_passes": 3}, "leaf_passes has no effect: leaf_solver exact"),
         ({"vw_exact": True}, "vw_exact cannot be combined with softmax_tree"),

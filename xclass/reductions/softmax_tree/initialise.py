@@ -5,13 +5,14 @@ Idea      `prototypes`  as in the paper: the prototype of a class is the mean of
           prototypes, weighted by their rows, into as many clusters as there are leaves. Then the two clusters with the
           nearest means become siblings, then the nearest two of the others, until every cluster has a sibling; the
           pairs are the clusters of the next level up.
+          `whole`  as in the paper's figure 3: k-means clusters the rows instead of the prototypes.
           `clusters`  balanced clusters: the classes are halved repeatedly by 2-means (`two_means`). All leaves begin
           with equally many classes, whereas k-means on sparse text tends to put most of them into one cluster.
           `random`  the weights of routers are drawn from the normal distribution and scaled to length 1. These routers
           decide in which leaf a row begins, whatever its class (`reduction`).
-Cost      k-means: O(nonzeros of the prototypes * leaves) per round, up to ROUNDS rounds.
+Cost      k-means: O(nonzeros of the prototypes or rows * leaves) per round, up to ROUNDS rounds.
 Names     k classes | F features | L clusters, one per leaf | n rows
-Differs   from the paper: `clusters` is the default.
+Differs   from the paper: `clusters` is the default; k-means runs once, where the paper's takes the best of ten runs.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def prototypes(rows: row_store.Rows) -> tuple[Int64s, Float64s, Prototypes]:
 
 
 def k_means(proto: Prototypes, size: Float64s, features: int, clusters: int, seed: int) -> tuple[Int64s, Float64s]:
-    """Cluster prototypes by k-means, with initial centres drawn as in k-means++.
+    """Cluster prototypes, or rows, by k-means, with initial centres drawn as in k-means++.
 
     `size` is float64[k], weight of each prototype. Return the cluster of each prototype, int64[k], and the means of the
     clusters, float64[F, L].
@@ -116,8 +117,10 @@ def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:
     return groups[0]
 
 
-def by_prototypes(rows: row_store.Rows, features: int, leaves: int, seed: int) -> Int64s:
-    """Return the leaf, numbered from left to right, where each row begins by algorithm 2 (int64[n])."""
+def by_k_means(rows: row_store.Rows, features: int, leaves: int, seed: int, whole: bool) -> Int64s:
+    """Return the leaf, from left to right, where each row begins by algorithm 2, by `whole` if true (int64[n])."""
+    if whole:  # each row is a prototype
+        rows = rows._replace(label=np.arange(len(rows.label)))
     label, size, proto = prototypes(rows)
     cluster, centre = k_means(proto, size, features, leaves, seed)
     order = pair_clusters(centre, np.bincount(cluster, size, minlength=leaves))

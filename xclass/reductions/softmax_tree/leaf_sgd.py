@@ -7,7 +7,7 @@ Idea      Each pass visits the rows in a new random order, in blocks. The probab
           (1 - p) to the weights of its features for its own class, and subtracts rate * importance * value * p from
           those for other classes of probability p. Classes with p <= LEAST_P are sampled: each takes part with
           probability p / LEAST_P, and then counts as if p were LEAST_P, which is unbiased and saves most of the time.
-          Several times per pass all weights move towards 0 by the L1 penalty for the rows since the last time.
+          Several times per pass all weights move towards 0 by the penalties for the rows since the last time.
           The rate falls linearly to 0. The rates of intercepts follow AdaGrad, written out
           here because the tables of `binary.adagrad` hold hashed features only.
           Frequent features have weights for all classes, side by side, so that adding them to the scores vectorises.
@@ -299,9 +299,9 @@ def rate_for(n: int, k: int) -> float:
 
 def fit(
     problem, class_start, alpha: float, initial: leaf_exact.Weights, bias, intercept=True, passes=PASSES, seed=0,
-    share: Callable = run_serially, stopped: Callable[[], bool] = lambda: False,
+    share: Callable = run_serially, stopped: Callable[[], bool] = lambda: False, l2: float = 0.0,
 ) -> leaf_exact.Weights:  # fmt: skip
-    """Fit a softmax with the L1 penalty alpha, from initial weights, and return its weights.
+    """Fit a softmax with the L1 penalty alpha and the penalty l2 / 2 |W|^2, from initial weights; return its weights.
 
     Parameters
     ----------
@@ -356,6 +356,8 @@ def fit(
                     share(job, [(t,) for t in range(workers)])
                     learn(problem, table, order, first, last, gradients, slope, np.float32(current_rate), bias_rate)
             shrink(table.w, np.float32(current_rate * alpha * (high - low) / n))
+            if l2:
+                table.w[:] /= np.float32(1.0 + current_rate * l2 * (high - low) / n)
             if stopped():
                 break
         if stopped():

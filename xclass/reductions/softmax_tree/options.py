@@ -16,7 +16,7 @@ from . import leaf_sgd
 BITS = 28  # bits of feature hashes; many cost nothing, because features are renumbered
 MOST_DEPTH = 20
 LEAST_LIMIT = 10  # levels that --depth can set for any number of examples
-SUPPORTED_OPTIONS = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
+SUPPORTED_OPTIONS = ("bits", "l1", "l2", "predict_only_model")  # options of the binary learner that are supported
 
 
 def _tried(facts: Facts) -> Search | None:
@@ -49,17 +49,25 @@ class Options:
         "largest number of classes in a leaf [k]", kind=int, minimum=1, default_text="all", metavar="K", stored=True
     )
     tao_iterations: int = option(
-        "largest number of times that every node is optimised; training stops earlier when the objective hardly falls",
+        "largest number of times that every node is optimised",
         kind=int,
         default=4,
         minimum=1,
         metavar="N",
     )
+    tao_tolerance: float = option(
+        "end the training after an iteration that lowers the objective by at most this share of it; 0 carries out all "
+        "iterations",
+        kind=float,
+        default=1e-3,
+        minimum=0,
+        metavar="SHARE",
+    )
     tree_init: str = option(
         "how the tree is initialised: `clusters` splits the classes recursively into halves of similar classes, "
-        "`prototypes` clusters the class means by k-means and pairs the clusters (the paper's), `random` uses random "
-        "routers",
-        choices=("clusters", "prototypes", "random"),
+        "`prototypes` clusters the class means by k-means and pairs the clusters (the paper's), `whole` does this with "
+        "all examples in place of the means, `random` uses random routers",
+        choices=("clusters", "prototypes", "whole", "random"),
         default="clusters",
         stored=True,
     )
@@ -93,7 +101,8 @@ class Options:
         stored=True,
     )
     smooth: float = option(
-        "probability given to every class that a leaf lacks, before normalisation [eps]",
+        "probability given to every class that a leaf lacks, before normalisation [eps]; with a number, 0 included, "
+        "all examples are learned",
         kind=float,
         minimum=0,
         maximum=1,
@@ -122,19 +131,25 @@ class Options:
         ),
         no_effect(
             gd.other_options(SUPPORTED_OPTIONS),
-            "--softmax_tree is not an online learner, and of the options of the binary learner only --l1 applies to "
-            "it; leave it out",
+            "--softmax_tree is not an online learner, and of the options of the binary learner only --l1 and --l2 "
+            "apply to it; leave it out",
         ),
         refused(
             "l1",
             "{l1:g} makes no weight of a leaf 0, but leaves must be sparse; give a number above 0",
             l1=lambda l1: not l1 > 0,
         ),
+        refused(
+            "l2",
+            "is the penalty of a single softmax, as leaves must be sparse; add --depth 0, or give --l1 instead",
+            depth=lambda depth: depth != 0,
+        ),
+        refused("l2", "needs --leaf_solver steps: leave --leaf_solver exact out", leaf_solver="exact"),
         refused("vw_exact", "cannot be combined with --softmax_tree, which VW does not have: leave one of them out"),
         no_effect("beta", "--zero_loss {zero_loss} does not use it; give --zero_loss beta", zero_loss={"01", "remove"}),
         no_effect("leaf_passes", "--leaf_solver exact stops when it has converged; leave it out", leaf_solver="exact"),
         no_effect(
-            "tao_iterations tree_init zero_loss beta depth leaf_classes leaf_solver leaf_passes",
+            "tao_iterations tao_tolerance tree_init zero_loss beta depth leaf_classes leaf_solver leaf_passes",
             "-t learns nothing; leave it out",
             testonly=True,
         ),
@@ -168,9 +183,9 @@ def useful_depth(depth: int, examples: int) -> int:
     return min(depth, max(LEAST_LIMIT, max(0, examples - 1).bit_length()))
 
 
-def default_solver(examples: int, features: int, entries: int) -> str:
+def default_solver(examples: int, features: int, entries: int, l2: float) -> str:
     """Return the default of --leaf_solver; `entries` is the number of features of all examples together."""
-    return "exact" if entries > DENSE * examples * features else "steps"
+    return "exact" if entries > DENSE * examples * features and not l2 else "steps"
 
 
 def default_passes(examples: int, classes: int) -> int:

@@ -14,7 +14,8 @@ Cost      O(s depth + weights that an example's s features have in one leaf) per
           data some (depth + 2) times per iteration, and spends most of its time on the leaves (`leaf_sgd`,
           `leaf_exact`).
 Names     K classes | k classes of a leaf | s features of an example | alpha is --l1 | eps is --smooth
-Differs   from the paper: see `tao` and `initialise`. docs/defaults.md has the measurements behind the defaults.
+Differs   from the paper, which tunes eps by cross-validation, see `tao` and `initialise`. docs/defaults.md has the
+          measurements behind the defaults.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class SoftmaxTree(Learner):
     def __init__(self, spec: LearnerSpec) -> None:
         self.options = spec.options
         self.classes = self.options.softmax_tree
-        self.alpha = spec.binary.l1 or None
+        self.alpha, self.l2 = spec.binary.l1 or None, spec.binary.l2
         self.intercept = spec.constant
         self.unit = self.scales_examples = self.options.normalize_features != "none"
         self.largest_step = finite.largest_step(1.0)
@@ -250,20 +251,21 @@ class SoftmaxTree(Learner):
         most = self.options.leaf_classes
         solver = self.options.leaf_solver
         if solver is None:
-            solver = softmax_options.default_solver(len(rows.label), len(hashes), len(rows.feature))
-        alpha = self.alpha or softmax_options.default_l1(solver, len(rows.label), classes)
+            solver = softmax_options.default_solver(len(rows.label), len(hashes), len(rows.feature), self.l2)
+        alpha = self.alpha or (0.0 if self.l2 else softmax_options.default_l1(solver, len(rows.label), classes))
         passes = self.options.leaf_passes
         if passes is None:
             passes = softmax_options.default_passes(len(rows.label), classes)
         settings = tao.Settings(
             alpha, classes if most is None else most, self.options.zero_loss, self.options.beta,
-            self.options.tao_iterations, self.intercept, solver, passes, self.seed,
+            self.options.tao_iterations, self.intercept, solver, passes, self.seed, self.options.tao_tolerance, self.l2,
         )  # fmt: skip
         leaves = tree.leaves()
         self.info(
             f"softmax tree: {len(rows.label)} examples, {classes} classes, {len(hashes)} features; depth "
             f"{len(tree.levels()) - 1}, {len(leaves)} leaves, at most "
             f"{'all' if most is None else most} classes per leaf, l1 {alpha:.3g}, "
+            + (f"l2 {self.l2:.3g}, " if self.l2 else "")
             + (f"{passes} passes of gradient steps per leaf" if solver == "steps" else "leaves fitted to convergence")
         )
         self.info("iteration     objective  train error  in leaf     weights  unchanged  seconds")
@@ -284,9 +286,10 @@ class SoftmaxTree(Learner):
     def _initial_leaves(self, tree: softmax_nodes.Tree, rows: row_store.Rows, features: int) -> Int32s:
         """Return the leaf (its node) where each row begins (int64[n])."""
         leaves = np.array(tree.leaves(), np.int32)
-        if self.options.tree_init == "prototypes":
-            return leaves.take(initialise.by_prototypes(rows, features, len(leaves), self.seed))
-        if self.options.tree_init == "clusters":
+        init = self.options.tree_init
+        if init in ("prototypes", "whole"):
+            return leaves.take(initialise.by_k_means(rows, features, len(leaves), self.seed, init == "whole"))
+        if init == "clusters":
             return leaves.take(initialise.by_halves(rows, len(leaves), self.seed, self.share))
         rng = np.random.default_rng(self.seed)
         for i, contents in enumerate(tree.contents):

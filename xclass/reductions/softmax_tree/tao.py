@@ -16,7 +16,8 @@ Idea      The objective is (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over router
           routers send them, and all new weights are accepted.
 Cost      A pass over all rows per level of the tree and iteration, and the fits of the nodes.
 Names     n rows | F features | k classes of a leaf | a node is a number, 0 the root
-Differs   from the paper: intercepts have no penalty.
+Differs   from the paper: intercepts have no penalty, new weights that would raise the objective are refused, and
+          training ends when the objective hardly falls, unless --tao_tolerance is 0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from ..clusters.two_means import Share
 from ..core.spec import Part
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
-LEAST_DECREASE = 1e-3  # share of the objective by which an iteration has to lower it for another one to follow
 FIRST_TOLERANCE, LATER_TOLERANCE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
 
 
@@ -55,6 +55,8 @@ class Settings(NamedTuple):
     solver: str = "exact"  # solver of leaves: "steps" (`leaf_sgd`) or "exact" (`leaf_exact`)
     passes: int = leaf_sgd.PASSES  # passes of `leaf_sgd` in the first iteration; later ones take half as many
     seed: int = 0
+    tolerance: float = 0.0  # share of the objective by which an iteration has to lower it for another one to follow
+    l2: float = 0.0  # L2 penalty of a single softmax, fitted by `steps`
 
 
 class Report(NamedTuple):
@@ -129,7 +131,8 @@ class Trainer:
         first = leaf_of is not None
         last_objective = np.inf
         numbers = self.tree.leaves()
-        for number in range(1, self.settings.iterations + 1):
+        s = self.settings
+        for number in range(1, s.iterations + 1):
             if self._stopped():
                 return
             output = None
@@ -146,7 +149,7 @@ class Trainer:
             seconds = time.perf_counter() - start_time
             report(Report(number, objective, error, covered, self.tree.nonzeros(), unchanged, seconds))
             if len(self.tree.left) == 1 or (
-                not first and last_objective - objective <= LEAST_DECREASE * abs(objective)
+                s.tolerance > 0.0 and not first and last_objective - objective <= s.tolerance * abs(objective)
             ):
                 return  # a tree of one leaf is a softmax, a convex problem, which one iteration has solved
             last_objective, first = objective, False
@@ -296,7 +299,7 @@ class Trainer:
             seed = s.seed + i
             weights = leaf_sgd.fit(
                 problem, class_start, s.alpha, weights, bias, s.intercept, passes, seed=seed, share=share,
-                stopped=self._stopped,
+                stopped=self._stopped, l2=s.l2,
             )  # fmt: skip
         else:
             weights, _ = leaf_exact.solve(
