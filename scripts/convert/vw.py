@@ -4,16 +4,18 @@
 
 Features without a namespace get the one of --namespace, so that they can be crossed. With --classes K a label outside
 1..K is an error; without it, labels are numbered anew. Empty lines and those without a label do not count.
+--subtract_mean subtracts from every feature its mean over the training examples; an example then has all features.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scripts.convert.source import Example, line_error, lines, options, run, settings, write
+from scripts.convert.source import ConversionError, Example, line_error, lines, options, run, settings, write
 
 BARE = re.compile(rb"\|(?=\s|$)")
 
@@ -35,15 +37,41 @@ def examples(paths: list[Path], namespace: bytes, classes: int | None) -> Iterat
             yield b"%d" % int(label), more.lstrip() + BARE.sub(b"|" + namespace, bar + features)
 
 
+def values(rest: bytes) -> tuple[bytes, dict[bytes, float]]:
+    """Return what stands before the features of an example, and their values."""
+    head, *words = rest.split()
+    try:
+        pairs = [word.partition(b":")[::2] for word in words]
+        return head, {name: float(value or 1) for name, value in pairs}
+    except ValueError:
+        raise ConversionError(f"--subtract_mean: {rest[:60]!r} are not all features with a value") from None
+
+
+def centred(source: Callable[[], Iterator[Example]], mean: dict[bytes, float]) -> Iterator[Example]:
+    """Yield the examples with the mean of every feature subtracted."""
+    for label, rest in source():
+        head, own = values(rest)
+        yield label, head + b"".join(b" %s:%.6g" % (name, own.get(name, 0.0) - m) for name, m in mean.items())
+
+
 def main() -> dict[str, int]:
     """Execute the conversion that the command line requests."""
     parser = options(__doc__)
     parser.add_argument("--namespace", default="f", help="of features that have none (default: f)")
     parser.add_argument("--classes", type=int, metavar="K", help="labels are 1..K and stay as they are")
+    parser.add_argument("--subtract_mean", action="store_true", help="of every feature; needs one namespace")
     given = parser.parse_args()
+    mean: Counter[bytes] = Counter()
 
     def source(paths):
-        return lambda: examples(paths, given.namespace.encode(), given.classes)
+        read = lambda: examples(paths, given.namespace.encode(), given.classes)  # noqa: E731
+        return (lambda: centred(read, mean)) if given.subtract_mean else read
+
+    if given.subtract_mean:
+        examples_read = [values(rest)[1] for _, rest in examples(given.train, given.namespace.encode(), given.classes)]
+        for own in examples_read:
+            for name, value in own.items():
+                mean[name] += value / len(examples_read)
 
     return write(given.out, source(given.train), source(given.test) if given.test else None, **settings(given))
 

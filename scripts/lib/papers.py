@@ -27,22 +27,38 @@ MEASURES = {  # measure -> its name in the summary of a run, and the factor that
     "top5": ("top-5 error", 100),
     "perplexity": ("perplexity", 1),
     "squared": ("average squared loss", 1),
+    "covered": ("class is in the leaf", 100),
+    "covered_perplexity": ("perplexity within the leaf", 1),
+    "train": ("average loss", 100),
 }
-CUT_DOWN = {"-b": 18, "--passes": 4, "--shuffle": 1000}  # option -> its largest value with --small
+OF_FILES = ("seconds", "milliseconds", "megabytes")  # measures that no summary has
+CUT_DOWN = {
+    "-b": 18,
+    "--passes": 4,
+    "--shuffle": 1000,
+    "--tao_iterations": 2,
+    "--leaf_passes": 4,
+}  # option -> its largest value with --small
 
 
 def figures(text: str) -> dict[str, float | None]:
-    """Return measure -> figure of a paper from text such as `error=12.5 seconds=?`; `?` becomes None.
+    """Return measure -> figure of a paper from text such as `error=12.5+-0.3 seconds=?`; `?` becomes None.
 
-    A figure is None if the paper does not give it.
+    A figure is None if the paper does not give it. What follows `+-` is the standard deviation, see `deviations`.
     """
     values = {}
     for pair in text.split():
         name, _, value = pair.partition("=")
-        if name not in MEASURES and name != "seconds":
-            raise BenchError(f"{pair}: no measure of this name; known are {', '.join(MEASURES)}, seconds")
-        values[name] = None if value == "?" else float(value)
+        if name not in (*MEASURES, *OF_FILES):
+            raise BenchError(f"{pair}: no measure of this name; known are {', '.join([*MEASURES, *OF_FILES])}")
+        values[name] = None if value == "?" else float(value.partition("+-")[0])
     return values
+
+
+def deviations(text: str) -> dict[str, float]:
+    """Return measure -> standard deviation over several runs, of the figures of a paper that have one."""
+    parts = (pair.partition("=")[::2] for pair in text.split())
+    return {name: float(value.partition("+-")[2]) for name, value in parts if "+-" in value}
 
 
 def cut(words: list[str], most: dict[str, int]) -> list[str]:
@@ -71,21 +87,22 @@ def measured(summary: str, name: str) -> float:
 # -- the papers' figures ---------------------------------------------------------------------------------------------
 
 
+def lines(script: str) -> list[list[str]]:
+    """Return the lines of a script in scripts/paper that begin it or make a row, as words; `$name` stays."""
+    text = (ROOT / "scripts" / "paper" / f"{script}.sh").read_text(encoding="utf-8").replace("\\\n", " ")
+    return [shlex.split(line) for line in text.splitlines() if line.split()[:1] in (["begin"], ["row"], ["tuned"])]
+
+
 @cache
 def paper(script: str) -> tuple[str, dict[tuple[str, str], float]]:
     """Return the title of a script in scripts/paper, and (method, measure) -> smallest figure over all settings."""
-    title, values = "", {}
-    text = (ROOT / "scripts" / "paper" / f"{script}.sh").read_text(encoding="utf-8").replace("\\\n", " ")
-    for line in text.splitlines():
-        first = line.split()[:1]
-        if first == ["begin"]:
-            title = shlex.split(line)[2].split(",")[0]
-        if first in (["row"], ["tuned"]):
-            _, method, _, published, *_ = shlex.split(line)
-            for measure, value in figures(published).items():
-                if value is not None:
-                    values[method, measure] = min(value, values.get((method, measure), value))
-    return title, values
+    begin, *rows = lines(script)
+    values: dict[tuple[str, str], float] = {}
+    for _, method, _, published, *_ in rows:
+        for measure, value in figures(published).items():
+            if value is not None:
+                values[method, measure] = min(value, values.get((method, measure), value))
+    return begin[2].split(",")[0], values
 
 
 def titles(name: str) -> str:

@@ -5,8 +5,10 @@
 #         raw NAME URL... [--size N] [--md5 D]   a file of the source, loaded if DATA does not have it: its path is $file
 #         convert CONVERTER OPTIONS     makes train.vw, test.vw and labels.txt of it
 #     }
-#     row METHOD SETTING FIGURES OPTIONS...      train and test; methods and measures are listed in row.py
+#     row METHOD SETTING FIGURES OPTIONS... [-- OPTIONS OF TESTING]
+#                               train and test; methods and measures are listed in row.py
 #     tuned METHOD SETTING FIGURES OPTIONS...    the same with the best options of --probes random ones
+#     centred                           rows that follow get the data with the mean of every feature subtracted
 #     finish                            the table
 #
 # Every script understands
@@ -15,6 +17,7 @@
 #     --dry_run       print the commands, do nothing
 #     --methods A,B   these methods only
 #     --probes N      look for tuned options among N random ones where the paper does not give them (the papers: 59)
+#     --runs N        make N runs, with other seeds, where the paper has a standard deviation (the papers: 3)
 #     --work DIR      where files go; without it, paper_data/NAME in the project's folder
 #
 # and DATA=DIR: files of the source that are in DIR are not loaded. Where DIR has train.vw, test.vw and labels.txt, plain
@@ -36,16 +39,17 @@ absolute() {
 begin() {
     name=$1 title=$2 examples=$3
     shift 3
-    small='' dry_run='' methods='' probes=0 work=$root/paper_data/$name
+    small='' dry_run='' methods='' probes=0 runs=1 rows_data='' work=$root/paper_data/$name
     while [ $# -gt 0 ]; do
         case $1 in
             --small) small=--small ;;
             --dry_run) dry_run=--dry_run ;;
-            --methods | --probes | --work)
+            --methods | --probes | --runs | --work)
                 [ $# -gt 1 ] || stop "$1 needs a value"
                 case $1 in
                     --methods) methods=$2 ;;
                     --probes) probes=$2 ;;
+                    --runs) runs=$2 ;;
                     --work) work=$2 ;;
                 esac
                 shift
@@ -67,6 +71,7 @@ begin() {
         case " $all " in *" $one "*) ;; *) stop "--methods $one: must be one of $all" ;; esac
     done
     case $probes in '' | *[!0-9]*) stop "--probes $probes: must be a whole number" ;; esac
+    case $runs in '' | *[!0-9]*) stop "--runs $runs: must be a whole number" ;; esac
     data=''
     if [ -n "${DATA:-}" ]; then
         data=$(cd "$DATA" && pwd) || stop "DATA=$DATA is no folder"
@@ -147,6 +152,7 @@ clear_folder() {
         rm -f "$folder/$one" "$folder/$one.gz"
     done
     rm -f "$folder/made_of"
+    rm -rf "$folder/centred"
 }
 
 raw() {
@@ -172,13 +178,23 @@ convert() {
     [ -n "$dry_run" ] || made_of > "$folder/made_of"
 }
 
+centred() {
+    case ,${methods:-softmax_tree}, in *,softmax_tree,*) ;; *) return 0 ;; esac
+    rows_data=$folder/centred
+    [ -z "$dry_run" ] && [ -f "$rows_data/labels.txt" ] && return 0
+    most=$(in_folder "$folder" train.vw) || most=$folder/train.vw
+    program vw --train "$most" --test "$(in_folder "$folder" test.vw || echo "$folder/test.vw")" --subtract_mean \
+        --out "$rows_data"
+}
+
 row() {
     method=$1 setting=$2 figures=$3
     shift 3
     case ,${methods:-$method}, in *",$method,"*) ;; *) return 0 ;; esac
     # shellcheck disable=SC2086
     run paper.row "$folder" "$method" "$setting" "$figures" $small $dry_run ${look:-} \
-        --probes "$probes" --known="$known" -- "$@" || failed=$((failed + 1))
+        --probes "$probes" --runs "$runs" ${rows_data:+--data "$rows_data"} --known="$known" -- "$@" ||
+        failed=$((failed + 1))
 }
 
 tuned() {

@@ -1,6 +1,7 @@
 """One row of a paper's table: train and test xclass by a method, note what came out beside the paper's figure.
 
-    python -m scripts.paper.row FOLDER METHOD SETTING FIGURES [--small] [--dry_run] [--tuned] [--probes N] -- OPTIONS
+    python -m scripts.paper.row FOLDER METHOD SETTING FIGURES [--small] [--dry_run] [--tuned] [--probes N] [--runs N]
+                                [--data FOLDER] -- OPTIONS [-- OPTIONS OF TESTING]
     python -m scripts.paper.row --list           a line of the methods, a line of the options that xclass has
 
 FOLDER holds train.vw, test.vw and labels.txt, plain or .gz, and gets rows.jsonl, which table.py shows. FIGURES are the
@@ -10,7 +11,15 @@ paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures 
     progressive   share of wrong answers while training, in percent
     perplexity    of the test file's labels
     squared       mean of (1 - p)^2 over the test file, p the probability of the label before it was learned from
+    covered       share of the test file's labels that are in the leaf of a softmax tree, in percent
+    covered_perplexity    of these labels, of the softmax of the leaf
+    train         share of wrong answers on the training file after training, in percent
     seconds       of training
+    milliseconds  of predicting one example of the test file at a time, by one thread of one process
+    megabytes     of the model
+
+A figure such as `error=12.5+-0.3` is a mean of several runs and its standard deviation: --runs N makes N runs of the
+row, with other seeds. With --data FOLDER, train.vw and test.vw are those of that folder.
 
 A method, or an option, that `xclass --help_all` does not list is left out with a line that says so. What was measured
 before, with the same command, data and program, is not measured again. But with --small, nothing is compiled while the
@@ -26,15 +35,32 @@ import importlib.util
 import itertools
 import json
 import shlex
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.lib import search
 from scripts.lib.data_sets import WARM_UP_LINES, classes_in, file_in
-from scripts.lib.papers import CUT_DOWN, METHODS, as_typed, cut, figures, measured
+from scripts.lib.papers import CUT_DOWN, METHODS, OF_FILES, as_typed, cut, deviations, figures, measured
 from scripts.lib.processes import TOOLS, BenchError
+
+# A program that prints the mean seconds of predicting the first lines of a file, one by one.
+ONE_BY_ONE = """
+import gzip, itertools, sys, time, xclass
+model, test, count, *flags = sys.argv[1:]
+with gzip.open(test, "rt") if test.endswith(".gz") else open(test) as file:
+    lines = [line for line in itertools.islice(file, int(count)) if line.strip()]
+with xclass.load(model, **{flag.lstrip("-"): True for flag in flags}) as learner:
+    learner.predict(lines[0])
+    start = time.perf_counter()
+    for line in lines:
+        learner.predict(line)
+    print((time.perf_counter() - start) / len(lines))
+"""
+PREDICTED_ONE_BY_ONE = 2000  # examples
 
 
 def program() -> str:
@@ -82,15 +108,27 @@ def counted(test: Path, predictions: Path) -> float:
     return 100 * wrong / n
 
 
-def commands(folder: Path, method: str, options: list[str], wanted: dict) -> tuple[list[str], list[str] | None]:
+def milliseconds(folder: Path, test: str, model: str, flags: Sequence[str]) -> float:
+    """Return the mean time of predicting an example of a file."""
+    command = [sys.executable, "-c", ONE_BY_ONE, model, test, str(PREDICTED_ONE_BY_ONE), *flags]
+    result = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if result.returncode:
+        raise BenchError(f"predicting one by one: {result.stderr.strip()[-500:]}")
+    return 1000 * float(result.stdout)
+
+
+def commands(
+    folder: Path, method: str, options: list[str], wanted: dict, testing: Sequence[str] = ()
+) -> tuple[list[str], list[str] | None]:
     """Return the commands that train and test; the second is None if nothing of the test file is needed."""
     train, test = (file_in(folder, name) for name in ("train.vw", "test.vw"))
     train_name, test_name = (path.name if path else name for path, name in ((train, "train.vw"), (test, "test.vw")))
     model = method + ".model"
     learn = ["-d", train_name, *options, "-f", model]
-    if not {"error", "top5", "perplexity", "squared"} & wanted.keys():
+    if not wanted.keys() - {"progressive", "train", *OF_FILES}:
         return learn, None
     predict = ["-d", test_name, *([] if "squared" in wanted else ["-t"]), "-i", model, "-p", method + ".predictions"]
+    predict += testing
     if "top5" in wanted:
         predict += ["--top_k", "5"]
     if {"perplexity", "squared"} & wanted.keys():
@@ -101,7 +139,7 @@ def commands(folder: Path, method: str, options: list[str], wanted: dict) -> tup
 def measure(folder: Path, learn: list[str], predict: list[str] | None, wanted: dict, small: bool) -> dict[str, float]:
     """Train, test, and return measure -> figure; taken from done.jsonl where that has it."""
     files = [file_in(folder, name).stat() for name in ("train.vw", "test.vw")]
-    key = [program(), learn, predict, [[path.st_size, path.st_mtime_ns] for path in files]]
+    key = [program(), learn, predict, sorted(wanted), [[path.st_size, path.st_mtime_ns] for path in files]]
     path_of_results = folder / "done.jsonl"
     if path_of_results.exists():
         for line in path_of_results.read_text(encoding="utf-8").splitlines(keepends=True):
@@ -116,14 +154,34 @@ def measure(folder: Path, learn: list[str], predict: list[str] | None, wanted: d
         values["progressive"] = measured(summary, "progressive")
     if predict:
         summary, _ = run(predict, folder)
-        for name in [measure for measure in wanted if measure not in ("progressive", "seconds")]:
+        for name in [measure for measure in wanted if measure not in ("progressive", "train", *OF_FILES)]:
             if name == "error" and "average loss = n.a." in summary:  # as after --oaa_subsample
                 values[name] = counted(file_in(folder, "test.vw"), folder / predict[predict.index("-p") + 1])
             else:
                 values[name] = measured(summary, name)
+    model = learn[-1]
+    if "train" in wanted:
+        values["train"] = measured(run(["-d", learn[1], "-t", "-i", model], folder)[0], "train")
+    if "megabytes" in wanted:
+        values["megabytes"] = (folder / model).stat().st_size / 1e6
+    if "milliseconds" in wanted:
+        flags = [word for word in predict or () if word == "--exact"]
+        values["milliseconds"] = milliseconds(folder, file_in(folder, "test.vw").name, model, flags)
     with open(path_of_results, "a", encoding="utf-8") as file:
         file.write(json.dumps({"key": key, "found": values}) + "\n")
     return values
+
+
+def repeated(given: argparse.Namespace, data: Path, learn: list[str], predict: list[str] | None, wanted: dict) -> dict:
+    """Return `found`, the mean figures of the runs that a row needs, and their standard deviations, `deviations`."""
+    if given.runs < 2 or not deviations(given.figures):
+        return {"found": measure(data, learn, predict, wanted, given.small)}
+    runs = [
+        measure(data, [*learn[:-2], "--random_seed", str(seed), *learn[-2:]], predict, wanted, given.small)
+        for seed in range(1, given.runs + 1)
+    ]
+    found = {name: statistics.mean(run[name] for run in runs) for name in runs[0]}
+    return {"found": found, "deviations": {name: statistics.stdev(run[name] for run in runs) for name in found}}
 
 
 def note(folder: Path, **row) -> None:
@@ -154,6 +212,8 @@ def main() -> int:
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--known", default="", metavar="WORDS", help="options that xclass has; asked if not given")
     parser.add_argument("--probes", type=int, default=0, metavar="N")
+    parser.add_argument("--runs", type=int, default=1, metavar="N")
+    parser.add_argument("--data", type=Path, metavar="FOLDER")
     words = sys.argv[1:]
     if words == ["--list"]:
         print(*METHODS)
@@ -161,7 +221,8 @@ def main() -> int:
         return 0
     at = words.index("--") if "--" in words else len(words)
     given = parser.parse_args(words[:at])
-    given.options = words[at + 1 :]
+    between = words.index("--", at + 1) if "--" in words[at + 1 :] else len(words)
+    given.options, given.testing = words[at + 1 : between], words[between + 1 :]
     try:
         return make(given)
     except BenchError as error:
@@ -172,12 +233,13 @@ def main() -> int:
 def make(given: argparse.Namespace) -> int:
     """Execute what the command line requests."""
     wanted = figures(given.figures)
-    row = {"method": given.method, "setting": given.setting, "paper": wanted}
+    row = {"method": given.method, "setting": given.setting, "paper": wanted, "of_paper": deviations(given.figures)}
+    data = given.data or given.folder
     k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes_in(given.folder))
     words = [word.replace("{K}", k) for word in [*METHODS[given.method].split(), *given.options]]
     if given.small:
         words = cut(words, {**CUT_DOWN, "--leaf_classes": int(k) if k.isdigit() else 1})
-    lacking = search.unknown(words, set(given.known.split()))
+    lacking = search.unknown([*words, *given.testing], set(given.known.split()))
     if lacking:
         print(f"left out: {given.method}, {given.setting}: xclass has no {' and no '.join(lacking)}", flush=True)
         return 0
@@ -189,16 +251,15 @@ def make(given: argparse.Namespace) -> int:
     if given.dry_run:
         if given.tuned:
             print(f"  the best of {given.probes} settings, xclass tune --method random, is added to:")
-        for command in commands(given.folder, given.method, words, wanted):
+        for command in commands(data, given.method, words, wanted, given.testing):
             if command:
                 print(as_typed(command))
         return 0
     try:
         if given.tuned:
-            words = tuned(given.folder, given, words)
-        learn, predict = commands(given.folder, given.method, words, wanted)
-        values = measure(given.folder, learn, predict, wanted, given.small)
-        note(given.folder, **row, found=values, command=shlex.join(learn))
+            words = tuned(data, given, words)
+        learn, predict = commands(data, given.method, words, wanted, given.testing)
+        note(given.folder, **row, **repeated(given, data, learn, predict, wanted), command=shlex.join(learn))
     except BenchError as error:
         note(given.folder, **row, found={}, command=shlex.join(words), failed=str(error))
         raise

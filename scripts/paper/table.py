@@ -18,14 +18,25 @@ TITLES = {
     "top5": "test error of five answers, %",
     "perplexity": "perplexity",
     "squared": "squared loss",
+    "covered": "labels in the leaf, %",
+    "covered_perplexity": "perplexity of these",
+    "train": "training error, %",
+    "milliseconds": "ms an example",
+    "megabytes": "model, MB",
 }
-DIGITS = {"squared": 4, "perplexity": 0}
+DIGITS = {"squared": 4, "perplexity": 0, "covered_perplexity": 0, "covered": 1, "milliseconds": 3, "megabytes": 1}
 HEAD = ("method", "setting", "measure", "paper", "xclass", "difference", "s", "paper's s")
 
 
 def number(value: float | None, digits: int = 2, sign: str = "") -> str:
     """Return a figure as the table shows it, nothing for None."""
     return "" if value is None else f"{value:{sign},.{digits}f}"
+
+
+def spread(row: dict, kind: str, name: str, digits: int) -> str:
+    """Return the standard deviation of a measure as it follows the mean, nothing if there is none."""
+    value = row.get(kind, {}).get(name)
+    return "" if value is None else f" ± {number(value, digits)}"
 
 
 def cells(row: dict) -> list[list[str]]:
@@ -43,8 +54,8 @@ def cells(row: dict) -> list[list[str]]:
                 row["method"] if first else "",
                 row["setting"] if first else "",
                 TITLES[name],
-                number(paper[name], digits),
-                text,
+                number(paper[name], digits) + spread(row, "of_paper", name, digits),
+                text + spread(row, "deviations", name, digits),
                 number(value - paper[name], digits, "+") if both else "",
                 number(values.get("seconds"), 1) if first else "",
                 number(paper.get("seconds"), 0) if first else "",

@@ -280,6 +280,15 @@ def test_bad_vw_lines_are_named(convert, tmp_path, line, message):
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
+def test_means_of_training_examples_are_subtracted(convert, tmp_path):
+    (tmp_path / "a").write_text("1 |f a:1 b:3\n2 |f b:1\n")
+    (tmp_path / "b").write_text("1 |f c:9 a\n")
+    assert convert("vw", "--train", "a", "--test", "b", "--subtract_mean") == (0, "")
+    assert out("train.vw") == ["1 |f a:0.5 b:1", "2 |f a:-0.5 b:-1"] and out("test.vw") == ["1 |f a:0.5 b:-2"]
+    (tmp_path / "a").write_text("1 |f a:1\n2 |f a:1 |g b:1:2\n")
+    assert "|f a:1 |g b:1:2' are not all features with a value" in convert("vw", "--train", "a", "--subtract_mean")[1]
+
+
 def test_next_word_of_joined_lines(convert, tmp_path):
     (tmp_path / "a").write_text("the cat sat\n\nthe cat : |\n")
     (tmp_path / "b").write_text("a cat sat\n")

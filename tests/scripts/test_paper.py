@@ -29,6 +29,8 @@ SETS = sorted(path.stem for path in PAPER.glob("*.sh") if path.stem != "common")
 
 
 STUB = """import sys
+if "-f" in sys.argv:
+    open(sys.argv[sys.argv.index("-f") + 1], "w").close()
 for name in ("average loss", "top-5 error", "perplexity", "average squared loss"):
     print(name, "= 0.5", file=sys.stderr)
 """
@@ -39,7 +41,10 @@ def quick(tmp_path_factory):
     """Environment in which xclass prints its options as usual but learns nothing."""
     place = tmp_path_factory.mktemp("quick")
     (place / "xclass").mkdir()
-    (place / "xclass" / "__init__.py").touch()
+    (place / "xclass" / "__init__.py").write_text(
+        "import contextlib, types\n"
+        "def load(path): return contextlib.nullcontext(types.SimpleNamespace(predict=lambda line: 1))\n"
+    )
     (place / "xclass" / "__main__.py").write_text(STUB)
     (place / "known").write_text(f"{' '.join(papers.METHODS)}\n{' '.join(sorted(search.known_options()))}\n")
     python = place / "python"
@@ -225,8 +230,11 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, quick):
     assert (status, err) == (0, "")
     assert not (tmp_path / "work").exists()
     assert "$ python -m scripts.paper.fetch" in out and "$ xclass -d train.vw --cpt K" in out
+    if name == "aloi":
+        assert "--subtract_mean" in out and "-d train.vw --softmax_tree K --l1 0.1 --tao_iterations 30" in out
     if name != "ptb":
         return
+    assert "--exact --top_k 5" in out and " --beam 0 -f hsm.model" in out
     assert "/vectors.txt" in out
     assert "$ xclass -d train.vw --cpt K --ignore d" in out and "-p cpt.predictions --top_k 5 --perplexity" in out
 
@@ -282,6 +290,31 @@ def test_source_to_be_downloaded_by_hand_says_where_it_is(tmp_path, quick):
     status, _, err = script("wiki_small", "--work", tmp_path / "work", **quick)
     assert status == 1
     assert "wiki_small_train.txt has to be fetched by hand, from https://drive.google.com" in err and "DATA=" in err
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_rows_that_differ_in_the_paper_differ_in_what_runs(name):
+    runs: dict[str, str] = {}
+    for kind, method, setting, _, *words in papers.lines(name)[1:]:
+        at = words.index("--") if "--" in words else len(words)
+        both = row.commands(ROOT, method, [papers.METHODS[method], *words[:at]], {"error": None}, words[at + 1 :])
+        assert runs.setdefault(f"{kind} {both}", setting) == setting, f"{method}, {setting}"
+
+
+def test_both_rows_of_hsm_predict_as_their_settings_say(tmp_path):
+    """The greedy one does not predict as the exact one does."""
+    small_set(tmp_path)
+    predictions = []
+    for _, method, setting, _, *words in papers.lines("ptb")[1:]:
+        if method == "hsm" and setting.startswith("paper"):
+            options = shlex.split(papers.METHODS["hsm"].replace("{K}", "20"))
+            options += [word for word in words if not word.startswith("$")]
+            at = options.index("--") if "--" in options else len(options)
+            commands = row.commands(tmp_path, "hsm", [*options[:at], "-b", "16"], {"error": None}, options[at + 1 :])
+            for command in commands:
+                learn(*command, cwd=tmp_path)
+            predictions.append((tmp_path / "hsm.predictions").read_text())
+    assert len(set(predictions)) == 2
 
 
 # -- a row and the table -----------------------------------------------------------------------------------------------
@@ -353,7 +386,26 @@ def test_errors_are_counted_where_the_summary_has_none(tmp_path, monkeypatch, he
     assert values["error"] == 2 * sum(map(str.__ne__, truth, predictions)) and 0 < values["error"] < 80
 
 
+def test_runs_with_other_seeds_have_a_mean_and_a_deviation(tmp_path, monkeypatch, capsys, here):
+    small_set(tmp_path)
+    measures = "error=9.5+-0.3 train=2 covered=70 covered_perplexity=? megabytes=? milliseconds=0.1"
+    words = ("--runs", "2", "--", *["-b", "14", "--depth", "2", "--leaf_classes", "4", "--tree_init", "random"])
+    assert made(tmp_path, monkeypatch, "softmax_tree", "small", measures, *words) == 0
+    out = capsys.readouterr().out
+    assert "--random_seed 1 -f" in out and "--random_seed 2 -f" in out
+    found = json.loads((tmp_path / "rows.jsonl").read_text())
+    assert set(found["found"]) == set(found["deviations"]) == {*papers.figures(measures), "seconds"}
+    assert 0 < found["found"]["covered"] < 100 and found["found"]["milliseconds"] > 0
+    monkeypatch.setattr(sys, "argv", ["table.py", str(tmp_path), "Title"])
+    assert table.main() == 0
+    assert re.search(
+        r"\| softmax_tree \| small \| test error, % \| 9.50 ± 0.30 \| [\d.]+ ± [\d.]+ \|", capsys.readouterr().out
+    )
+
+
 def test_figures_are_given_by_name():
+    assert papers.figures("error=12.2+-0.3 train=?") == {"error": 12.2, "train": None}
+    assert papers.deviations("error=12.2+-0.3 train=?") == {"error": 0.3}
     assert papers.figures("error=12.2 seconds=571 top5=?") == {"error": 12.2, "seconds": 571, "top5": None}
     with pytest.raises(BenchError, match="eror=1: no measure of this name"):
         papers.figures("eror=1")
