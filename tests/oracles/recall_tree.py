@@ -4,9 +4,11 @@ Source   Daume III, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Aga
          VW 9.11.9 `--recall_tree` where the paper leaves a choice.
 Idea     Every node counts the labels of the examples that reach it; its F most frequent labels are its candidates. The
          descent ends at a node if the lower bound on the recall of its child is not higher than its own.
-Differs  from the paper, as VW does: entropies decide the labels of a router's examples but not their weights
-         (`router_weight` "entropy" follows Algorithm 3); all nodes on the path count the label; if the descent stops at
-         an inner node, the child that it would have gone to counts the label, too; only scorers use path features.
+Differs  from the paper, as VW does; `recall_tree_paper.py` is the paper's tree. Here the expected entropies include the
+         example itself, and by default they decide the labels of a router's examples but not their weights; descent
+         also ends where bounds are equal, and while learning the bounds are those before the label is counted; the last
+         term of the bound is 15 / sqrt(18) times the paper's, and bounds are at least 0; only scorers use path
+         features.
 Names    n weight counted at a node | F max_candidates | lambda bern_hyper | B lower bound on recall.
 """
 
@@ -69,11 +71,12 @@ class RecallTree:
     k, max_candidates, max_depth, bern_hyper, node_only, randomized_routing, seed : as in VW's options
     bits : log2 of the number of slots in VW's layout
     path_features : whether scorers use path features
-    router_weight : weight of an example for a router. "example": its own weight (VW). "mean_entropy":
-        |H_left - H_right| of Algorithm 3, in bits. "entropy": that times the total weight counted at both children,
-        this example included
-    recall_stop : "bound": descent ends where the bound of the child is not higher (the paper, VW). "gain": not if the
-        child, for the recent examples that were sent to it, had clearly more labels among its candidates
+    router_weight : weight of an example for a router. "example": its own weight (VW). "mean_entropy": the difference of
+        the expected entropies, in bits. "entropy": that times the total weight counted at both children, this example
+        included
+    recall_stop : "bound": descent ends where the bound of the child is not higher. "vw": the same, but never above a
+        leaf if lambda is 0. "gain": not if the child, for the recent examples that were sent to it, had clearly more
+        labels among its candidates. "never": only at a leaf
     square_sum : only for `--sgd --invariant`, whose exact step needs the sum of the squared values of the features.
         "vw": computed once per example, so nearly always for a router, without path features. "plain": computed for
         each update
@@ -105,7 +108,7 @@ class RecallTree:
         path_features: bool = True,
         randomized_routing: bool = False,
         router_weight: str = "example",
-        recall_stop: str = "bound",
+        recall_stop: str = "vw",
         square_sum: str = "vw",
         skip_zero_weight: bool = False,
         seed: int = 0,
@@ -193,7 +196,9 @@ class RecallTree:
     def _stops(self, parent: int, child: int) -> bool:
         if self.recall_stop == "gain" and self.nodes[child].gain > 10:
             return False
-        return bool(self.bern_hyper > 0 and self.nodes[parent].bound >= self.nodes[child].bound)
+        if self.recall_stop == "never" or (self.recall_stop == "vw" and self.bern_hyper == 0):
+            return False
+        return bool(self.nodes[parent].bound >= self.nodes[child].bound)
 
     # Algorithm 2
 

@@ -10,11 +10,11 @@ Open     The paper does not say the following, and this is what is done here:
          * Of labels with the same count, the one that reached it first is the more frequent one, and of candidates with
            the same score the more frequent one wins.
          * The entropies are in bits, as in section 3.3.
-Misprint Algorithm 3 teaches the router sign(H|left - H|right), and Algorithm 1 goes left where the router is positive, so
-         that examples would go where the entropy is larger. Section 2.2 says that the router is updated "by optimizing
-         the reduction in the entropy", and theorem 2 needs it. The sign is therefore the opposite one, unless
-         `printed_sign` is given.
-Names    as in the paper: n node, c child, f router, F number of candidates, lam lambda, r the empirical recall, m = n.total.
+Misprint Algorithm 3 teaches the router sign(H|left - H|right), and Algorithm 1 goes left where the router is positive,
+         so that examples would go where the entropy is larger. Section 2.2 says that the router is updated "by
+         optimizing the reduction in the entropy", and theorem 2 needs it. The sign is therefore the opposite one,
+         unless `printed_sign` is given.
+Names    as in the paper: n node, c child, f router, F number of candidates, lam lambda, r empirical recall, m total.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ class RecallTree:
 
     Attributes
     ----------
+    ended : the node where the last prediction or the learning of the last example ended
     taught : (node, label, weight) of each update of a router by the last example
     """
 
@@ -112,7 +113,7 @@ class RecallTree:
         self.F, self.lam, self.penalty = F, lam, penalty
         self.always_descend, self.path_features = always_descend, path_features
         self.sign = 1 if printed_sign else -1
-        self.root = BinaryTree(1, depth)
+        self.ended = self.root = BinaryTree(1, depth)
         self.taught: list[tuple[int, int, float]] = []
 
     def recall(self, n: BinaryTree) -> float:
@@ -141,6 +142,7 @@ class RecallTree:
                 break
             n = c
             x = self.enter(x, n)
+        self.ended = n
         return n, x
 
     def predict(self, x: Features) -> int | None:
@@ -161,6 +163,7 @@ class RecallTree:
                 break
             n = c
             x = self.enter(x, n)
+        self.ended = n
         self.update_regressors(x, y, n.candidates(self.F))
 
     def update_router(self, x: Features, y: int, n: BinaryTree) -> None:

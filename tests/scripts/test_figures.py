@@ -96,7 +96,7 @@ def test_candidates_are_tried_with_and_without_path_features(data):
 def test_multipliers_of_the_bound_are_tried(data):
     words = ["--sets", "tiny", "--multipliers", "0,2.5", "--json", "j"]
     rows = body(script("recall_tree", "bernstein", data, *words))
-    assert [row[:2] for row in rows[1:]] == [["tiny", "0"], ["tiny", "2.5"]]
+    assert [row[:2] for row in rows[1:]] == [["tiny", "0"], ["tiny", "2.5"], ["tiny", "never"]]
     err = learn("--recall_tree", 12, "-b", 18, "--bern_hyper", 2.5, "-d", data / "tiny" / "train.vw").err
     assert float(rows[2][3]) == pytest.approx(100 * fact("average loss", err), abs=0.006)
     assert rows[1][3] != rows[2][3]

@@ -28,7 +28,7 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"max_candidates": 3, "loss_function": "squared", "label_range": "seen", "adaptive": True},
         {"max_candidates": 2, "randomized_routing": True, "bern_hyper": 0, "random_seed": 7},
         {"max_candidates": 3, "no_path_features": True, "router_weight": "example", "recall_stop": "bound"},
-        {"max_candidates": 3, "node_only": True, "router_weight": "mean_entropy", "max_depth": 2},
+        {"max_candidates": 3, "node_only": True, "router_weight": "paper", "recall_stop": "paper", "max_depth": 2},
         {"max_candidates": 3, "calibration": "c"},
     ],
     "log_multi": [

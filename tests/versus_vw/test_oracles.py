@@ -315,7 +315,7 @@ def entropy_bits(counts: dict) -> float:
 
 
 @pytest.mark.parametrize("router_weight", ["example", "mean_entropy", "entropy"])
-def test_recall_tree_router_label_and_weight_follow_algorithm_3(router_weight):
+def test_recall_tree_router_label_and_weight_follow_the_expected_entropy(router_weight):
     """Entropies from the counts anew; every step of the routes is checked before the example is counted."""
     rng = generator(600)
     tree = RecallTree(12, max_candidates=2, bern_hyper=0.01, router_weight=router_weight)

@@ -133,7 +133,7 @@ def compare_nodes(tree, plain) -> None:
         assert c.node[a, label_counts.WEIGHT] == node.n
         assert c.node[a, label_counts.ENTROPY] == pytest.approx(node.entropy, abs=1e-12)
         assert c.node[a, label_counts.BOUND] == pytest.approx(float(node.bound), rel=1e-6)
-        assert c.gain[a] == (node.gain if tree.settings.gain else 0)
+        assert c.gain[a] == (node.gain if tree.settings.stop.gain else 0)
         size = c.top_size[a]
         candidates = [[int(y) + 1, n] for y, n in zip(c.top_label[a, :size], c.top_count[a, :size], strict=True)]
         assert candidates == node.labels[: tree.candidates]
@@ -174,6 +174,8 @@ WAYS = [
     ("--max_candidates", 4, "--bern_hyper", 0.1),
     ("--max_candidates", 4, "--bern_hyper", 100),  # the bound alone would keep all at the root
     ("--max_candidates", 4, "--recall_stop", "bound"),
+    ("--max_candidates", 4, "--recall_stop", "bound", "--bern_hyper", 0),
+    ("--max_candidates", 4, "--recall_stop", "never"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--node_only"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--no_path_features"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--randomized_routing", "--random_seed", 5),
@@ -313,7 +315,7 @@ def test_counts_entropies_and_bounds_are_those_of_a_plain_recount(layout, seed):
 def test_children_count_what_went_to_them():
     """Every example counted at a node is counted at one child, unless learning ended at the node."""
     text = multiclass(8, K, 400, noise=0.2)
-    counted = recount(tree := grown_tree("--max_candidates", 3, "--bern_hyper", 0, text=text))
+    counted = recount(tree := grown_tree("--max_candidates", 3, "--recall_stop", "never", text=text))
     for a, left_child in enumerate(tree.tree.left.tolist()):
         if tree.tree.router[a] >= 0 and a in counted:
             both = [counted.get(left_child, {}), counted.get(left_child + 1, {})]

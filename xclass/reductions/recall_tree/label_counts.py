@@ -14,7 +14,7 @@ With r the share of the node's weight n that belongs to its candidates, the reca
 
     bound = max(0, r - sqrt(lambda r (1 - r) / n) - lambda * DIAMETER / n)        DIAMETER = 15 / sqrt(18)
 
-DIAMETER is VW's constant; the last term of the paper is lambda / n.
+as in VW. In equation (1) of the paper DIAMETER is 1 and there is no maximum; `paper` selects that.
 
 The gain of a node compares it with its parent by progressive validation: it is the decayed number of the examples
 routed to the node whose labels were candidates of the node alone, minus that of those whose labels were candidates of
@@ -143,18 +143,22 @@ def entropy_with(n: float, h: float, c: float, i: float) -> float:
 
 
 @jit
-def bound(bern: np.float32, candidate_weight: float, n: float) -> np.float32:
-    """Return the lower bound of a node's recall, computed in float32 as in VW."""
+def bound(bern: np.float32, paper: bool, candidate_weight: float, n: float) -> np.float32:
+    """Return the lower bound of a node's recall, computed in float32 as in VW or by equation (1) of the `paper`."""
     total = np.float32(n)
     r = np.float32(candidate_weight) / total
+    if paper and r > ONE:  # by rounding
+        r = ONE
     spread = np.float32(math.sqrt(r * (ONE - r) / total))
-    diameter = FIFTEEN / (ROOT_18 * total)
+    diameter = ONE / total if paper else FIFTEEN / (ROOT_18 * total)
     low = r - np.float32(math.sqrt(bern)) * spread - bern * diameter
-    return low if low > ZERO else ZERO  # max() would return NaN if rounding makes r > 1
+    return low if paper or low > ZERO else ZERO  # max() would return NaN if rounding makes r > 1
 
 
 @jit
-def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: float, h: float) -> None:
+def insert(
+    counts: Counts, bern: np.float32, paper: bool, a: int, label: Int, c: float, i: float, h: float
+) -> None:  # fmt: skip
     """Count an example of a label at a node and update the node's candidates, entropy and recall bound.
 
     The candidates keep VW's order: a label moves in front of all candidates with strictly smaller counts. A label that
@@ -190,7 +194,7 @@ def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: fl
     node[a, ENTROPY] = h
     node[a, WEIGHT] += i
     node[a, CANDIDATE_WEIGHT] = candidate_weight
-    node[a, BOUND] = bound(bern, candidate_weight, node[a, WEIGHT])
+    node[a, BOUND] = bound(bern, paper, candidate_weight, node[a, WEIGHT])
 
 
 @jit

@@ -12,7 +12,7 @@ from ...binary import gd
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option, options_of
-from ...options.relations import conflict, refused
+from ...options.relations import conflict, no_effect, refused
 from ...options.search import Facts, Search, between, flag
 from ..core import probabilities
 from ..core.spec import LearnerSpec
@@ -58,7 +58,9 @@ class Options:
         search=_depths,
     )
     bern_hyper: float = option(
-        "weight of the penalty in the recall bound [lambda]; with 0, descent never stops above a leaf",
+        "weight of the penalty in the recall bound, r - sqrt(LAMBDA r (1 - r) / n) - 15 / sqrt(18) LAMBDA / n if the "
+        "candidates are the labels of a share r of n examples (paper: LAMBDA / n); with 0, the bound is r, but "
+        "--vw_exact never stops above a leaf",
         kind=float,
         default=1.0,
         minimum=0,
@@ -67,9 +69,11 @@ class Options:
         search=between(0.01, 10.0, "log", first=(0.1,)),
     )
     recall_stop: str = option(
-        "`bound` ends the descent at a node whose recall bound is not lower than that of the child (paper, VW); `gain` "
-        "goes on if the candidates of the child included the labels of at least 2 % more of the recent examples",
-        choices=("gain", "bound"),
+        "`bound` ends the descent at a node whose recall bound is not lower than that of the child (VW); `gain` goes "
+        "on if the candidates of the child included the labels of at least 2 % more of the recent examples; `paper` "
+        "stops only where the bound is higher, counts a learned example before, and uses the bound of the paper; "
+        "`never` stops at leaves only",
+        choices=tuple(routing.STOPS),
         default="gain",
         stored=True,
     )
@@ -83,13 +87,15 @@ class Options:
     )
     router_weight: str = option(
         "importance of an example for a router: `entropy` is the change of label entropy in bits times the weight at "
-        "the node, `mean_entropy` that change alone, `example` the example's own weight (VW)",
-        choices=("entropy", "mean_entropy", "example"),
+        "the node, `mean_entropy` that change alone, `example` the example's own weight (VW); `paper` is Algorithm 3, "
+        "which leaves the example itself out of the change",
+        choices=("entropy", "mean_entropy", "example", "paper"),
         default="entropy",
         stored=True,
     )
 
     RULES = (
+        no_effect("bern_hyper", "--recall_stop never compares no bounds", recall_stop="never"),
         refused(
             options_of(probabilities.Options),
             "with --recall_tree needs scores that are log odds: give --loss_function logistic",

@@ -10,9 +10,14 @@ Names     F most candidates of a node [max_candidates] | lambda multiplier of th
 Differs   from the paper: entropies are updated incrementally in nats, as in VW; if learning stops at a node because of
           the recall bound, the child to which it would have continued counts the example too (Algorithm 2 updates c
           before it breaks); with `--recall_stop gain`, descent goes on below the bound if progressive validation shows
-          that the child recalls more labels than the node.
+          that the child recalls more labels than the node. As VW does, and unless `--recall_stop paper` is given,
+          descent also stops where bounds are equal, while learning the bounds are those before the label is counted,
+          and the bound has another constant. As VW does, and unless `--router_weight paper` is given, the change of
+          entropy that a router learns includes the example itself. A router learns the side where the entropy is
+          smaller, as section 2.2 says; with the sign that Algorithm 3 prints it would be larger. Routers have no path
+          features, as in VW; Algorithm 2 adds them to x.
           From VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list, with the same
-          order of candidates; `--router_weight entropy` gives routers the importance of Algorithm 3, which VW
+          order of candidates; `--router_weight entropy` gives routers the change of entropy as importance, which VW
           computes and then ignores; examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is
           stored in the model. Under the default layout, routers and scorers have separate weight tables, and path
           features are hashed like all other features. With `--layout vw --router_weight example --recall_stop
@@ -76,7 +81,7 @@ class RecallTree(Learner):
         self.sequential = spec.binary.layout == "vw"
         self.settings = Settings(
             bern=np.float32(o.bern_hyper),
-            gain=o.recall_stop == "gain",
+            stop=routing.STOPS["never" if spec.vw_exact and o.bern_hyper == 0 else o.recall_stop],
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
             randomized=o.randomized_routing,
             path=not o.no_path_features,

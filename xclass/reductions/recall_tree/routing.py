@@ -29,8 +29,9 @@ from ...kernels.jit import bare, jit
 from . import label_counts
 from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
 
-EXAMPLE, ENTROPY_CHANGE, MEAN_ENTROPY = 0, 1, 2
-ROUTER_WEIGHTS = ("example", "entropy", "mean_entropy")
+EXAMPLE, ENTROPY_CHANGE, MEAN_ENTROPY, PAPER = 0, 1, 2, 3
+ROUTER_WEIGHTS = ("example", "entropy", "mean_entropy", "paper")
+LEAST_CHANGE = 1e-12  # smaller changes of the entropy in bits are rounding errors
 LN_2 = math.log(2.0)
 NODE_BYTES = 16  # size of a node in Tree
 NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; the scored classes learn; another list of classes learns
@@ -44,11 +45,29 @@ class Tree(NamedTuple):
     router: Int64s  # int64[m], subproblem of the node's router, -1 at a leaf
 
 
+class Stop(NamedTuple):
+    """Say where descent ends. By default it ends at a node whose bound is at least that of the child, as in VW."""
+
+    gain: bool = False  # not where the child recalled clearly more labels of the examples routed to it
+    never: bool = False  # only at a leaf
+    above: bool = False  # only where the node's bound is above that of the child
+    counted: bool = False  # while learning, the bounds are those with the example counted, as in Algorithm 2
+    paper: bool = False  # the bound is equation (1) of the paper, see `label_counts`
+
+
+STOPS = {
+    "gain": Stop(gain=True),
+    "bound": Stop(),
+    "paper": Stop(above=True, counted=True, paper=True),
+    "never": Stop(never=True),
+}
+
+
 class Settings(NamedTuple):
     """Hold the options that the kernels read."""
 
     bern: np.float32  # lambda, --bern_hyper
-    gain: bool  # --recall_stop gain
+    stop: Stop  # --recall_stop
     router_weight: int  # index into ROUTER_WEIGHTS
     randomized: bool  # --randomized_routing
     path: bool  # whether path features are used
@@ -92,14 +111,24 @@ class Features(NamedTuple):
 
 
 @jit
-def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
-    """Return whether routing stops at `parent` because its recall bound is at least that of the child.
+def recall_bound(counts: Counts, a: int) -> float:
+    """Return the recall bound of a node, which is below all others if it has counted nothing."""
+    bound: float = counts.node[a, BOUND] if counts.node[a, WEIGHT] > 0.0 else -np.inf
+    return bound
 
-    With `settings.gain`, it does not stop if the child recalled clearly more labels of the examples routed to it.
-    """
-    if settings.gain and counts.gain[child] > label_counts.LEAST_GAIN:
+
+@jit
+def ends(counts: Counts, stop: Stop, child: int, above: float, below: float) -> bool:
+    """Return whether routing ends above a child with the recall bound `below`, at a node with the bound `above`."""
+    if stop.never or (stop.gain and counts.gain[child] > label_counts.LEAST_GAIN):
         return False
-    return bool(settings.bern > ZERO and counts.node[parent, BOUND] >= counts.node[child, BOUND])
+    return above > below or (above == below and not stop.above)
+
+
+@jit
+def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
+    """Return whether routing to be predicted stops at `parent` instead of going on to `child`."""
+    return ends(counts, settings.stop, child, recall_bound(counts, parent), recall_bound(counts, child))
 
 
 @jit
@@ -116,7 +145,7 @@ def descend(
         s = gd.score(table, place, x, count, np.uint64(tree.router[a]), initial)
         child = tree.left[a] + (0 if s < ZERO else 1)
         stop = stops(counts, settings, a, child)
-        if settings.gain and label >= 0:
+        if settings.stop.gain and label >= 0:
             label_counts.count_gain(counts, a, child, label)
         if stop:
             break
@@ -136,22 +165,30 @@ def learn_route(
     i = np.float64(weight)
     a = 0
     cell = label_counts.find(counts, -1, label)
-    side = 1
     h = label_counts.entropy_with(counts.node[0, WEIGHT], counts.node[0, ENTROPY], counts.cell_count[cell, 1], i)
+    stop, above = settings.stop, recall_bound(counts, 0)
+    c = counts.cell_count[cell, 1]
+    counts.cell_count[cell, 1] = c + i
+    label_counts.insert(counts, settings.bern, stop.paper, 0, label, c, i, h)
     while tree.router[a] >= 0:
         child_cell = label_counts.find(counts, a, label)
         l_, r_ = tree.left[a], tree.left[a] + 1
         n_l, n_r = counts.node[l_, WEIGHT], counts.node[r_, WEIGHT]
         h_l = label_counts.entropy_with(n_l, counts.node[l_, ENTROPY], counts.cell_count[child_cell, 1], i)
         h_r = label_counts.entropy_with(n_r, counts.node[r_, ENTROPY], counts.cell_count[child_cell, 2], i)
-        d_l = n_l * (h_l - counts.node[l_, ENTROPY]) + i * h_l
-        d_r = n_r * (h_r - counts.node[r_, ENTROPY]) + i * h_r
+        d_l = n_l * (h_l - counts.node[l_, ENTROPY])
+        d_r = n_r * (h_r - counts.node[r_, ENTROPY])
+        if settings.router_weight != PAPER:  # the expectation includes the example itself, as in VW
+            d_l += i * h_l
+            d_r += i * h_r
         y = -ONE if d_l < d_r else ONE
         importance = weight
         if settings.router_weight != EXAMPLE:
             change = abs(d_l - d_r) / LN_2  # n.total |dH| of Algorithm 3, in bits
             if settings.router_weight == MEAN_ENTROPY:
                 change /= n_l + n_r + i
+            elif settings.router_weight == PAPER:
+                change = change / counts.node[a, WEIGHT] if change > LEAST_CHANGE else 0.0
             importance = np.float32(change)
         router = np.uint64(tree.router[a])
         if rule.widen:
@@ -164,20 +201,16 @@ def learn_route(
             s = -ONE if rng.draw(random) > max(ZERO, min(ONE, np.float32(0.5) * (ONE + np.float32(2) * s))) else ONE
         right = 0 if s < ZERO else 1
         child = l_ + right
-        stop = stops(counts, settings, a, child)
-        c = counts.cell_count[cell, side]
-        counts.cell_count[cell, side] = c + i
-        label_counts.insert(counts, settings.bern, a, label, c, i, h)
-        cell, side, h = child_cell, 1 + right, h_r if right else h_l
-        if stop:
-            c = counts.cell_count[cell, side]
-            counts.cell_count[cell, side] = c + i
-            label_counts.insert(counts, settings.bern, child, label, c, i, h)
+        below = recall_bound(counts, child)
+        c = counts.cell_count[child_cell, 1 + right]
+        counts.cell_count[child_cell, 1 + right] = c + i
+        label_counts.insert(counts, settings.bern, stop.paper, child, label, c, i, h_r if right else h_l)
+        if ends(
+            counts, stop, child, recall_bound(counts, a) if stop.counted else above,
+            recall_bound(counts, child) if stop.counted else below,
+        ):  # fmt: skip
             return a
-        a = child
-    c = counts.cell_count[cell, side]
-    counts.cell_count[cell, side] = c + i
-    label_counts.insert(counts, settings.bern, a, label, c, i, h)
+        a, above = child, below
     return a
 
 
