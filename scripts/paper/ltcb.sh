@@ -26,10 +26,10 @@ converted || {
 }
 row oaa 'default' 'error=78.7 seconds=68760' -l 1 -q ab --cubic abc --shuffle 10000000 --oaa_subsample 2000
 tuned oaa 'tuned' 'error=76.8' -q ab --cubic abc --shuffle 10000000 --oaa_subsample 2000
-row recall_tree 'default' 'error=78.0 progressive=74.6 seconds=17280' -l 1 -q ab --cubic abc -q 'a\x88' --shuffle 10000000
-tuned recall_tree 'tuned' 'error=77.6' -q ab --cubic abc -q 'a\x88' --shuffle 10000000
-row recall_tree 'in order' 'progressive=73.3' -l 1 -q ab --cubic abc -q 'a\x88'
-row recall_tree 'multiplier 0: empirical recall' 'error=91' -l 1 -q ab --cubic abc -q 'a\x88' --shuffle 10000000 --bern_hyper 0
+row recall_tree 'default' 'error=78.0 progressive=74.6 seconds=17280' -l 1 -q ab --cubic abc -q '\x88a' --cubic '\x88ab' --shuffle 10000000
+tuned recall_tree 'tuned' 'error=77.6' -q ab --cubic abc -q '\x88a' --cubic '\x88ab' --shuffle 10000000
+row recall_tree 'in order' 'progressive=73.3' -l 1 -q ab --cubic abc -q '\x88a' --cubic '\x88ab'
+row recall_tree 'multiplier 0: empirical recall' 'error=91' -l 1 -q ab --cubic abc -q '\x88a' --cubic '\x88ab' --shuffle 10000000 --bern_hyper 0
 row log_multi 'default' 'error=78.4 seconds=15480' -l 1 -q ab --cubic abc --shuffle 10000000
 row filter_tree 'default' 'error=?' -q ab --cubic abc --shuffle 10000000
 row random_tree 'default' 'error=?' -q ab --cubic abc --shuffle 10000000

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..binary import gd
-from ..data import class_names
-from ..data.batch import Batch
+from ..data import class_names, interactions
+from ..data.batch import PATH_GROUP, Batch
 from ..data.schema import OTHER, Schema
 from ..errors import UsageError
 from ..reductions.core import base
-from ..reductions.core.base import PATH_GROUP
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.spec import Wanted
 from ..system import exclusive
@@ -107,13 +106,12 @@ class LearnerCore:
 
     def _cross_path(self) -> None:
         """Pass the interactions that include path features to the reduction, which creates these features."""
-        path_crosses = self.preparation.crosser.with_group(PATH_GROUP)
+        path_crosses = b"".join(self.preparation.crosser.with_group(PATH_GROUP))
         if not path_crosses:
             return
-        self.reduction.cross_path(path_crosses)
-        ignored = [
-            group for terms in path_crosses for group in terms if self.preparation.features.interaction_only[group]
-        ]
+        self.reduction.cross_path(self.preparation.crosser)
+        only = np.flatnonzero(self.preparation.features.interaction_only).tolist()
+        ignored = [group for group in only if group in path_crosses or interactions.WILDCARD in path_crosses]
         if ignored:
             raise UsageError(
                 f"--ignore_linear drops namespace {chr(ignored[0])!r}, so it cannot be crossed with the path, "

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
-from ..data.batch import Batch
-from ..reductions.core.base import PATH_GROUP, Learner
+from ..data.batch import PATH_GROUP, Batch
+from ..reductions.core.base import Learner
 from ..reductions.core.contract import NONE_HELD_OUT, BatchTask
 from .configuration import Config
 

@@ -99,11 +99,7 @@ class Source:
         self._text_notes: list[str] = []  # all messages about the text, which are stored in the cache
         self.path = options.cache_file
         if self.path is None and options.cache:
-            if reader.paths[0] is None:
-                raise UsageError(
-                    "-c names the cache after the data file, and standard input has no name; give --cache_file FILE"
-                )
-            self.path = beside_data(self._files)
+            self.path = beside_data(self._files or [""])  # .cache for standard input, as in VW
         if self.path is not None and any(map(urls.is_url, self._files)):
             raise UsageError(
                 f"{self.path}: no cache is kept of a URL, which may change unnoticed; copy the file, or leave -c out"

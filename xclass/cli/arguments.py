@@ -24,6 +24,7 @@ from ..options.words import BARE
 from . import help_text, subcommands, vw_flags
 
 RESUME, RESUME_RUN = "--resume", "--resume_run"  # the first one is an option of models, too, but with a value
+VALUED = ("--node_only", "--randomized_routing")  # flags that had a value in the VW of the recall tree's paper
 HELP_FLAGS = ("--help", "--help_all", "--version")
 COMPLETION = "_XCLASS_COMPLETE"  # environment variable that the shell sets when it asks for completions
 
@@ -89,7 +90,8 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
     if topic is not None:
         return {"help": help_text.of_reduction(topic, sections, chosen_by) if topic else help_text.overview(sections)}
     try:
-        words = option_words.split(_command(sections), declared, _with_resume_run(argv), HELP_FLAGS)
+        typed = _with_resume_run(_without_values(argv))
+        words = option_words.split(_command(sections), declared, typed, HELP_FLAGS)
     except option_words.UnknownOption as error:
         advice = vw_flags.advice(error.flag)
         raise error if advice is None else UsageError(f"there is no option {error.flag}: {advice}") from None
@@ -121,6 +123,17 @@ def _help_topic(argv: Sequence[str], reductions: Collection[str]) -> str | None:
     if at + 1 < len(words) and not words[at + 1].startswith("-"):
         return words[at + 1]
     return next((word[2:] for word in words if word[:2] == "--" and word[2:] in reductions), "")
+
+
+def _without_values(argv: Sequence[str]) -> list[str]:
+    """Return the words of a command line with `--node_only` for `--node_only 1`, and nothing for `--node_only 0`."""
+    words: list[str] = []
+    for word in argv:
+        if not (word in ("0", "1") and words and words[-1] in VALUED and not os.path.exists(word)):
+            words.append(word)
+        elif word == "0":
+            words.pop()
+    return words
 
 
 def _with_resume_run(argv: Sequence[str]) -> list[str]:

@@ -12,9 +12,8 @@ Source    VW 9.11 (interactions.h, interactions_predict.h); order and names are 
 Cost      a few ns per generated feature.
 Names     A term is one group of an interaction; a crossed feature, or cross, is a generated one.
 Differs   from VW: all features are generated before learning, piece by piece in bounded memory.
-Idea      Batches are transformed to batches. An interaction with a group that is not in the text, such as the path
-          features of the recall tree (0x88), yields nothing here; `Crosser.with_group` lists it for the module that
-          generates that group.
+Idea      Batches are transformed to batches. An interaction with the path features of the recall tree yields nothing
+          here; the tree generates these features and their crosses.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from ..options.declare import option
 from ..options.relations import no_effect
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
-from .batch import CROSSED_GROUP, Batch, Pool
+from .batch import CROSSED_GROUP, PATH_GROUP, Batch, Pool
 from .namespaces import IdleArguments, check_features, decode, pieces
 
 WILDCARD = ord(":")
@@ -98,14 +97,16 @@ def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64
 
 @jit
 def count_crossed(
-    batch: Batch, terms: UInt8s, term_start: Int64s, permuted: bool, counts: Float64s, met: UInt8s, crossing: UInt8s
-) -> None:
+    batch: Batch, terms: UInt8s, term_start: Int64s, permuted: bool, path: int, counts: Float64s, met: UInt8s,
+    crossing: UInt8s,
+) -> None:  # fmt: skip
     """Count the features that interactions generate for each example.
 
     Parameters
     ----------
     terms, term_start : interaction t is `terms[term_start[t]:term_start[t + 1]]`
     permuted : whether a repeated group gives all pairs
+    path : number of path features that an example has, 0 where they do not matter
     counts : float64[n], written; float, because the number may exceed int64
     met : uint8[256], set to 1 for each group that an example has
     crossing : uint8[...], set to 1 for each interaction that generates a feature
@@ -115,6 +116,8 @@ def count_crossed(
     row_of = np.full(256, -1, np.int64)
     for i in range(len(batch.label)):
         _find_groups(batch, i, begin, end, row_of)
+        if path > 0:
+            begin[PATH_GROUP], end[PATH_GROUP], row_of[PATH_GROUP] = 0, path, i
         counts[i] = 0.0
         for t in range(len(term_start) - 1):
             product = 1.0
@@ -266,6 +269,12 @@ def expand(interactions: list[bytes], groups: list[int], keep_duplicates: bool =
     return without_duplicates(_sorted(result), keep_duplicates)[0]
 
 
+def as_arrays(interactions: list[bytes]) -> tuple[UInt8s, Int64s]:
+    """Return `terms` and `term_start` of interactions, see `count_crossed`."""
+    terms = np.frombuffer(bytearray(b"".join(interactions) or b"\0"), np.uint8)
+    return terms, np.cumsum([0] + [len(interaction) for interaction in interactions], dtype=np.int64)
+
+
 class Crosser:
     """Add the features of `interactions`, which may have wildcards, to batches of at most `piece` features."""
 
@@ -288,7 +297,7 @@ class Crosser:
                 if WILDCARD not in interaction:
                     self.idle.waiting[f"{flag} {argument} crosses nothing"] = bytes(sorted(interaction))
         self.has_wildcards = any(WILDCARD in interaction for interaction in parsed)
-        self._permuted = options.permutations
+        self.permuted = options.permutations
         self._keep_duplicates = options.leave_duplicate_interactions
         if self.has_wildcards and not self._keep_duplicates:
             self.notes.append("[info] Any duplicate namespace interactions will be removed")
@@ -312,12 +321,16 @@ class Crosser:
     def with_group(self, group: int) -> list[bytes]:
         return [interaction for interaction in self.interactions if group in interaction]
 
+    def expanded(self, groups: list[int]) -> list[bytes]:
+        """Return the interactions with each wildcard replaced by the groups that it may stand for."""
+        return expand(self.interactions, [group for group in groups if 32 <= group <= 126], self._keep_duplicates)
+
     def interactions_for(self, groups: list[int]) -> list[bytes]:
         """Note the groups of an example; return the interactions that apply to it, with wildcards replaced."""
         new_groups = [group for group in groups if 32 <= group <= 126 and not self._seen[group]]
         if self.has_wildcards and new_groups:
             self._seen[new_groups] = 1
-            self._set_current(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._keep_duplicates))
+            self._set_current(self.expanded(np.flatnonzero(self._seen).tolist()))
         return self._current
 
     def cross(self, batch: Batch) -> Iterator[Batch]:
@@ -332,13 +345,12 @@ class Crosser:
                     yield from self._cross(batch_ops.cut(batch, low, row))
                     low = row
                 self._seen[names[rows == row]] = 1
-                self._set_current(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._keep_duplicates))
+                self._set_current(self.expanded(np.flatnonzero(self._seen).tolist()))
         yield from self._cross(batch_ops.cut(batch, low, batch.n) if low else batch)
 
     def _set_current(self, interactions: list[bytes]) -> None:
         self._current = interactions
-        self._terms = np.frombuffer(bytearray(b"".join(interactions) or b"\0"), np.uint8)
-        self._term_start = np.cumsum([0] + [len(interaction) for interaction in interactions], dtype=np.int64)
+        self._terms, self._term_start = as_arrays(interactions)
 
     def _cross(self, batch: Batch) -> Iterator[Batch]:
         if not self._current or batch.n == 0:
@@ -347,7 +359,7 @@ class Crosser:
         counts = np.empty(batch.n, np.float64)
         self.idle.examples += batch.n
         crossing = np.zeros(len(self._current), np.uint8)
-        count_crossed(batch, self._terms, self._term_start, self._permuted, counts, self.idle.met, crossing)
+        count_crossed(batch, self._terms, self._term_start, self.permuted, 0, counts, self.idle.met, crossing)
         if self.idle.waiting:
             crossed = {bytes(sorted(self._current[t])) for t in np.flatnonzero(crossing).tolist()}
             self.idle.waiting = {given: terms for given, terms in self.idle.waiting.items() if terms not in crossed}
@@ -358,5 +370,5 @@ class Crosser:
             groups = int(batch.group_first[high] - batch.group_first[low]) + n
             out = batch_ops.with_features(rows, self._pool.batch(n, features, groups, batch.text))
             max_terms = int(np.diff(self._term_start).max())
-            g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, max_terms, out)
+            g = cross_rows(batch, low, self._terms, self._term_start, self.permuted, max_terms, out)
             yield batch_ops.trimmed(out, n, features, g)

@@ -12,7 +12,7 @@ from oracles.recall_tree_paper import BinaryTree, Features, RecallTree
 from streams import multiclass
 from variants import names
 
-from xclass.binary import gd
+from xclass.binary import gd, table_size
 from xclass.reductions.recall_tree import label_counts, scoring
 
 K = 30
@@ -136,3 +136,90 @@ def compare_nodes(counts: label_counts.Counts, plain: RecallTree, numbers: dict[
             assert counts.node[a, label_counts.BOUND] == pytest.approx(plain.recall(node), rel=1e-5, abs=1e-6)
         top = counts.top_label[a, : counts.top_size[a]]
         assert (top + 1).tolist() == node.candidates(plain.F)
+
+
+# -- propositions of the paper
+
+
+def test_proposition_1_the_bound_is_below_the_recall():
+    """For lambda = 14/3 ln(2 C / delta), C sets of F labels, by theorem 4 of Maurer and Pontil for each of them."""
+    rng = np.random.default_rng(7)
+    labels, F_, delta, draws = 8, 2, 0.1, 300
+    lam = np.float32(14 / 3 * math.log(2 * math.comb(labels, F_) / delta))
+    for m in (2, 10, 100, 1000):
+        wrong = optimistic = 0
+        for _ in range(draws):
+            p = rng.dirichlet(np.full(labels, rng.choice([0.1, 1.0])))
+            counts = rng.multinomial(m, p)
+            top = np.argsort(-counts, kind="stable")[:F_]
+            recalled = float(counts[top].sum())
+            wrong += label_counts.bound(lam, True, recalled, float(m)) > p[top].sum() + 1e-6
+            optimistic += label_counts.bound(F(0), True, recalled, float(m)) > p[top].sum() + 1e-6
+        assert wrong <= delta * draws
+        assert optimistic > delta * draws, "the empirical recall alone is no bound"
+
+
+def test_with_path_features_one_against_all_predicts_what_the_tree_predicts():
+    """The proposition of section 3.2: w is 1 for a leaf and the label that the tree predicts there, and otherwise 0."""
+    config = configure("--recall_tree", K, "-b", 22, "--recall_stop", "never", "--max_candidates", K, "--max_depth", 4)
+    tree = learner_of(config)
+    try:
+        go_through_stages(tree, batch_of(config, TEXT))
+        for table in tree.tables[1:]:
+            table.flat[:] = 0
+        used = set()
+        for a in np.flatnonzero((tree.tree.router < 0) & (tree.counts.top_size > 0)).tolist():
+            label = int(tree.counts.top_label[a, 0])
+            table = tree.tables[1 + label % scoring.SHARDS]
+            slot = (scoring.PATH_HASH * a * int(table.width) + label // scoring.SHARDS) & int(table.mask)
+            assert (label % scoring.SHARDS, slot) not in used
+            used.add((label % scoring.SHARDS, slot))
+            table.flat.reshape(-1, table_size.FIELDS)[slot, 0] = 1
+        unlabelled = "".join(f"|{line.partition('|')[2]}\n" for line in TEXT.splitlines() if "|" in line)
+        task, plan = go_through_stages(tree, batch_of(config, unlabelled))
+    finally:
+        tree.close()
+    assert (task.prediction == tree.counts.top_label[plan.node, 0] + 1).all()
+    assert len(set(task.prediction.tolist())) > 5
+
+
+def entropy(weights: np.ndarray) -> float:
+    """Return the entropy of labels, in nats, as nodes compute it: each label is added to the labels before."""
+    h = n = 0.0
+    for weight in weights[weights > 0].tolist():
+        h, n = label_counts.entropy_with(n, h, 0.0, weight), n + weight
+    return h
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_theorem_2_bounds_the_error_by_the_potential(seed):
+    """On a population, gamma being the least gain of a split: after t of them W is at most H - gamma (1 + .. + 1/t).
+
+    The entropy is in nats, as in the proof. The first version of the paper has the bound H - gamma (1 + ln t), which
+    does not follow, since the sum is smaller than 1 + ln t; that of the published one is H - gamma ln(t + 1).
+    """
+    rng = np.random.default_rng(seed)
+    bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    population = rng.dirichlet(np.full(5, 0.2), 256) * rng.dirichlet(np.full(256, 2.0))[:, None]  # P(x, y)
+    leaves = [np.arange(256)]
+    start = entropy(population.sum(axis=0))
+    gains: list[float] = []
+    for t in range(1, 40):
+        mass = [population[leaf].sum() for leaf in leaves]
+        assert max(mass) >= 1 / t - 1e-12
+        leaf = leaves.pop(int(np.argmax(mass)))
+        h, best, sides = entropy(population[leaf].sum(axis=0)), math.inf, ()
+        for b in range(8):
+            parts = [leaf[bits[leaf, b] == side] for side in (0, 1)]
+            share = [population[part].sum() / max(mass) for part in parts]
+            rest = sum(p * entropy(population[part].sum(axis=0)) for p, part in zip(share, parts, strict=True))
+            if min(map(len, parts)) and rest < best:
+                best, sides = rest, parts
+        gains.append(h - best)
+        leaves += sides
+        potential = sum(population[leaf].sum() * entropy(population[leaf].sum(axis=0)) for leaf in leaves)
+        error = sum(population[leaf].sum() - population[leaf].sum(axis=0).max() for leaf in leaves)
+        gamma = min(gains)
+        assert gamma > 0
+        assert error <= potential <= start - gamma * sum(1 / i for i in range(1, t + 1)) + 1e-9
+        assert error <= start - gamma * math.log(t + 1) + 1e-9

@@ -1,5 +1,8 @@
 """Path features crossed with a namespace: `\\x88` in interactions of the recall tree, as in VW."""
 
+import re
+import shlex
+
 import pytest
 from command import learn
 from command import xclass as run
@@ -12,7 +15,22 @@ TREE = ("--recall_tree", "60", "-b", "20", "--max_candidates", "5")
 
 
 @needs_vw
-@pytest.mark.parametrize("crosses", [("-q", r"w\x88"), ("-q", r"\x88w"), ("--interactions", r"n\x88", "-q", "wn")])
+@pytest.mark.parametrize(
+    "crosses",
+    [
+        ("-q", r"w\x88"),
+        ("-q", r"\x88w"),
+        ("--interactions", r"n\x88", "-q", "wn"),
+        ("-q", r"\x88:"),
+        ("-q", "::", "-q", r":\x88", "--bern_hyper", "0.1"),
+        ("-q", r"\x88\x88", "--permutations"),
+        ("--cubic", r"\x88wn", "--node_only", "--loss_function", "logistic"),
+        ("--cubic", r"ww\x88", "-q", r"\x88n", "--bern_hyper", "0.1"),
+        ("--cubic", r"\x88::", "-q", "wn", "--bern_hyper", "0"),
+        ("--interactions", r"\x88w\x88n", "--bern_hyper", "0.1", "--max_depth", "4"),
+    ],
+    ids=" ".join,
+)
 def test_crosses_with_the_path_give_the_predictions_of_vw(crosses, tmp_path):
     (tmp_path / "d.vw").write_text(multiclass(3, 60, 900))
     words = ("-d", "d.vw", *TREE, *crosses, "--quiet", "-p")
@@ -41,14 +59,13 @@ def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
 @pytest.mark.parametrize(
     ("reduction", "options", "message"),
     [
-        ("recall_tree", {"cubic": [r"ww\x88"]}, "one named namespace at a time"),
-        ("recall_tree", {"quadratic": [r":\x88"]}, "one named namespace at a time"),
         ("recall_tree", {"quadratic": [r"w\x88"], "no_path_features": True}, "nothing to cross"),
         (
             "recall_tree",
             {"quadratic": [r"w\x88"], "ignore_linear": ["w"]},
             r"^ignore_linear drops namespace 'w'",
         ),
+        ("recall_tree", {"quadratic": [r"\x88:"], "ignore_linear": ["w"]}, r"^ignore_linear drops namespace 'w'"),
         ("oaa", {"quadratic": [r"w\x88"]}, "path of recall_tree, which was not chosen"),
     ],
     ids=str,
@@ -62,3 +79,34 @@ def test_crosses_that_cannot_be_made_end_the_command_before_it_reads():
     result = run("--oaa", 9, "-q", r"w\x88", stdin="no example\n")
     assert result.status == 2
     assert "path of --recall_tree, which was not chosen" in result.err
+
+
+DEMOS = {  # commands of VW's demo/recall_tree, with fewer classes, bits and passes
+    "aloi": "-k -c --passes 2 --recall_tree 60 -b 18 --loss_function logistic -q'\\x88': -l 1",
+    "aloi tuned": "-k -c --passes 2 --recall_tree 60 -b 18 --loss_function logistic -q'\\x88': -l 0.85 "
+    "--randomized_routing 1 --max_depth 4 --max_candidates 8 --bern_hyper 0.01",
+    "ltcb": r"--recall_tree 60 -q wn --cubic wnw -b 18 --loss_function logistic -l 1 -q '\x88'w --cubic '\x88'wn",
+    "ltcb hyper": r"-b 18 --recall_tree 60 -l 1.3 --max_depth 5 --max_candidates 9 --bern_hyper 0.7 "
+    r"--randomized_routing 0 --node_only 1 -q wn --cubic wnz -q '\x88'w --cubic '\x88'wz",
+    "imagenet": r"--recall_tree 60 -b 18 --loss_function logistic -l 1 --node_only 1 -q '\x88'w",
+    "odp": r"--recall_tree 60 -b 18 --loss_function logistic -l 1 --node_only 1 -q '\x88'w --max_candidates 40 "
+    "--max_depth 3",
+    "odp hyper": r"--recall_tree 60 -b 18 --loss_function logistic -l 1.3 --max_depth 5 --max_candidates 9 "
+    r"--bern_hyper 0.3 --randomized_routing 1 --node_only 0 -q '\x88'w",
+}
+
+
+@needs_vw
+@pytest.mark.parametrize("name", DEMOS)
+def test_the_commands_of_the_authors_demo_run_as_they_are_written(name, tmp_path):
+    """VW 9.11 knows `--node_only` without a value only, and gets it so."""
+    text = multiclass(5, 60, 500)
+    (tmp_path / "d.vw").write_text(text)
+    words = shlex.split(DEMOS[name])
+    learn(*words, "-f", "own.model", stdin=text, cwd=tmp_path)
+    learn("-t", "-i", "own.model", stdin=text, cwd=tmp_path)
+    today = re.sub("--(node_only|randomized_routing) 0", "", DEMOS[name])
+    today = re.sub("(--node_only|--randomized_routing) 1", r"\1", today)
+    run_vw(*shlex.split(today), "-d", "d.vw", "-p", "vw.p", "--quiet", cwd=tmp_path)
+    learn("--vw_exact", *words, "-p", "x.p", "--quiet", stdin=text, cwd=tmp_path)
+    assert (tmp_path / "x.p").read_text() == (tmp_path / "vw.p").read_text()

@@ -56,7 +56,7 @@ def _score_candidate(
     width = np.uint64(1) if learner.sequential else table.width
     place, x = features
     count = routing.load(batch, 0, table.width, place, x)
-    full = scoring.path(learner.tree, learner.settings, learner.pairs, node, width, batch, 0, place, x, count)
+    full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), node, width, batch, 0, place, x, count)
     score = float(gd.score(table, place, x, full, np.uint64(sub), np.float32(0)))
     products = shares.of_table(table, place[:full], x[:full], sub)
     way = path_nodes(learner, node)

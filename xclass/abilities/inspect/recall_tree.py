@@ -17,7 +17,7 @@ from .views import TableView, WeightLookup
 
 
 def table_view(learner: RecallTree) -> TableView:
-    exclusive = learner.sequential and not len(learner.pairs)
+    exclusive = learner.sequential and learner.crosser is None
     extra, lines = partial(_extra, learner), partial(_lines, learner)
     return TableView(partial(_lookups, learner), exclusive, extra=extra, lines=lines)
 
@@ -46,7 +46,7 @@ def _lookups(learner: RecallTree, batch: Batch) -> list[WeightLookup]:
         table, sub = (0, learner.routers + c) if learner.sequential else (1 + c % SHARDS, c // SHARDS)
         place[:count] = batch.index.astype(np.uint64) * learner.tables[table].width
         width = np.uint64(1) if learner.sequential else learner.tables[table].width
-        full = scoring.path(learner.tree, learner.settings, learner.pairs, a, width, batch, 0, place, x, count)
+        full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), a, width, batch, 0, place, x, count)
         extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
         lookups.append(WeightLookup(table, sub, learner.routers + c, extra))
     return lookups

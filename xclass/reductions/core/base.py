@@ -18,6 +18,7 @@ import numpy as np
 
 from ...array_types import Bools, Int64s
 from ...binary import finite, gd
+from ...data.interactions import Crosser
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
@@ -30,7 +31,6 @@ from .spec import LearnerSpec, Wanted
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
-PATH_GROUP = 0x88  # namespace of the features that encode an example's path in a tree, see `cross_path`
 _survey = DirectCall(finite, "survey")
 
 
@@ -127,8 +127,8 @@ class Learner(ABC):
     def stop(self) -> None:  # noqa: B027 (most learners end a pass at once)
         """Make `end_pass` return soon with the model reached so far; may be called at any time."""
 
-    def cross_path(self, interactions: list[bytes]) -> None:
-        """Cross the features that encode an example's path in a tree with the other namespace of each interaction."""
+    def cross_path(self, crosser: Crosser) -> None:
+        """Cross the features that encode an example's path in a tree as the interactions say that name PATH_GROUP."""
         raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)

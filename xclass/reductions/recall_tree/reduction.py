@@ -40,13 +40,16 @@ from typing import Any
 import numpy as np
 
 from ...binary import finite, gd
-from ...data.batch import Batch
+from ...data import interactions
+from ...data.batch import PATH_GROUP, Batch
+from ...data.interactions import Crosser, as_arrays
+from ...data.namespaces import check_features
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities
-from ..core.base import PATH_GROUP, Learner, Reduction
+from ..core.base import Learner, Reduction
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
@@ -54,8 +57,8 @@ from . import label_counts, options, routing, scoring
 from .routing import Plan, Settings
 from .scoring import SHARDS
 
-WILDCARD = ord(":")
 KEPT_FEATURES = 1024  # features for which buffers are kept
+NO_CROSSES = scoring.Crosses(*as_arrays([]), False, False)
 
 
 class RecallTree(Learner):
@@ -64,7 +67,7 @@ class RecallTree(Learner):
     Attributes
     ----------
     tables : weight tables; one for all subproblems with `--layout vw`, otherwise the routers' and SHARDS of scorers
-    pairs : uint8[p, 2], namespaces crossed with the path features, see `scoring`
+    crosser : the interactions, if some of them name the path features
     sequential : whether examples are processed one after the other in one table (`--layout vw`)
     """
 
@@ -92,7 +95,9 @@ class RecallTree(Learner):
         )
         self.random = np.array([spec.seed], np.uint64)
         self.resume = spec.binary.resume
-        self.pairs = np.empty((0, 2), np.uint8)
+        self.crosser: Crosser | None = None
+        self._groups: set[int] = set()  # groups that wildcards have stood for
+        self._crosses = (NO_CROSSES, NO_CROSSES)  # those with path features, and all
         self.learner_options = spec.binary
         self.predict_only = spec.binary.predict_only_model and not spec.vw_exact  # VW learns on
         bits = spec.binary.bits
@@ -126,19 +131,30 @@ class RecallTree(Learner):
         self._kept_scratch = scoring.new_scratch(routing.new_features(KEPT_FEATURES), self.candidates)
         self.want(spec.wanted)
 
-    def cross_path(self, interactions: list[bytes]) -> None:
-        """Cross the path features (namespace PATH_GROUP) with one other named namespace per interaction."""
-        pairs = []
-        for interaction in interactions:
-            others = [group for group in interaction if group != PATH_GROUP]
-            if len(interaction) != 2 or len(others) != 1 or WILDCARD in others:
-                raise UsageError(
-                    "the path features, namespace \\x88, can be crossed with one named namespace at a time"
-                )
-            pairs.append((others[0], interaction[0] == PATH_GROUP))
-        if pairs and not self.settings.path:
+    def cross_path(self, crosser: Crosser) -> None:
+        if not self.settings.path:
             raise UsageError("--no_path_features leaves nothing to cross with namespace \\x88: drop one of them")
-        self.pairs = np.array(pairs, np.uint8).reshape(-1, 2)
+        self.crosser = crosser
+        self._expand()
+
+    def _expand(self) -> None:
+        """Set the crosses for the groups met so far; those with a group that an example lacks give it no feature."""
+        assert self.crosser is not None
+        every = self.crosser.expanded(sorted(self._groups))
+        of_path = [terms for terms in every if PATH_GROUP in terms]
+        permuted = self.crosser.permuted
+        self._crosses = (
+            scoring.Crosses(*as_arrays(of_path), permuted, False), scoring.Crosses(*as_arrays(every), permuted, True)
+        )  # fmt: skip
+
+    def crosses(self, batch: Batch, every: bool = False) -> scoring.Crosses:
+        """Return the interactions to generate for a batch: those that name the path features, or `every` one."""
+        if self.crosser is not None and self.crosser.has_wildcards:
+            new = set(np.unique(batch.group_name).tolist()) - self._groups
+            if new:
+                self._groups |= new
+                self._expand()
+        return self._crosses[every and self.crosser is not None]
 
     # stages
 
@@ -161,8 +177,14 @@ class RecallTree(Learner):
 
     def _longest(self, batch: Batch) -> int:
         """Return the number of features of the longest example, with its path features and their crosses."""
-        most_features = batch.most_features
-        return most_features + (1 + len(self.pairs) * most_features) * (self.depth + 1) + 1
+        longest: int = batch.most_features + self.depth + 2
+        if self.crosser is not None and batch.n:
+            counts, unused = np.empty(batch.n), np.zeros(max(256, len(self._crosses[1].terms)), np.uint8)
+            terms, start, permuted, _ = self.crosses(batch, every=True)
+            interactions.count_crossed(batch, terms, start, permuted, self.depth + 1, counts, unused, unused)
+            check_features(counts, batch.line, "the interactions make", "use fewer or smaller interactions")
+            longest += int(counts.max())
+        return longest
 
     def new_features(self, batch: Batch) -> routing.Features:
         """Return buffers for the longest example of a batch."""
@@ -194,12 +216,13 @@ class RecallTree(Learner):
     def _score(self, task: BatchTask) -> None:
         """Score and train the classes of the plan, a thread per shard at most (second stage)."""
         batch, plan = task.batch, task.plan
+        crosses = self.crosses(batch)
 
         def run_shard(shard: int) -> None:
             scratch = self._scratch_for(batch)
             table = finite.guarded(self.tables[1 + shard], task)
             self._score_kernel(
-                self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, scratch
+                self.tree, self.settings, crosses, table, self.rule, shard, batch, task.clock, plan, scratch
             )
 
         self.share(run_shard, [(shard,) for shard in range(SHARDS)], batch.n)
@@ -211,11 +234,12 @@ class RecallTree(Learner):
         plan = task.plan = self._new_plan(task)
         scratch = scoring.new_scratch(self.new_features(batch), self.candidates, self.routers + self.classes)
         table = finite.guarded(self.tables[0], task)
+        crosses = self.crosses(batch, every=not self.rule.checked)
         done = 0
         while True:
             done = scoring.learn_sequentially(
-                self.tree, self.counts, self.settings, self.pairs, table, self.rule, batch, task.clock, self.random,
-                plan, done, scratch,
+                self.tree, self.counts, self.settings, crosses, table, self.rule, batch, task.clock, self.random, plan,
+                done, scratch,
             )  # fmt: skip
             if done == batch.n:
                 break

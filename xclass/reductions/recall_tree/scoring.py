@@ -18,9 +18,8 @@ K candidates the recall is 1.
 
 The kernels receive an example as `place` (uint64[s], hash * width of each feature) and `x` (float32[s], values). Its
 own features come first, and the path features follow: `count` is the number of features without the path features,
-`full` the number with them. `pairs` (uint8[p, 2]) has a row for each cross of a namespace, `pairs[k, 0]`, with the
-path, whose features come first in the cross if `pairs[k, 1]` is set. `odds` (float64[capacity]) are the probabilities
-of the classes of `plan.item`.
+`full` the number with them and their crosses. `odds` (float64[capacity]) are the probabilities of the classes of
+`plan.item`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s, UInt8s, UInt64s
 from ...binary import gd
-from ...data.batch import CROSSED_GROUP, Batch
+from ...data.batch import CROSSED_GROUP, PATH_GROUP, Batch
+from ...data.interactions import PRIME
 from ...kernels import fast_math, top_k
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare, jit
@@ -43,6 +43,15 @@ from .routing import NONE, SAME, Plan
 SHARDS = 3  # tables of scorers; with the routers' table they divide 2**b slots into four equal parts
 PATH_HASH = 868771  # the path feature of node a has the index PATH_HASH * a, as in VW
 LARGEST_SCORE = 50.0  # scores are clipped to +-50 before they become probabilities
+
+
+class Crosses(NamedTuple):
+    """List the interactions that a tree generates, as `interactions.count_crossed` describes them."""
+
+    terms: UInt8s
+    term_start: Int64s
+    permuted: bool
+    all: bool  # whether they include those without path features, which replace those of the batch, in VW's order
 
 
 class Scratch(NamedTuple):
@@ -71,7 +80,7 @@ def new_scratch(features: routing.Features, candidates: int, subs: int = 0) -> S
 
 @jit
 def path(
-    tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, a: int, width: np.uint64, batch: Batch, i: int,
+    tree: routing.Tree, settings: routing.Settings, crosses: Crosses, a: int, width: np.uint64, batch: Batch, i: int,
     place: UInt64s, x: Float32s, count: int,
 ) -> int:  # fmt: skip
     """Append the path features of node `a`, and their crosses, to the features of example i; return the new number.
@@ -80,6 +89,8 @@ def path(
     """
     if not settings.path:
         return count
+    if crosses.all:
+        count -= _crossed(batch, i)
     begin = count
     if settings.node_only:
         place[count] = np.uint64(PATH_HASH * a) * width
@@ -91,16 +102,46 @@ def path(
             x[count] = ONE
             count += 1
             a = tree.parent[a]
-    end = count
-    for k in range(pairs.shape[0]):
-        for j in range(batch.group_first[i], batch.group_first[i + 1]):
-            if batch.group_name[j] == pairs[k, 0]:
-                for f in range(batch.group_start[j] - batch.start[i], batch.group_start[j + 1] - batch.start[i]):
-                    for q in range(begin, end):  # VW crosses places too; hash * width keeps the low bits it needs
-                        first, second = (place[q], place[f]) if pairs[k, 1] else (place[f], place[q])
-                        place[count] = (np.uint64(16777619) * first) ^ second
-                        x[count] = x[f]
-                        count += 1
+    return _cross(crosses, batch, i, begin, place, x, count) if crosses.term_start.shape[0] > 1 else count
+
+
+@jit
+def _cross(crosses: Crosses, batch: Batch, i: int, path: int, place: UInt64s, x: Float32s, count: int) -> int:
+    """Append what interactions generate from example i and its path features [path, count); return the new number.
+
+    As in VW, they cross places, which are multiples of the indices; a product keeps the low bits that are needed.
+    """
+    terms, start = crosses.terms, crosses.term_start
+    low, high = np.zeros(256, np.int64), np.zeros(256, np.int64)
+    for j in range(batch.group_first[i], batch.group_first[i + 1]):
+        low[batch.group_name[j]] = batch.group_start[j] - batch.start[i]
+        high[batch.group_name[j]] = batch.group_start[j + 1] - batch.start[i]
+    low[PATH_GROUP], high[PATH_GROUP] = path, count
+    at, mixed, product = np.empty(len(terms), np.int64), np.empty(len(terms), np.uint64), np.empty(len(terms), x.dtype)
+    for t in range(len(start) - 1):
+        present = True
+        for j in range(start[t], start[t + 1]):
+            present = present and high[terms[j]] > 0
+        if not present:
+            continue
+        j = start[t]
+        at[j] = low[terms[j]]
+        while j >= start[t]:
+            f = at[j]
+            if f == high[terms[j]]:
+                j -= 1
+                if j >= start[t]:
+                    at[j] += 1
+                continue
+            mixed[j] = place[f] if j == start[t] else (PRIME * mixed[j - 1]) ^ place[f]
+            product[j] = x[f] if j == start[t] else product[j - 1] * x[f]
+            if j == start[t + 1] - 1:
+                place[count], x[count] = mixed[j], product[j]
+                count += 1
+                at[j] += 1
+            else:
+                j += 1
+                at[j] = f if terms[j] == terms[j - 1] and not crosses.permuted else low[terms[j]]
     return count
 
 
@@ -177,7 +218,7 @@ def _clip_lanes(table: gd.Table, scratch: gd.Lanes, out: Float32s, lanes: int) -
 
 @bare
 def score_shard(
-    tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, table: gd.Table, rule: gd.Rule, shard: int,
+    tree: routing.Tree, settings: routing.Settings, crosses: Crosses, table: gd.Table, rule: gd.Rule, shard: int,
     batch: Batch, clock: Float64s, plan: Plan, scratch: Scratch,
 ) -> None:  # fmt: skip
     """Score and train the classes c with c % SHARDS == shard on every example of a batch, as the plan says.
@@ -189,7 +230,7 @@ def score_shard(
         table.guard.now[0] = i
         label = plan.label[i]
         count = routing.load(batch, i, table.width, place, x)
-        full = path(tree, settings, pairs, plan.node[i], table.width, batch, i, place, x, count)
+        full = path(tree, settings, crosses, plan.node[i], table.width, batch, i, place, x, count)
         mode = plan.mode[i]
         lanes = _gather(plan, plan.first[i], plan.scored[i], -1, shard, label, lane_scratch, position)
         gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
@@ -208,7 +249,7 @@ def score_shard(
                 )
                 gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
         else:
-            full = path(tree, settings, pairs, plan.last[i], table.width, batch, i, place, x, count)
+            full = path(tree, settings, crosses, plan.last[i], table.width, batch, i, place, x, count)
             lanes = _gather(plan, plan.scored[i], plan.first[i + 1], -1, shard, label, lane_scratch, position)
             gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
         _clip_lanes(table, lane_scratch, out, lanes)
@@ -324,7 +365,7 @@ def _slots_are_distinct(
 
 @jit
 def learn_sequentially(
-    tree: routing.Tree, counts: label_counts.Counts, settings: routing.Settings, pairs: UInt8s, table: gd.Table,
+    tree: routing.Tree, counts: label_counts.Counts, settings: routing.Settings, crosses: Crosses, table: gd.Table,
     rule: gd.Rule, batch: Batch, clock: Float64s, random: UInt64s, plan: Plan, begin: int, scratch: Scratch,
 ) -> int:  # fmt: skip
     """Route, score and train examples one after the other in one weight table, with the same collisions as VW.
@@ -340,7 +381,7 @@ def learn_sequentially(
     routers = settings.routers
     unscaled = np.uint64(1)
     # Otherwise learning in one lane changes the range or the weights of all, or there are too many places to compare.
-    independent = not rule.widen and not rule.regularized and pairs.shape[0] == 0
+    independent = not rule.widen and not rule.regularized and crosses.term_start.shape[0] == 1
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
         if label >= 0 and not label_counts.has_capacity(settings.depth, counts):
@@ -348,8 +389,8 @@ def learn_sequentially(
         table.guard.now[0] = i
         count = routing.load(batch, i, table.width, place, x)
         a = routing.descend(tree, counts, settings, table, place, x, count, batch.initial[i], label)
-        crossed = 0 if rule.checked else _crossed(batch, i)
-        full = path(tree, settings, pairs, a, unscaled, batch, i, place, x, count)
+        crossed = 0 if rule.checked or crosses.all else _crossed(batch, i)
+        full = path(tree, settings, crosses, a, unscaled, batch, i, place, x, count)
         steps = _path_size(tree, settings, a)
         _exchange(place, x, count - crossed, count, count + steps)
         at = plan.first[i]
@@ -360,6 +401,8 @@ def learn_sequentially(
             lane_scratch.sub[j] = np.uint64(routers + counts.top_label[a, j])
         gd.score_lanes(table, place, x, full, lane_scratch.sub, size, out)
         _exchange(place, x, count - crossed, count - crossed + steps, count + steps)  # routers have no path features
+        if crosses.all:
+            routing.load(batch, i, table.width, place, x)
         for j in range(size):
             plan.score[at + j] = out[j]
         plan.node[i] = a
@@ -375,7 +418,7 @@ def learn_sequentially(
         size = counts.top_size[z]
         if not label_counts.is_candidate(counts, z, label):
             continue
-        full = path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
+        full = path(tree, settings, crosses, z, unscaled, batch, i, place, x, count)
         for j in range(size):
             lane_scratch.sub[j] = np.uint64(routers + counts.top_label[z, j])
         distinct = independent and _slots_are_distinct(tree, table, place, count, full, z, lane_scratch, size, marks)
