@@ -59,18 +59,19 @@ def objectives(tree: split_tree.Tree, cells: split_cells.Cells) -> Float64s:
     """
     words, nodes = split_cells.array(cells, split_tree.versions(tree)), int(tree.size[split_tree.NODES])
     node = (words[:, 0] >> np.uint64(32)).astype(np.int64) - 1
-    seen = words.view(np.int64)[:, split_cells.TRAINED] + words.view(np.uint32)[:, split_cells.ENDED]
+    count = words.view(np.int64)[:, split_cells.TRAINED] + words.view(np.uint32)[:, split_cells.ENDED]
     parent = tree.link[node, split_tree.PARENT].astype(np.int64)
-    right = np.where(tree.link[parent, split_tree.RIGHT] == node, seen, 0)
+    right = np.where(tree.link[parent, split_tree.RIGHT] == node, count, 0)
     label = (words[:, 0] & np.uint64(0xFFFFFFFF)).astype(np.int64)
     below = parent >= 0
     pair, at = np.unique((parent[below] << 32) | label[below], return_inverse=True)
-    seen, right = np.bincount(at, seen[below]), np.bincount(at, right[below])
+    seen, gone_right = np.bincount(at, count[below]), np.bincount(at, right[below])
     node = pair >> 32
     with np.errstate(invalid="ignore"):
-        mean = np.bincount(node, right, nodes) / np.bincount(node, seen, nodes)
-        total: Float64s = np.bincount(node, np.abs(seen * mean[node] - right), nodes)
-        return 2.0 * total / np.bincount(node, seen, nodes)
+        mean = np.bincount(node, gone_right, nodes) / np.bincount(node, seen, nodes)
+        total = np.bincount(node, np.abs(seen * mean[node] - gone_right), nodes)
+        objective: Float64s = 2.0 * total / np.bincount(node, seen, nodes)
+    return objective
 
 
 def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:

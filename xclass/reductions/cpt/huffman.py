@@ -7,8 +7,8 @@ Differs   from the hierarchical softmax of Zharmagambetov, Gabidolla, Carreira-P
           tree is built from the first --tree_sample examples (0: from all, as there). It learns at the rate .005 *
           .995**t with momentum .9; tagged words have no place for a velocity, so `--hsm` has plain steps at the rate 2
           on examples of length 1. At a small rate, momentum multiplies the length of the steps by 1 / (1 - .9):
-          -l 0.05 --decay_learning_rate 0.995, with t counted in passes, because after 1,000 examples nothing would be
-          left of the rate otherwise.
+          -l 0.05 --decay_learning_rate 0.995 (docs/defaults.md), with t counted in passes, because after 1,000 examples
+          nothing would be left of the rate otherwise.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ Names     s features of an example | alpha is --cpt_alpha | L, R number of leave
 Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regressor predicts 1/2 and not "left".
           When a leaf is split, its regressor becomes that of the new inner node. The paper copies it to the new leaf
           of the old label; here that leaf starts untrained, because to find the words of a regressor takes a walk
-          through the whole table. The old label is on the left of the new node, so leaves learn "left" on the examples
-          of their label in advance. Regressors learn by AdaGrad
-          (`adagrad`) on examples scaled to length 1, after numeric columns are divided by their mean size
-          (`feature_scaling`), and with squared loss no step goes beyond the label. Nodes may have more than two
+          through the whole table (docs/defaults.md has what it costs). The old label is on the left of the new node, so
+          leaves learn "left" on the examples of their label in advance. Regressors learn by AdaGrad (`adagrad`) on
+          examples scaled to length 1, after numeric columns are divided by their mean size (`feature_scaling`), and
+          with squared loss no step goes beyond the label. Nodes may have more than two
           branches (`wide_nodes`). docs/defaults.md contains the measurements on which the defaults are based.
 """
 
