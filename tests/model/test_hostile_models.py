@@ -47,6 +47,7 @@ VARIANTS = {
     "cpt growing": ("--cpt", K, "--rerank", "--layout", "tagged", "--max_doublings", 2),
     "cpt wide": ("--cpt", K, "--cpt_arity", 4),
     "cpt columns": ("--cpt", K, "--normalize_features", "columns"),
+    "mach": ("--mach", "3,8"),
     "softmax_tree": ("--softmax_tree", K, "--depth", 2, "--leaf_classes", 4),
     "softmax_tree columns": ("--softmax_tree", K, "--depth", 1, "--normalize_features", "columns"),
 }

@@ -70,6 +70,7 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"depth": 1, "normalize_features": "none", "quadratic": ["wn"]},
         {"depth": 0, "normalize_features": "columns", "l2": 0.1},
     ],
+    "mach": [{"loss_function": "logistic", "calibration": "c"}, {"sgd": True, "random_seed": 7, "quadratic": ["wn"]}],
 }
 AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data
 BY_NAME = {record.name: record for record in REDUCTIONS}

@@ -193,11 +193,11 @@ def label_range(config: Config, spec: LearnerSpec) -> LabelRange:
 
 
 def configured(
-    reduction: str, classes: int | None, options: Mapping[str, Any], use: LearnerUse = NEW_LEARNER
+    reduction: str, classes: int | str | None, options: Mapping[str, Any], use: LearnerUse = NEW_LEARNER
 ) -> Config:
     """Resolve the options of a new learner, by field, with the checks of the command line.
 
-    `reduction` may name a preset; `classes` is None if their number is not given.
+    `reduction` may name a preset; `classes` is the value of its option, None if it is not given.
     """
     declared, known = declared_options(), reductions()
     if reduction not in known:
@@ -217,15 +217,17 @@ def configured(
             raise UsageError(f"{keyword} is another name of {name}; give it once")
         given[name] = checked_value(f"--{keyword}", declared[name], value)
     if reduction != SCALAR:
-        if classes is None and declared[reduction].minimum != 0:
-            raise UsageError(f"classes: {reduction!r} needs the number of classes, such as classes=10")
-        given[reduction] = checked_value("classes", declared[reduction], classes or 0)
+        own = declared[reduction]
+        if classes is None and own.minimum != 0:
+            needed = "the number of classes, such as classes=10" if own.kind is int else f"{own.metavar}: {own.help}"
+            raise UsageError(f"classes: {reduction!r} needs {needed}")
+        given[reduction] = checked_value("classes", own, (classes or 0) if own.kind is int else str(classes))
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
     return _resolved(given, None, use)
 
 
-def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | None, dict[str, Any]]:
+def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | str | None, dict[str, Any]]:
     """Return the arguments of `configured` from a command line, as one text or as words.
 
     `reduction` is the reduction or preset if the words name none.
@@ -353,7 +355,8 @@ def record_of(reduction: object) -> Reduction | None:
 
 def grows(record: Reduction) -> bool:
     """Return whether a reduction takes any number of classes, so that it need not be known."""
-    return options_of(record.options)[record.name].minimum == 0
+    option = options_of(record.options)[record.name]
+    return option.minimum == 0 or option.kind is not int
 
 
 def reductions() -> list[str]:

@@ -45,9 +45,9 @@ class Learner:
     reduction : str, default "multiclass"
         Name of a reduction or preset in `xclass --help` without its dashes, such as "recall_tree", "oaa", "cpt" or
         "multiclass"; "scalar" learns real numbers.
-    classes : int, optional
+    classes : int or str, optional
         Number of classes. It is required unless the reduction is "cpt", "hsm", "multiclass" or "scalar"; the last one
-        has no classes.
+        has no classes. For "mach" it is the value of `--mach`, such as "8,256".
     **options
         Options by the long names of the command line without dashes, such as `learning_rate=0.1` or `bits=24`. An
         option that may be repeated on the command line takes a list. `feature_hash="identity"` belongs to the library
@@ -79,7 +79,7 @@ class Learner:
 
     core: LearnerCore
 
-    def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
+    def __init__(self, reduction: str = "multiclass", classes: int | str | None = None, **options: Any) -> None:
         identity = is_identity(options.pop("feature_hash", "names"))
         jit.activate(hide_scipy=False)
         with configuration.KEYWORDS:

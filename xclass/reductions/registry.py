@@ -5,6 +5,7 @@ To add one, write its module, add its record to `REDUCTIONS` and add its oracle 
 
 from .ect import reduction as ect
 from .log_multi import reduction as log_multi
+from .mach import reduction as mach
 from .multiclass import reduction as multiclass
 from .oaa import reduction as oaa
 from .random_tree import reduction as random_tree
@@ -21,4 +22,5 @@ REDUCTIONS = (
     random_tree.REDUCTION,
     multiclass.REDUCTION,
     softmax_tree.REDUCTION,
+    mach.REDUCTION,
 )

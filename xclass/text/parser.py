@@ -60,7 +60,7 @@ class Options:
         files=lambda names, _: [names[1:]] if names and names.startswith("@") else [],
     )
     learn_names: bool = option(
-        "labels are names, which are numbered in order of appearance. Numbers continue after those of --named_labels,"
+        "labels are names, numbered as they appear. Numbers continue after those of --named_labels,"
         " and the model keeps the names. This is the default if the first three labels are not numbers",
         kind=bool,
         stored=True,

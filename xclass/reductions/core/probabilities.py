@@ -36,9 +36,9 @@ class Options:
         metavar="N",
     )
     probabilities: bool = option(
-        "predict the probability of every class: all with --oaa, those seen so far with --cpt, the candidates with "
-        "--recall_tree, those of the leaf with --softmax_tree. The last pair, `:p`, gives the probability of all "
-        "others",
+        "predict the probability of every class: all with --oaa, those seen so far with --cpt and --mach, the "
+        "candidates with --recall_tree, those of the leaf with --softmax_tree. The last pair, `:p`, gives the "
+        "probability of all others",
         kind=bool,
     )
     calibration: str | None = option(

@@ -83,5 +83,6 @@ class LearnerSpec:
 
     @property
     def classes(self) -> int | None:
-        """Return the number of classes given as the reduction's option, None if it has no such option."""
-        return getattr(self.options, self.name, None)
+        """Return the number of classes given as the reduction's option, None if that option is none or not a number."""
+        value = getattr(self.options, self.name, None)
+        return value if isinstance(value, int) else None

@@ -96,7 +96,7 @@ def _reduction(c: Config, model: LearnerCore) -> str:
         return f"Reduction: none; one regressor learns {'labels -1 and 1' if c.scalar.binary else 'numbers'}"
     if title[1:2].islower():  # no abbreviation
         title = title[0].lower() + title[1:]
-    seen, given = model.reduction.classes_seen, getattr(getattr(c, name), name)
+    seen, given = model.reduction.classes_seen, model.spec.classes
     if seen:
         classes = f"{_counted(seen, 'class', 'classes')} so far"
     elif given:

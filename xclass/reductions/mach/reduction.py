@@ -1,0 +1,395 @@
+"""Hash the classes into a few buckets several times, and predict the class whose buckets are most probable (MACH).
+
+Source    Medini, Huang, Wang, Mohan, Shrivastava, "Extreme Classification in Log Memory using Count-Min Sketch: A Case
+          Study of Amazon Search with 50M Products", NeurIPS 2019.
+Cost      O(s R B) for learning from an example of s features, and O(s R B + R K) for a prediction; memory for R B
+          regressors and R numbers for each class, not for K regressors.
+Names     R repetitions | B buckets of each | K classes seen so far | mean: of the probabilities of a class's buckets.
+Differs   from the paper: the classifiers are one-against-all, whose probabilities are divided by their sum. The paper's
+          estimate of a probability, B / (B - 1) (mean - 1 / B), has the same order as the mean, but can be negative,
+          and its sum over all classes is 1 on average only. So it is raised to at least 0.02 / K and divided by the sum
+          over the classes seen so far.
+Idea      The hash functions are ((a y + b) mod p) mod B with a prime p above all labels (Carter and Wegman 1979), drawn
+          by `--random_seed`. A row of the weight table has the R B buckets side by side, so that each repetition is a
+          block of columns for the kernels of `oaa`. A class can be predicted once it has been learned; the class that
+          was seen first wins a tie.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s
+from ...binary import finite, gd
+from ...data.batch import HIGHEST_LABEL
+from ...errors import UsageError
+from ...kernels import hash_table, rng, top_k
+from ...kernels.constants import GOLDEN, ZERO
+from ...kernels.direct import DirectCall
+from ...kernels.jit import bare, jit
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ...options.declare import option
+from ...options.relations import conflict, refused
+from ...system import processors
+from ..core import label_arrays, probabilities
+from ..core.base import Learner, Reduction, split_range
+from ..core.calibration import Report
+from ..core.contract import BatchTask
+from ..core.spec import LearnerSpec, Wanted
+from ..oaa import class_rows
+from ..oaa.reduction import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES
+
+REPETITIONS = 8  # R if only B is given
+MOST_REPETITIONS = 256
+PRIME = np.uint64(2**32 - 5)
+FIRST_CLASSES = 1 << 8  # classes that a new learner has room for
+SUPPORTED_OPTIONS = (
+    "bits", "learning_rate", "loss_function", "power_t", "initial_t", "sgd", "adaptive", "normalized", "invariant",
+    "decay_learning_rate", "predict_only_model",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    mach: str = option(
+        f"numbers of repetitions and of buckets, such as 8,256; {REPETITIONS} repetitions if R is left out",
+        metavar="[R,]B",
+        stored=True,
+    )
+
+    RULES = (
+        refused(gd.other_options(SUPPORTED_OPTIONS), "has no effect with --mach; leave it out, or choose --oaa"),
+        refused("vw_exact", "cannot be combined with --mach, which VW does not have: leave one of them out"),
+        conflict(
+            "--loss_function {loss_function} gives no probabilities; with --mach, give squared or logistic",
+            loss_function=lambda loss: loss not in (None, "squared", "logistic"),
+        ),
+    )
+
+
+def sizes(spec: LearnerSpec) -> tuple[int, int]:
+    """Return the numbers of repetitions and of buckets; raise UsageError if the option does not give them."""
+    text = spec.options.mach
+    match = re.fullmatch(r"(?:([0-9]{1,3}),)?([0-9]{1,9})", text)
+    repetitions, buckets = (int(match[1] or REPETITIONS), int(match[2])) if match else (0, 0)
+    if not (1 <= repetitions <= MOST_REPETITIONS and 1 <= buckets <= HIGHEST_LABEL // repetitions):
+        raise UsageError(
+            f"--mach: {text!r} is not [R,]B, the numbers of repetitions (1 to {MOST_REPETITIONS}) and of buckets (from "
+            "1); give two such as 8,256"
+        )
+    return repetitions, buckets
+
+
+class Seen(NamedTuple):
+    """Hold the classes seen so far, in the order in which they were first learned."""
+
+    size: Int64s  # int64[1], their number
+    label: Int64s  # int64[capacity], label of each class
+    bucket: Int32s  # int32[R, capacity], its bucket in each repetition
+    key: Int64s  # int64[2 * capacity], labels in a hash table, 0 in an empty cell
+    number: Int32s  # int32[2 * capacity], place of the label in `label`
+    secret: np.uint64  # of the hash table
+
+
+# -- kernels
+
+
+@bare
+def draw_functions(seed: np.uint64, function: UInt64s) -> None:
+    """Draw a and b of each hash function, uint64[R, 2], by SplitMix64."""
+    for r in range(function.shape[0]):
+        first = np.uint64(2 * r + 1)
+        function[r, 0] = np.uint64(1) + rng.mix(seed + first * GOLDEN) % (PRIME - np.uint64(1))
+        function[r, 1] = rng.mix(seed + (first + np.uint64(1)) * GOLDEN) % PRIME
+
+
+@bare
+def number_classes(
+    seen: Seen, function: UInt64s, buckets: int, begin: int, label: Int64s, learns: Bools, known: Int64s, own: Int64s
+) -> int:
+    """Number the classes of the examples from `begin` on, and add those that are learned for the first time.
+
+    `known` (int64[n]) gets the number of classes seen before each example, and `own` (int64[n]) the place of its class
+    in `seen`, -1 if it was not seen. Return n, or the first example whose class finds no room.
+    """
+    n: int = label.shape[0]
+    for i in range(begin, n):
+        known[i] = seen.size[0]
+        own[i] = -1
+        if not 0 < label[i] <= HIGHEST_LABEL:
+            continue
+        cell = hash_table.probe(seen.key, label[i], 0, seen.secret)
+        if seen.key[cell] == label[i]:
+            own[i] = seen.number[cell]
+        elif learns[i]:
+            at = seen.size[0]
+            if at == seen.label.shape[0]:
+                return i
+            own[i] = at
+            seen.size[0] = at + 1
+            seen.label[at] = label[i]
+            seen.key[cell] = label[i]
+            seen.number[cell] = at
+            for r in range(function.shape[0]):
+                hashed = (function[r, 0] * np.uint64(label[i]) + function[r, 1]) % PRIME
+                seen.bucket[r, at] = hashed % np.uint64(buckets)
+    return n
+
+
+@jit
+def _probability(mean: np.float32, buckets: int, least: float) -> float:
+    """Return the probability of a class before it is divided by the sum, at least `least`."""
+    p: float = max(least, (np.float64(mean) * buckets - 1.0) / (buckets - 1.0)) if buckets > 1 else least
+    return p
+
+
+@jit
+def rank_classes(
+    bucket: Int32s, p: Float32s, known: Int64s, own: Int64s, begin: int, end: int, top: Int64s, top_p: Float64s,
+    own_p: Float64s, mean: Float32s,
+) -> None:  # fmt: skip
+    """Compute the means of all classes for the examples [begin, end), and rank the best classes.
+
+    Parameters
+    ----------
+    bucket : int32[R, capacity], as in `Seen`
+    p : float32[n * R, B], probabilities of the buckets of each example and repetition
+    known, own : int64[n], as in `number_classes`
+    top, top_p : int64[n, k] and float64[n, k], the places of the best classes in `Seen`, -1 beyond the last, and their
+        probabilities; written
+    own_p : float64[n], probability of the class of the example, 0 if it was not known; written
+    mean : float32[n, K], means of the classes, or float32[0, K] if they are not wanted; written
+    """
+    repetitions, buckets = bucket.shape[0], p.shape[1]
+    buffer = np.empty(bucket.shape[1], np.float32)
+    best = np.empty(top.shape[1], np.int64)
+    for i in range(begin, end):
+        classes = known[i]
+        score = mean[i] if mean.shape[0] > 0 else buffer
+        score[:classes] = ZERO
+        for r in range(repetitions):
+            of_bucket = p[i * repetitions + r]
+            place = bucket[r]
+            for c in range(classes):
+                score[c] += of_bucket[place[c]]
+        least = LEAST_SHARE / max(classes, 1)
+        total = 0.0
+        for c in range(classes):
+            score[c] /= np.float32(repetitions)
+            total += _probability(score[c], buckets, least)
+        size = top_k.rank(score, 0, classes, best)
+        for j in range(top.shape[1]):
+            top[i, j] = best[j] if j < size else -1
+            top_p[i, j] = _probability(score[best[j]], buckets, least) / total if j < size else 0.0
+        own_p[i] = _probability(score[own[i]], buckets, least) / total if 0 <= own[i] < classes else 0.0
+
+
+# -- Python
+
+
+class Mach(Learner):
+    """Learn one-against-all for the buckets of several hash functions (`--mach`).
+
+    Attributes
+    ----------
+    repetitions, buckets : R and B
+    table : weight table with planes, `rows` rows of a weight for each of the R B buckets
+    function : uint64[R, 2], a and b of the hash functions
+    shares : for each thread the first and the end of its repetitions
+    """
+
+    report: Report
+
+    def __init__(self, spec: LearnerSpec) -> None:
+        self.repetitions, self.buckets = sizes(spec)
+        self.learner_options = spec.binary
+        self.rule = gd.make_rule(spec.binary, reduction=True, exact=False)
+        bits, columns = spec.binary.bits, self.repetitions * self.buckets
+        if columns > 1 << bits:
+            raise UsageError(
+                f"-b {bits} has {1 << bits} slots, too few for one feature of --mach {spec.options.mach}: "
+                f"give at least -b {(columns - 1).bit_length() + 1}"
+            )
+        gd.check_memory(bits, SLOT_BYTES)
+        self.crowding = gd.crowding_warning(bits, columns, columns, spec.binary.layout)
+        self.rows = np.uint64((1 << bits) // columns)
+        self.table = gd.new_table(self.rule, bits, columns, columns, True, spec.wanted.weights_only)
+        self.tables = [self.table]
+        self.function = np.empty((self.repetitions, 2), np.uint64)
+        draw_functions(np.uint64(spec.seed), self.function)
+        self.seen = self._seen(np.empty(0, np.int64), FIRST_CLASSES)
+        shares = processors.count() if columns >= 2 * LEAST_CLASSES else 1
+        self.shares = split_range(self.repetitions, min(shares, self.repetitions))
+        self.want(spec.wanted)
+        self.stages = [self._learn_batch]
+        self._learn_kernel = DirectCall(class_rows, "learn_batch")
+
+    def _seen(self, label: Int64s, capacity: int) -> Seen:
+        """Return the classes with these labels, with room for `capacity`, a power of two."""
+        seen = Seen(
+            np.zeros(1, np.int64), np.empty(capacity, np.int64), np.empty((self.repetitions, capacity), np.int32),
+            np.zeros(2 * capacity, np.int64), np.empty(2 * capacity, np.int32), hash_table.new_secret(),
+        )  # fmt: skip
+        unused = np.empty(len(label), np.int64)
+        number_classes(seen, self.function, self.buckets, 0, label, np.ones(len(label), bool), unused, unused)
+        return seen
+
+    @property
+    def classes_seen(self) -> int:
+        return int(self.seen.size[0])
+
+    @property
+    def most_rows(self) -> int | None:
+        listed = self.classes_seen if self.listing_options.probabilities else 0
+        return max(1, probabilities.MOST_PAIRS // max(self.repetitions * self.buckets, listed))
+
+    def _learn_batch(self, task: BatchTask) -> None:
+        """Predict and learn a batch: the only stage."""
+        batch = task.batch
+        n, seen = batch.n, self.seen
+        label, learns = label_arrays.whole(batch.label), task.learned()
+        known, own = np.empty(n, np.int64), np.empty(n, np.int64)
+        at = 0
+        while (at := number_classes(seen, self.function, self.buckets, at, label, learns, known, own)) < n:
+            seen = self.seen = self._seen(seen.label, 2 * len(seen.label))
+        p = self._learn_buckets(task, own, learns & (own >= 0))
+        k, classes = self.listing_options.top_k or 1, self.classes_seen
+        top, top_p, own_p = np.empty((n, k), np.int64), np.empty((n, k)), np.empty(n)
+        mean = np.empty((n if self.listing_options.probabilities else 0, classes), np.float32)
+
+        def rank(begin: int, end: int) -> None:
+            rank_classes(seen.bucket, p, known, own, begin, end, top, top_p, own_p, mean)
+
+        self.share(rank, self.thread_ranges(n), n)
+        self._report(task, known, own, np.where(top < 0, 0, seen.label[top]), top_p, own_p)
+        if self.listing_options.probabilities:
+            task.class_lists = self._all_classes(mean, known)
+
+    def _learn_buckets(self, task: BatchTask, own: Int64s, learns: Bools) -> Float32s:
+        """Score and train the buckets; return their probabilities, float32[n * R, B]."""
+        n, columns, most_features = task.batch.n, self.repetitions * self.buckets, task.batch.most_features
+        scores = np.empty((n, columns), np.float32)
+        sampled, none = np.empty((n, 0), np.int32), np.empty((n * self.repetitions, 0), np.int64)
+        p, none_p = np.empty((n * self.repetitions, self.buckets), np.float32), np.empty(none.shape)
+
+        def learn(first: int, last: int) -> None:
+            table = finite.guarded(self.table, task)
+            output = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), scores)
+            scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK)
+            for r in range(first, last):
+                column = np.where(learns, r * self.buckets + self.seen.bucket[r, own], -1)
+                inputs = class_rows.Inputs(task.batch, column, learns, sampled, task.clock, columns)
+                block = r * self.buckets, (r + 1) * self.buckets
+                self._learn_kernel(table, self.rule, self.rows, *block, False, inputs, output, scratch)
+
+        def normalise(begin: int, end: int) -> None:
+            rows = scores.reshape(p.shape)
+            class_rows.class_probabilities(rows, False, self.least_probability, begin, end, p, none, none_p)
+
+        self.share(learn, self.shares, n)
+        self.share(normalise, self.thread_ranges(len(p)), n)
+        return p
+
+    @property
+    def least_probability(self) -> np.float32:
+        """Return the least probability of a bucket before normalisation, 0 if scores are log odds."""
+        return np.float32(LEAST_SHARE / self.buckets if self.learner_options.loss_function == "squared" else 0)
+
+    def _report(
+        self, task: BatchTask, known: Int64s, own: Int64s, top: Int64s, top_p: Float64s, own_p: Float64s
+    ) -> None:
+        """Set the results of a task from the labels of the best classes and from what `rank_classes` returned."""
+        batch = task.batch
+        weight, labelled = batch.weight.astype(np.float64), ~np.isnan(batch.label)
+        task.prediction = top[:, 0].astype(np.float64)
+        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
+        was_known = (own >= 0) & (own < known)
+        task.answer_probability, task.label_probability = top_p[:, 0], np.where(was_known, own_p, np.nan)
+        self.report.add_losses(labelled, weight, was_known, own_p)
+        self.report.add_forecasts(top_p[:, 0], labelled, weight, task.prediction == batch.label)
+        if self.listing_options.top_k is not None:
+            self.report.add_top_k(labelled, weight, batch.label, top)
+        if self.makes_lists:
+            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
+            task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
+            task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+
+    def _all_classes(self, mean: Float32s, known: Int64s) -> probabilities.ClassLists:
+        """Return the lists of the probabilities of all classes seen before each example, in rising order of labels."""
+        n, classes = mean.shape
+        order = np.argsort(self.seen.label[:classes])
+        listed = order < known[:, None]
+        p = np.where(listed, mean[:, order].astype(np.float64) * self.buckets - 1.0, 0.0) / max(self.buckets - 1.0, 1.0)
+        p = np.where(listed, np.maximum(p, LEAST_SHARE / np.maximum(known, 1)[:, None]), 0.0)
+        p /= np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+        rest = np.ones((n, 1), bool)
+        labels = np.append(self.seen.label[order], 0)
+        return probabilities.ClassLists(
+            np.hstack([p, known[:, None] == 0])[np.hstack([listed, rest])].astype(np.float32),
+            np.broadcast_to(labels, (n, classes + 1))[np.hstack([listed, rest])],
+            np.concatenate([[0], np.cumsum(known + 1)]),
+        )
+
+    def want(self, wanted: Wanted) -> None:
+        self.listing_options = wanted.listing_options
+        self.makes_lists = self.listing_options.top_k is not None or wanted.scores
+        self.report = Report(self.listing_options)
+
+    # model
+
+    def arrays(self) -> dict[str, Stored]:
+        stored = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
+        return {**stored, "label": self.seen.label[: self.classes_seen]}
+
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
+        """Restore a model; buckets and hash functions follow from the labels and the seed."""
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
+            gd.restore_table("weights", self.table, arrays, rule=self.rule)
+            label = stored_arrays.take("label", arrays, np.int64, None)
+            stored_arrays.check_range("label", label, 1, HIGHEST_LABEL)
+            if len(np.unique(label)) < len(label):
+                raise stored_arrays.unfit("label", "a label occurs twice")
+            capacity = max(FIRST_CLASSES, 1 << (len(label) - 1).bit_length()) if len(label) else FIRST_CLASSES
+            stored_arrays.check_memory("label", capacity * (32 + 4 * self.repetitions))
+            self.seen = self._seen(label, capacity)
+
+
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
+    repetitions, buckets = sizes(spec)
+    resolved = gd.resolve_defaults(
+        spec.binary, repetitions * buckets, True, slot_bytes=SLOT_BYTES, class_slots_log2=LOG2_SLOTS_PER_CLASS
+    )
+    return {**resolved, "loss_function": spec.binary.loss_function or "squared"}  # as `oaa`, for fewer errors
+
+
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+    return 1, HIGHEST_LABEL, f"--mach {spec.options.mach}"
+
+
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+    """Raise ModelError unless a model has sums for each bucket, before memory is allocated for them."""
+    repetitions, buckets = sizes(spec)
+    stored_arrays.check_rows("weights.sums", arrays, repetitions * buckets)
+
+
+REDUCTION = Reduction(
+    name="mach",
+    title="Merged-average classifiers via hashing",
+    summary="classes share buckets; memory does not grow with K",
+    options=Options,
+    enabled="gd, mach",
+    build=Mach,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
+    check_arrays=check_arrays,
+    probabilities=True,
+    learner_options=SUPPORTED_OPTIONS,
+    abilities=("describe", "explain"),
+    not_merged="their hash functions and the order of their classes may differ",
+)
