@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..explain.records import Explanation
 
 T = TypeVar("T")
-Arguments: TypeAlias = tuple[str, int | None, dict[str, Any]]  # of `configuration.configured`
+Arguments: TypeAlias = tuple[str, int | str | None, dict[str, Any]]  # of `configuration.configured`
 
 
 class Learner:
