@@ -8,14 +8,16 @@ the word that has --context words before it; with --join all lines are one text 
 the beginning. Without --test, lines are drawn for testing.
 
 Classes are the --vocabulary most frequent words of the training text, or those seen --least times there, the most
-frequent first. All other words are one class, <oov>, the last one; with --rare drop they are not asked for. As features
-all words stay as they are; with --vectors FILE, of lines `word number ...` as of GloVe, a word is its vector, and a
-word that the file lacks is nothing.
+frequent first; with --letters, only words of the letters a to z. All other words are one class, <oov>, the last one;
+with --rare drop they are not asked for; with --rare skip neither they nor the words just after them are, so that an
+example consists of classes alone. As features all words stay as they are; with --vectors FILE, of lines `word number
+...` as of GloVe, a word is its vector, and a word that the file lacks is nothing.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +38,7 @@ from scripts.convert.source import (
 
 RARE = b"<oov>"
 END = b"<eos>"
+LETTERS = re.compile(b"[a-z]+")
 PLACES = b"abcdefghijklmnopqrstuvwxyz"
 
 Text = Callable[[], Iterable[bytes]]
@@ -51,14 +54,14 @@ def text_of(paths: list[Path], limit: int | None, keep: Callable[[int], bool] = 
     return text
 
 
-def vocabulary(text: Text, most: int | None, least: int, join: bool) -> list[bytes]:
+def vocabulary(text: Text, most: int | None, least: int, join: bool, letters: bool) -> list[bytes]:
     """Return the words that are classes, the most frequent first, those of equal frequency by their bytes."""
     counts: Counter[bytes] = Counter()
     for line in text():
         counts.update(line.split())
         if join:
             counts[END] += 1
-    words = [word for word, n in counts.items() if n >= least]
+    words = [word for word, n in counts.items() if n >= least and (not letters or LETTERS.fullmatch(word))]
     return sorted(words, key=lambda word: (-counts[word], word))[:most]
 
 
@@ -102,6 +105,9 @@ def examples(text: Text, known: set[bytes], rare: str, context: int, join: bool,
         else:
             before.clear()
         for word in tokens:
+            if rare == "skip" and word not in known:
+                before.clear()
+                continue
             if len(before) == context and (word in known or rare == "class"):
                 rest = b" ".join(name + text for name, text in zip(names, reversed(before), strict=True))
                 yield (word if word in known else RARE), rest
@@ -116,7 +122,10 @@ def main() -> dict[str, int]:
     )
     parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent words that are classes")
     parser.add_argument("--least", type=int, default=1, metavar="N", help="times a word is seen to be a class")
-    parser.add_argument("--rare", choices=("class", "drop"), default="class", help="what becomes of other words")
+    parser.add_argument("--letters", action="store_true", help="classes are words of the letters a to z")
+    parser.add_argument(
+        "--rare", choices=("class", "drop", "skip"), default="class", help="what becomes of other words"
+    )
     parser.add_argument("--join", action="store_true", help="lines are one text")
     parser.add_argument("--vectors", type=Path, metavar="FILE", help="vectors of words to use as features")
     given = parser.parse_args()
@@ -133,7 +142,7 @@ def main() -> dict[str, int]:
         test_indices = set(random.Random(given.seed).sample(range(n), max(1, round(n * given.share))))
         train = text_of(given.train, limit, lambda i: i not in test_indices)
         test = text_of(given.train, limit, lambda i: i in test_indices)
-    known = vocabulary(train, given.vocabulary, given.least, given.join)
+    known = vocabulary(train, given.vocabulary, given.least, given.join, given.letters)
     if RARE in known:
         raise ConversionError(f"the text has the word {RARE.decode()}, which is to be the class of rare words")
     word_vectors = vectors(given.vectors) if given.vectors else None

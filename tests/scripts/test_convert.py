@@ -320,6 +320,21 @@ def test_next_word_of_lines_that_stand_alone(convert, tmp_path):
     assert len(out("train.vw")) == 2
 
 
+def test_examples_of_classes_alone(convert, tmp_path):
+    (tmp_path / "a").write_text("a b c N b c d\nc d a e\n" * 2)
+    words = ("--context", "2", "--least", "2", "--letters", "--rare", "skip")
+    assert convert("words", "--train", "a", "--test", "a", *words) == (0, "")
+    labels = [line.split("\t")[1] for line in out("labels.txt")]
+    assert sorted(labels) == ["a", "b", "c", "d", "e"]
+    lines = [line.split(" ", 1) for line in out("train.vw")]
+    assert [(labels[int(y) - 1], rest) for y, rest in lines[:4]] == [
+        ("c", "|a b |b a"),
+        ("d", "|a c |b b"),
+        ("a", "|a d |b c"),
+        ("e", "|a a |b d"),
+    ]
+
+
 def test_words_as_vectors(convert, tmp_path):
     (tmp_path / "a").write_text("a b c\n" * 3)
     (tmp_path / "v").write_text("a 0.5 1\nb -1 0.25\n")
