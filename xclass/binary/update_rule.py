@@ -189,8 +189,8 @@ class Options:
     )
     layout: str = option(
         "placement of weights: `odd` gives every feature its own row, `vw` rounds the number of subproblems up to a "
-        "power of two as VW does; `tagged`, the only one of --cpt and --multiclass, keeps weights in words of four bytes "
-        "that no two regressors share",
+        "power of two as VW does; `tagged`, the only one of --cpt and --multiclass, keeps weights in words of four "
+        "bytes that no two regressors share",
         aliases=("--weight_layout",),
         choices=("odd", "vw", "tagged"),
         default="odd",
