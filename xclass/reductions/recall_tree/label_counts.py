@@ -46,6 +46,7 @@ WEIGHT, ENTROPY, CANDIDATE_WEIGHT, BOUND = 0, 1, 2, 3  # columns of Counts.node
 PREDICTED, RECALLED = 0, 1  # columns of Counts.recall: weight of the predictions, weight of those with recalled labels
 MOST_WEIGHT = 1e60  # upper limit of a node's weight: 2**53 examples of the largest weight stay below it
 MOST_ENTROPY = 1e6  # upper limit of |entropy| in nats, rounding errors included
+LEAST_BOUND = np.float32(-1e6)  # of the bound of the paper, for weights so small or large that it is not finite
 ROUNDING = 1e-6  # relative error allowed between sums of the same numbers in different orders
 RECALL_DECAY = 0.99  # factor by which each prediction at a node decays the recall counted there before
 GAIN_DECAY = 0.998  # the same for the gain
@@ -152,7 +153,8 @@ def bound(bern: np.float32, paper: bool, candidate_weight: float, n: float) -> n
     spread = np.float32(math.sqrt(r * (ONE - r) / total))
     diameter = ONE / total if paper else FIFTEEN / (ROOT_18 * total)
     low = r - np.float32(math.sqrt(bern)) * spread - bern * diameter
-    return low if paper or low > ZERO else ZERO  # max() would return NaN if rounding makes r > 1
+    least = LEAST_BOUND if paper else ZERO
+    return low if low > least else least  # max() would return NaN if rounding makes r > 1
 
 
 @jit
