@@ -35,7 +35,7 @@ from ...data.batch import CROSSED_GROUP, PATH_GROUP, Batch
 from ...data.interactions import PRIME
 from ...kernels import fast_math, top_k
 from ...kernels.constants import ONE, ZERO
-from ...kernels.jit import bare, jit
+from ...kernels.jit import allocating, bare, jit
 from ..core import probabilities
 from . import label_counts, routing
 from .routing import NONE, SAME, Plan
@@ -105,7 +105,7 @@ def path(
     return _cross(crosses, batch, i, begin, place, x, count) if crosses.term_start.shape[0] > 1 else count
 
 
-@jit
+@allocating
 def _cross(crosses: Crosses, batch: Batch, i: int, path: int, place: UInt64s, x: Float32s, count: int) -> int:
     """Append what interactions generate from example i and its path features [path, count); return the new number.
 
