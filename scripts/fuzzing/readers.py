@@ -9,10 +9,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import sys
 import traceback
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -46,7 +44,6 @@ class Readers:
 
     def prepare(self, bench: Bench) -> None:
         """Find the tests, and load what they need."""
-        sys.path.append(str(Path(__file__).parents[2] / "tests/support"))  # modules that these tests share
         for name in MODULES:
             try:
                 module = importlib.import_module(name)

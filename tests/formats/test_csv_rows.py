@@ -5,10 +5,10 @@ import io
 
 import numpy as np
 import pytest
-from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.effort import tries
 from xclass.formats import csv_rows
 from xclass.formats.csv_rows import NO_QUOTE, QUOTE, START
 from xclass.text.malformed import BLANK_QUOTE, CELLS, INNER_RETURN, QUOTED_CELL

@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import formats as oracle
+from tests.support.effort import tries
 from xclass.data.schema import NUMBER, Schema
 from xclass.errors import DataError
 from xclass.formats import csv_table, detect

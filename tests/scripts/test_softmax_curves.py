@@ -48,7 +48,7 @@ def test_curves_are_what_single_runs_say(sets, tmp_path):
 def test_curves_refuse_what_they_do_not_know(sets):
     result = tool("figures.softmax_tree", sets, "--sets", "tiny", "--inits", "best")
     assert result.returncode == 1
-    assert "--inits: 'best' is none of clusters, prototypes, random" in result.stderr
+    assert "--inits: 'best' is none of clusters, prototypes, whole, random" in result.stderr
     result = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,30")
     assert result.returncode == 1
     assert "--depths" in result.stderr

@@ -1,11 +1,11 @@
 """Random text over the grammar's alphabet: the parser and the crosser against the oracle, in VW's treatment."""
 
 import numpy as np
-from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import reader as oracle
+from tests.support.effort import tries
 from xclass.text import parser
 
 WORDS = [

@@ -51,7 +51,7 @@ def test_plain_words_of_every_reduction(place, name, options):
     assert ("Learning rate" in heads) == (name != "softmax_tree")
     tested = banner("-t", "-i", "m", data=data)
     assert {"Learning: none, only predictions", "Model: m, which has learned 60 examples"} <= set(tested)
-    assert all(len(line) <= 80 for line in tested)
+    assert all(len(line) <= 80 for line in tested if not line.startswith("warning:"))
     assert not any(line.startswith(("Learning rate", "Loss", "Decay", "Model saved")) for line in tested)
 
 
