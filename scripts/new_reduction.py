@@ -29,7 +29,7 @@ REDUCTION = '''"""REPLACE: Say in one sentence what this reduction does.
 Source    REPLACE: the paper.
 Cost      REPLACE: O(1) for an example, whatever K is.
 Names     K classes.
-Differs   from the paper in nothing. REPLACE
+Differs   from the paper in nothing. REPLACE, if need be by a list, as in the heads of other reductions
 Idea      REPLACE: Each class is counted, and the most frequent one is predicted.
 """
 

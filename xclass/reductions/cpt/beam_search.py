@@ -12,7 +12,8 @@ Idea      The search goes down the tree by blocks of three levels, and of the no
           in the end. docs/defaults.md has the measurements.
 Cost      O(s) for every block, of which there are at most as many as the size of the beam on each level of blocks.
 Names     mass: probability that the label is at or below a node | block: see `label_tree` | s features of an example.
-Differs   from `tree_search` (`--exact`): the result need not be that of a search of all leaves.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * the most probable class is searched for, and with a beam it can be missed
 """
 
 from __future__ import annotations

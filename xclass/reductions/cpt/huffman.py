@@ -3,12 +3,9 @@
 Source    Huffman, "A Method for the Construction of Minimum-Redundancy Codes", Proceedings of the IRE, 1952; used for
           classes by Mikolov et al., "Distributed Representations of Words and Phrases", NIPS 2013.
 Cost      O(K log K) for K labels, once.
-Differs   from the hierarchical softmax of Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: the
-          tree is built from the first --tree_sample examples (0: from all, as there). It learns at the rate .005 *
-          .995**t with momentum .9; tagged words have no place for a velocity, so `--hsm` has plain steps at the rate 2
-          on examples of length 1. At a small rate, momentum multiplies the length of the steps by 1 / (1 - .9):
-          -l 0.05 --decay_learning_rate 0.995 (docs/defaults.md), with t counted in passes, because after 1,000 examples
-          nothing would be left of the rate otherwise.
+Differs   from the paper with `--hsm`, Zharmagambetov et al., "Softmax Tree", 2021 (docs/differences_from_papers.md):
+          * the Huffman tree is that of the first 100,000 examples
+          * hierarchical softmax learns by plain steps at the rate 2, without momentum
 """
 
 from __future__ import annotations

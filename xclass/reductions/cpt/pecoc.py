@@ -11,9 +11,8 @@ Idea      Code: the Hadamard matrix of m = 2**levels columns, one per branch. Th
           probability distribution over the used branches, which is at most as far from the truth as they are.
 Cost      O(s m) for the scores of an example of s features, O(m log m) for the estimates.
 Names     m branches | c branch, a column | i row, its regressor | s[i] score | p_i probability of odd, p_0 = 0
-Differs   from the paper, whose estimates may be negative, above 1, or positive for unused branches; the projection onto
-          the nearest distribution is this project's (docs/defaults.md compares it with clipping). A used branch has at
-          least the probability LEAST / m. With m = 2 the estimates are 1 - p_1 and p_1, as in the binary tree.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * the estimates of a node's branches are projected to the nearest probabilities
 
 The regressors of a node have neighbouring places: regressor i is at `place + i`, and `place` is a multiple of m. Eight
 of them are a block of `adagrad`, and are scored and learn together.

@@ -19,14 +19,15 @@ Cost      O(s depth) for learning and for the probability of a given label; find
           at most 7/3 times --beam nodes for each level of the tree, at O(s) each (`beam_search`).
 Names     s features of an example | alpha is --cpt_alpha | L, R number of leaves on the left and right of a node |
           p probability of right according to the regressor | f(y|x) product of the probabilities along the path of y
-Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regressor predicts 1/2 and not "left".
-          When a leaf is split, its regressor becomes that of the new inner node. The paper copies it to the new leaf
-          of the old label; here that leaf starts untrained, because to find the words of a regressor takes a walk
-          through the whole table (docs/defaults.md has what it costs). The old label is on the left of the new node, so
-          leaves learn "left" on the examples of their label in advance. Regressors learn by AdaGrad (`adagrad`) on
-          examples scaled to length 1, after numeric columns are divided by their mean size (`feature_scaling`), and
-          with squared loss no step goes beyond the label. Nodes may have more than two
-          branches (`wide_nodes`). docs/defaults.md contains the measurements on which the defaults are based.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * an untrained regressor predicts 1/2
+          * the leaf that an old label moves to begins untrained
+          * regressors learn by AdaGrad from examples of length 1, with numeric columns divided by their mean size
+          * with squared loss no step goes beyond the label
+          * with squared loss the estimates lie between .01 and .99
+          * weights have 8 significant bits, and those that learned least are evicted from a full table
+          * there is one pass at alpha = .6
+docs/defaults.md has the measurements behind the defaults.
 """
 
 from __future__ import annotations

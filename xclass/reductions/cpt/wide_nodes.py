@@ -10,10 +10,11 @@ Idea      The tree is the binary tree of label_tree, in which `levels` levels fo
 Cost      O(s m log_m K) for learning and for the probability of a given label; O(s m) per block that a search opens.
 Names     block: a node of m branches | root: the binary node at the top of a block, at a depth divisible by levels |
           branch: a code 0..m-1 | child[c]: binary node at branch c, which is a leaf or the root of another block.
-Differs   from the paper, in which the tree is given. Here a block fills up before another begins below it, so with
-          m >= K there is one block, plain PECOC. At a binary node in a block with unused branches, a new label goes to
-          the side that has unused branches; if both sides have some, the rule of the binary tree decides, where p is
-          the estimated mass on the right divided by that on both sides.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * nodes of m branches grow with the labels, and K need not be a power of m
+          A block fills up before another begins below it. At a binary node in a block with unused branches, a new label
+          goes to the side that has some; if both have, the rule of the binary tree decides, where p is the estimated
+          mass on the right divided by that on both sides.
 
 The kernels take the same arguments as those of binary_nodes.
 """

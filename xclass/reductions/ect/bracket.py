@@ -5,9 +5,8 @@ Cost      building O(K E) with array operations per round; there are about log2 
 Names     K labels, E errors (matches that a label may lose and still win), M = (K - 1) (E + 1) matches, numbered in the
           order of rounds. A place identifies a participant of a match, and the entry of a place says in which match
           that participant plays next; see the picture.
-Differs   from the paper in nothing known. It leaves the pairing open but for its depth; neighbours, as in VW, give
-          about log2 K + 3 E rounds. A label meets at most one other in a round, and each tournament has all K labels,
-          hence K - 1 matches: also the winner of one enters the next.
+Differs   in nothing known from the paper, which leaves the pairing open but for its depth. A label meets at most one
+          other in a round, and each tournament has all K labels: also the winner of one enters the next.
 Idea      All tournaments take place at the same time, round by round. In a round the labels of one tournament play in
           pairs of neighbours; a label without a neighbour waits for the next round. The loser of a match enters the
           next tournament in the following round, before the labels already there. The last match of a tournament is

@@ -3,7 +3,6 @@
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009.
 Cost      O(s) per match, for s features; a prediction or an update takes about log2 K + E log2 log2 K matches.
 Names     place and entry as in `bracket` | K classes, E errors, M matches before the final.
-Differs   see `ect.reduction`, also for VW, which `Bracket.as_vw` follows.
 Idea      Each match is a regressor: the right side wins if its score is above 0. A prediction goes from the final back
           to a label; learning goes from the label forward to the final.
 """

@@ -3,18 +3,15 @@
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; E = 0 is its filter tree.
 Cost      learn and predict O(s (log2 K + E log2 log2 K)) for an example of s features.
 Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `bracket`.
-Differs   from the paper: regressors learn one example at a time, so that a match filters by its state after the example
-          instead of after all examples, and the regressors of different matches share a table by hashing. The rest is
-          the paper's, and tests check it: m = E + 1 tournaments and a final of their winners; a label that lost m
-          matches is out; the final's importance is the charge of the label's side, 0 if both sides are the label's;
-          another label wins only if lost matches of the label have a total importance of m or more.
-          From VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW differs in four ways. (1) A prediction that
-          goes back to a match through its loser continues with the winner. (2) After the last match of a tournament,
-          the label is taken to be on the same side in its next match as it was in that one. (3) Tournaments that the
-          label lost before their last match are not counted, so that the final learns little but to choose the first
-          tournament. (4) The matches of the final have importances that do not depend on the example's weight and
-          fall from round to round, and the example is then counted with the last of them as its weight. With E = 0
-          only scores of exactly 0 differ: in a prediction the left side wins; in learning it wins here, but not in VW.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * a match filters by its regressor after the example, not after all examples
+          * the regressors of all matches share one table of weights
+          From VW's ect.cc, which `--ect_play vw` follows, with E > 0: (1) A prediction that goes back to a match
+          through its loser continues with the winner. (2) After the last match of a tournament, the label stays on its
+          side in the next match. (3) Tournaments that the label lost before their last match are not counted, so that
+          the final learns little but to choose the first one. (4) Importances in the final do not depend on that of the
+          example and fall from round to round; the example then counts with the last of them. With E = 0 only scores
+          of exactly 0 differ: in a prediction the left side wins; in learning it wins here, but not in VW.
 Idea      There is one regressor for each of the (K - 1) (E + 1) matches and each of the E matches of the final; if its
           score is above 0, the right side wins. Learning follows the label through the matches: the regressor of a
           match is updated, then its new score decides whether the label wins, and that determines its next match. So

@@ -6,23 +6,22 @@ Learners  A router for each inner node; it learns positive scores for the labels
 Cost      Learning and prediction take O(s depth) for an example of s features, whatever K is; see `split_tree`.
 Names     T most inner nodes [max_predictors] | R_S swap resistance [swap_resistance] | E mean score at a node |
           e(y) mean score of label y there | K classes.
-Differs   from the paper: the tree has T inner nodes in all, as in VW (Algorithm 1 stops one short), and an inner node
-          created by a swap keeps the router of the recycled node, as in VW. Importance weights affect the routers, but
-          not the counts of the tree. A leaf that has not seen an example predicts what its parent predicted; before
-          the first example the root predicts 1. The paper does not treat the case that the smallest leaf is a child of
-          the root and so has no grandparent; here its sibling becomes the root.
-          From VW's log_multi.cc under the default layout: routers use AdaGrad on scaled examples and the chosen loss,
-          and examples of weight 0 are not learned. With `--vw_exact` predictions are VW's; the loss is then always
-          quantile loss, as in VW. If the smallest leaf is a child of the root, VW moves the root below the leaf that
-          splits and makes it a leaf, but still begins every descent there, so that it predicts the same class from
-          then on; `--lom_rules vw` does so too.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * the tree has up to T inner nodes
+          * the inner node that a swap makes keeps the router of the recycled node
+          * the smallest leaf may be a child of the root, and then its sibling becomes the root
+          * a leaf without examples predicts what its parent predicted
+          * the importance of an example affects routers, but not the counts of the tree
+          * routers learn hinge loss by AdaGrad from scaled examples
+          * there are four inner nodes for each class, and one pass
+          From VW: examples of weight 0 are not learned. With `--vw_exact` predictions are VW's, and the loss is always
+          quantile loss. If the smallest leaf is a child of the root, VW makes the root a leaf, which predicts the same
+          class from then on; `--lom_rules vw` does so too.
 Idea      At an inner node the router is trained towards the left if E > e(y) and towards the right otherwise; its new
           score then decides where the example goes. That raises the objective J of the node, equation (1), which
           --print_tree, --audit and the report show. At a leaf the label is counted. A leaf that has seen two labels
           splits: at once while there are fewer than T inner nodes, and later if condition (2) of the paper holds, for
           which the smallest leaf is recycled.
-
-The defaults are hinge loss at rate 1 and four routers per class, limited by MOST_DEFAULT_ROUTERS (docs/defaults.md).
 """
 
 from __future__ import annotations

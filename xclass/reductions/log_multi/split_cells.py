@@ -4,7 +4,6 @@ Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction"
 Cost      Finding a cell takes O(1), whatever the number of labels and nodes.
 Names     l, m, n, e of a label at a node, as in the paper: examples that arrived, sum of scores, times the router was
           trained, mean score.
-Differs   from the paper only in how the counts are stored.
 Idea      A cell holds the counts of one label at one node. The version of a node is how often it was recycled. A cell
           contains the version of its node at the time of counting, so the cells of a recycled node need not be cleared:
           their version is older than that of the node, which marks them as outdated.

@@ -7,8 +7,8 @@ Cost      O(1) per node that an example passes, and O(depth) for recycling a lea
 Names     j node | y label | E mean score at a node | C examples of the smallest leaf below a node | l, m, n, e counts
           of a label at a node, see `split_cells` | T most inner nodes [max_predictors] | R_S resistance
           [swap_resistance].
-Differs   from the paper: C is also passed up when an example ends at a leaf, as its definition requires. A leaf right
-          below the root has no grandparent; if it is the smallest leaf, its sibling becomes the root.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * C is also passed up when an example ends at a leaf
 Idea      When a node is recycled its counts are not cleared. They become outdated, because the version of a node is
           RECYCLED, how often it was recycled, and every count is stored with the version of its node (`split_cells`).
 

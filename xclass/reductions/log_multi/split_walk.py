@@ -3,7 +3,6 @@
 Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1.
 Cost      O(s depth) for an example of s features.
 Names     T most inner nodes | R_S resistance | C of a node, the examples of the smallest leaf below it.
-Differs   from the paper as described in `reduction`.
 Idea      The loop is bound by memory latency, so a group of examples first descends together and their cache misses
           overlap; then they are predicted and learned one after the other.
 

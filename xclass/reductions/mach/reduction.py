@@ -5,10 +5,10 @@ Source    Medini, Huang, Wang, Mohan, Shrivastava, "Extreme Classification in Lo
 Cost      O(s R B) for learning from an example of s features, and O(s R B + R K) for a prediction; memory for R B
           regressors and R numbers for each class, not for K regressors.
 Names     R repetitions | B buckets of each | K classes seen so far | mean: of the probabilities of a class's buckets.
-Differs   from the paper: the classifiers are one-against-all, whose probabilities are divided by their sum. The paper's
-          estimate of a probability, B / (B - 1) (mean - 1 / B), has the same order as the mean, but can be negative,
-          and its sum over all classes is 1 on average only. So it is raised to at least 0.02 / K and divided by the sum
-          over the classes seen so far.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * the classifiers are one-against-all, with probabilities that are divided by their sum
+          * the estimates of the classes are at least .02 / K, and are divided by their sum
+          * only classes seen so far are predicted
 Idea      The hash functions are ((a y + b) mod p) mod B with a prime p above all labels (Carter and Wegman 1979), drawn
           by `--random_seed`. A row of the weight table has the R B buckets side by side, so that each repetition is a
           block of columns for the kernels of `oaa`. A class can be predicted once it has been learned; the class that

@@ -4,7 +4,10 @@ Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 20
 Learners  K scorers; the binary labels of scorer c are 1 for examples of class c and -1 for all others.
 Cost      O(s K) for an example of s features, in long loops over neighbouring classes.
 Names     K classes | block: neighbouring classes processed together | row: the K neighbouring weights of a feature.
-Differs   from VW's oaa.cc: nothing in what is computed. The label base (0 or 1) that was detected is stored in the
+Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
+          * classes learn squared loss at the rate .5, one example after the other
+          * probabilities are divided by their sum
+          From VW's oaa.cc: nothing in what is computed. The label base (0 or 1) that was detected is stored in the
           model, while VW forgets it; labels outside the range are refused unless `--on_bad_line vw` lets them through.
 Idea      A feature has a row of K neighbouring weights, row `hash mod rows`, so that weights of different classes never
           collide. Each thread processes a range of classes of its own, so that the results do not depend on the number

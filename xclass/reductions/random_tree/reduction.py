@@ -4,8 +4,8 @@ Source    the baseline "Rtree" of Choromanska, Langford, "Logarithmic Time Onlin
 Cost      learn and predict O(s log K) for an example of s features; O(K) memory in addition to the weights.
 Names     K labels | the tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes are 0..K-2 and
           the leaves K-1..2 K-2 | a leaf's number counts from 0 at node K-1.
-Differs   from the paper: routers learn by AdaGrad on scaled examples (`tree_routers`). The paper's learn by gradient
-          descent with a step size of .25, .5, .75, 1, 2, 4 or 8: --layout vw --sgd --power_t 0 -l STEP.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * routers learn squared loss by AdaGrad from scaled examples
 Idea      Each of the K - 1 inner nodes has a router, which learns whether the label lies left (-1) or right (1). An
           example updates the routers above its label; a prediction follows the routers from the root to a leaf.
           `--random_seed` draws the order of the labels.

@@ -4,8 +4,7 @@ Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Agains
 Cost      Counting a label at a node takes O(1), plus at most F steps to keep the candidates in order, whatever K is.
 Names     F most candidates of a node [max_candidates] | lambda multiplier of the bound [bern_hyper] |
           n, H weight and label entropy of a node [hist, total] | K classes.
-Differs   from VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list. The order of
-          the candidates is the same, and entropies are updated incrementally in nats, as in VW.
+Differs   from VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list.
 Idea      The candidates of a node are its F most frequent labels. The recall of a node is the probability that the
           label of an example that reaches it is among them. A lower confidence bound of the recall decides how deep an
           example is routed.

@@ -7,21 +7,19 @@ Names     F most candidates of a node [max_candidates] | lambda multiplier of th
           n, H weight and label entropy of a node [hist, total] | recall lower bound [recall-hat] |
           path feature: a feature of value 1 that stands for a node on the path [x + {(n.id : 1)}] | K classes |
           a node id.
-Differs   from the paper: entropies are updated incrementally in nats, as in VW; if learning stops at a node because of
-          the recall bound, the child to which it would have continued counts the example too (Algorithm 2 updates c
-          before it breaks); with `--recall_stop gain`, descent goes on below the bound if progressive validation shows
-          that the child recalls more labels than the node. As VW does, and unless `--recall_stop paper` is given,
-          descent also stops where bounds are equal, while learning the bounds are those before the label is counted,
-          and the bound has another constant. As VW does, and unless `--router_weight paper` is given, the change of
-          entropy that a router learns includes the example itself. A router learns the side where the entropy is
-          smaller, as section 2.2 says; with the sign that Algorithm 3 prints it would be larger. Routers have no path
-          features, as in VW; Algorithm 2 adds them to x.
-          From VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list, with the same
-          order of candidates; `--router_weight entropy` gives routers the change of entropy as importance, which VW
-          computes and then ignores; examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is
-          stored in the model. Under the default layout, routers and scorers have separate weight tables, and path
-          features are hashed like all other features. With `--layout vw --router_weight example --recall_stop
-          bound` predictions are VW's.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * the change of entropy that a router learns includes the example itself
+          * the importance of a router's example is not divided by the count of the node
+          * routers learn the side where the entropy is smaller
+          * routers have no path features
+          * descent goes on below the bound where the child recalls clearly more labels
+          * descent ends where the bounds are equal, too
+          * while learning, the bounds are those before the label is counted
+          * the last term of the bound is 15 / sqrt(18) times as large, and no bound is negative
+          * the learning rate is .5
+          From VW: examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is stored in the model;
+          under the default layout, routers and scorers have separate weight tables, and path features are hashed like
+          all others. With `--layout vw --router_weight example --recall_stop bound` predictions are VW's.
 Idea      O(depth) routers send an example to a node, where only the scorers of the F most frequent labels of the node
           are evaluated; routing stops early where the recall bound would not improve.
 

@@ -3,7 +3,6 @@
 Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, Algorithms 1 to 3.
 Cost      O(s depth) for an example of s features.
 Names     a node id | m nodes | other names as in label_counts.
-Differs   from the paper and VW as described in `reduction`.
 Idea      Routing needs no scorer. It therefore runs ahead of scoring and produces a `Plan`, which lists for each
           example the classes to score and the classes to train.
 

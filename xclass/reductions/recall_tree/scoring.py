@@ -4,7 +4,8 @@ Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Agains
 Cost      O(s F) for an example of s features.
 Names     F most candidates of a node [max_candidates] | K classes | path features as in `reduction` |
           lane: a class scored or trained together with others on the same example | other names as in `routing`.
-Differs   from the paper, which gives no probabilities.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * the scores of the candidates give probabilities
 Idea      The classes are divided into SHARDS parts with weight tables of their own, so that the results do not depend
           on the number of threads. Weights are loaded when they are needed: the loads of different lanes do not depend
           on each other, and prefetching does not make them faster (docs/defaults.md).

@@ -12,7 +12,9 @@ Idea      `prototypes`  as in the paper: the prototype of a class is the mean of
           decide in which leaf a row begins, whatever its class (`reduction`).
 Cost      k-means: O(nonzeros of the prototypes or rows * leaves) per round, up to ROUNDS rounds.
 Names     k classes | F features | L clusters, one per leaf | n rows
-Differs   from the paper: `clusters` is the default; k-means runs once, where the paper's takes the best of ten runs.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * the first leaves are balanced clusters of classes
+          * k-means runs once, for up to 30 rounds
 """
 
 from __future__ import annotations

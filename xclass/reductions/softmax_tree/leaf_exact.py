@@ -18,7 +18,8 @@ Cost      A sweep passes about three times over the columns of all features with
           passes over the touched rows once more.
 Names     k classes | n number of rows, or a row | F features | c a class; c_n the importance of row n | x_nf value of
           feature f in row n | T number of touched rows, which are numbered t
-Differs   from the paper, which solves its leaves by SAGA.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * with `--leaf_solver exact` leaves are fitted by coordinate descent
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Fit a leaf of very many classes in a few passes: an L1-regularised softmax by stochastic gradient descent.
 
-Source    The objective is that of `leaf_exact`, minimised approximately. The paper fits leaves by SAGA, which takes
-          such steps too.
+Source    The objective is that of `leaf_exact`, minimised approximately.
 Idea      Each pass visits the rows in a new random order, in blocks. The probabilities of a block's rows are computed
           with the weights before the block. Then each row takes a gradient step: it adds rate * importance * value *
           (1 - p) to the weights of its features for its own class, and subtracts rate * importance * value * p from
@@ -19,7 +18,8 @@ Cost      Per pass, n * (features of a row + 1) * K additions in single precisio
           are a small part. 4 bytes per weight, at most MOST_DENSE bytes for frequent features.
 Names     K classes, rounded up to a multiple of LANES; those beyond k have no weights and probability 0 | n rows |
           F features
-Differs   from SAGA: no stored gradients, and the slopes of improbable classes are sampled.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * with `--leaf_solver steps` leaves are fitted by stochastic gradient steps
 """
 
 from __future__ import annotations

@@ -9,13 +9,17 @@ Idea      `tao` trains the tree, `initialise` assigns classes to the initial lea
           columns are scaled (`feature_scaling`): their mean sizes are computed while examples are read, and values are
           divided by them at the end.
           The probability of a class of the leaf is that of the softmax, and that of any other class is eps, all divided
-          by 1 + eps (K - k). Every 50th example (HELD_OUT_EVERY) is held out to choose eps, unless --smooth sets it.
+          by 1 + eps (K - k).
 Cost      O(s depth + weights that an example's s features have in one leaf) per prediction. Training passes over the
           data some (depth + 2) times per iteration, and spends most of its time on the leaves (`leaf_sgd`,
           `leaf_exact`).
 Names     K classes | k classes of a leaf | s features of an example | alpha is --l1 | eps is --smooth
-Differs   from the paper, which tunes eps by cross-validation, see `tao` and `initialise`. docs/defaults.md has the
-          measurements behind the defaults.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * every 50th example is held out to choose eps, unless `--smooth` sets it
+          * numeric columns are divided by their mean size
+          * the tree has depth 0, a single softmax, unless there are many examples and classes
+          * alpha is .05 to .15
+docs/defaults.md has the measurements behind the defaults.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ Idea      min over w, b of  sum_n c_n log(1 + exp(-y_n (w.x_n + b)))  +  alpha |
           exceeds alpha in size. The fit starts from given weights.
 Cost      A round passes once over all rows, and several times over the columns of the active features.
 Names     n rows | F features | alpha = 1 / C of LIBLINEAR | right: y = 1
-Differs   from LIBLINEAR, which penalises the intercept as one of the weights; here it has no penalty.
 """
 
 from __future__ import annotations

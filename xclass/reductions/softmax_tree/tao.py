@@ -16,8 +16,11 @@ Idea      The objective is (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over router
           routers send them, and all new weights are accepted.
 Cost      A pass over all rows per level of the tree and iteration, and the fits of the nodes.
 Names     n rows | F features | k classes of a leaf | a node is a number, 0 the root
-Differs   from the paper: intercepts have no penalty, new weights that would raise the objective are refused, and
-          training ends when the objective hardly falls, unless --tao_tolerance is 0.
+Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+          * intercepts have no penalty
+          * new weights that would raise the objective are refused
+          * with `--zero_loss 01` the objective leaves the penalty of the leaves out
+          * there are up to four iterations, fewer if the objective hardly falls
 """
 
 from __future__ import annotations
