@@ -27,7 +27,6 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
           * with squared loss the estimates lie between .01 and .99
           * weights have 8 significant bits, and those that learned least are evicted from a full table
           * there is one pass at alpha = .6
-docs/defaults.md has the measurements behind the defaults.
 """
 
 from __future__ import annotations

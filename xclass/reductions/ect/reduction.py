@@ -5,6 +5,7 @@ Cost      learn and predict O(s (log2 K + E log2 log2 K)) for an example of s fe
 Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `bracket`.
 Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
           * a match filters by its regressor after the example, not after all examples
+          * matches learn squared loss at the rate .5
           * the regressors of all matches share one table of weights
           From VW's ect.cc, which `--ect_play vw` follows, with E > 0: (1) A prediction that goes back to a match
           through its loser continues with the winner. (2) After the last match of a tournament, the label stays on its
@@ -20,8 +21,6 @@ Idea      There is one regressor for each of the (K - 1) (E + 1) matches and eac
           own times the number of tournaments on the label's side [charge], and 0 if both sides are the label's. A
           prediction goes backwards: from the winner of the final to that tournament's last match, to the match before
           it and so on, so that about log2 K regressors are scored.
-
-docs/defaults.md has the measurements behind the default loss.
 """
 
 from __future__ import annotations

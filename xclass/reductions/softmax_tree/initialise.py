@@ -6,8 +6,7 @@ Idea      `prototypes`  as in the paper: the prototype of a class is the mean of
           nearest means become siblings, then the nearest two of the others, until every cluster has a sibling; the
           pairs are the clusters of the next level up.
           `whole`  as in the paper's figure 3: k-means clusters the rows instead of the prototypes.
-          `clusters`  balanced clusters: the classes are halved repeatedly by 2-means (`two_means`). All leaves begin
-          with equally many classes, whereas k-means on sparse text tends to put most of them into one cluster.
+          `clusters`  the classes are halved repeatedly by 2-means (`two_means`).
           `random`  the weights of routers are drawn from the normal distribution and scaled to length 1. These routers
           decide in which leaf a row begins, whatever its class (`reduction`).
 Cost      k-means: O(nonzeros of the prototypes or rows * leaves) per round, up to ROUNDS rounds.
@@ -15,6 +14,7 @@ Names     k classes | F features | L clusters, one per leaf | n rows
 Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
           * the first leaves are balanced clusters of classes
           * k-means runs once, for up to 30 rounds
+          * random routers have no intercept
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
           * numeric columns are divided by their mean size
           * the tree has depth 0, a single softmax, unless there are many examples and classes
           * alpha is .05 to .15
-docs/defaults.md has the measurements behind the defaults.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: algorithm 1, sections 4 and 4.1.
 Idea      The objective is (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum over leaves |W|_1), with
           L the loss that --zero_loss chooses. With `beta` it is the cross-entropy, or --beta if the leaf lacks the
-          class of the row. With `01` it is 0 for a correct prediction and 1 for a wrong one, and the penalty of the
-          leaves is not part of the objective; leaves still minimise the cross-entropy with the penalty, but a fit is
-          accepted if it makes no more errors. `remove` is like `beta`, but rows whose leaf lacks their class do not
-          count in the objective, and a router does not learn from rows whose class is missing on one of its sides.
+          class of the row. With `01` it is 0 for a correct prediction and 1 for a wrong one; leaves still minimise the
+          cross-entropy with the penalty, but a fit is accepted if it makes no more errors. `remove` is like `beta`, but
+          rows whose leaf lacks their class do not count, and a router does not learn from rows whose class is missing
+          on one of its sides.
           An iteration goes from the deepest level to the root; the nodes of a level are independent of each other. A
           leaf takes the k classes of largest weight among its rows and is fitted, starting from its weights
           (problem (3), `leaf_sgd` or `leaf_exact`). A router learns to send each of its rows to the side on which the
