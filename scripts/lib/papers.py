@@ -20,6 +20,7 @@ METHODS = {  # method of a paper -> options of xclass; {K} stands for the number
     "cpt_random": "--cpt {K} --cpt_tree random",
     "softmax_tree": "--softmax_tree {K}",
     "hsm": "--hsm {K}",
+    "mach": "",  # its option does not have the number of classes
 }
 MEASURES = {  # measure -> its name in the summary of a run, and the factor that converts it to the unit of the papers
     "error": ("average loss", 100),
@@ -31,6 +32,8 @@ MEASURES = {  # measure -> its name in the summary of a run, and the factor that
     "covered_perplexity": ("perplexity within the leaf", 1),
     "train": ("average loss", 100),
 }
+OF_TRAINING = ("top5", "perplexity", "covered", "covered_perplexity")  # measures that there are as train_top5, ..., too
+MEASURES |= {"train_" + name: MEASURES[name] for name in OF_TRAINING}
 OF_FILES = ("seconds", "milliseconds", "megabytes")  # measures that no summary has
 CUT_DOWN = {
     "-b": 18,
@@ -86,11 +89,13 @@ def measured(summary: str, name: str) -> float:
 
 # -- the papers' figures ---------------------------------------------------------------------------------------------
 
+MAKERS = (["begin"], ["row"], ["tuned"], ["tunable"])  # first words of these lines
+
 
 def lines(script: str) -> list[list[str]]:
     """Return the lines of a script in scripts/paper that begin it or make a row, as words; `$name` stays."""
     text = (ROOT / "scripts" / "paper" / f"{script}.sh").read_text(encoding="utf-8").replace("\\\n", " ")
-    return [shlex.split(line) for line in text.splitlines() if line.split()[:1] in (["begin"], ["row"], ["tuned"])]
+    return [shlex.split(line) for line in text.splitlines() if line.split()[:1] in MAKERS]
 
 
 @cache

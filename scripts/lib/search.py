@@ -28,7 +28,11 @@ def defaults(options: list[str], k: int) -> list[str]:
     reduction = next((name for name in RANGES if "--" + name in options), None)
     if reduction is None:
         raise BenchError(f"no ranges are known for this command line, which has none of --{', --'.join(RANGES)}")
-    return [text for text in RANGES[reduction](max(2, k)) if text.split()[0] not in options]
+    ranges = RANGES[reduction](max(2, k))
+    if reduction == "oaa" and "--passes" in options:  # a row of the LOMTree paper; the other papers make one pass
+        ranges = [STEPS]
+    without = {*options, *(["--cpt_alpha"] if "--cpt_tree" in options else [])}
+    return [text for text in ranges if text.split()[0] not in without]
 
 
 def _recall_tree(k: int) -> list[str]:

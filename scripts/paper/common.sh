@@ -8,6 +8,8 @@
 #     row METHOD SETTING FIGURES OPTIONS... [-- OPTIONS OF TESTING]
 #                               train and test; methods and measures are listed in row.py
 #     tuned METHOD SETTING FIGURES OPTIONS...    the same with the best options of --probes random ones
+#     tunable METHOD SETTING FIGURES OPTIONS...  tuned if there is --probes, and otherwise with the options as they are
+#     absent SYSTEM FIGURES REASON      why a row of the paper is left out
 #     centred                           rows that follow get the data with the mean of every feature subtracted
 #     finish                            the table
 #
@@ -156,11 +158,20 @@ clear_folder() {
 }
 
 raw() {
+    offered "$@" || exit 1
+}
+
+# As raw, but fail if the file cannot be had.
+offered() {
     file=$work/raw/$1
     set -- paper.fetch "$work/raw" "$@" ${data:+--data "$data"}
     say_run "$@"
-    [ -z "$dry_run" ] || return 0
-    file=$(run "$@") || exit 1
+    [ -n "$dry_run" ] || file=$(run "$@")
+}
+
+# Tell whether a file is there already.
+held() {
+    [ -z "$dry_run" ] && run paper.fetch "$work/raw" "$1" ${data:+--data "$data"} > /dev/null 2>&1
 }
 
 # Run a program of scripts/convert.
@@ -179,7 +190,6 @@ convert() {
 }
 
 centred() {
-    case ,${methods:-softmax_tree}, in *,softmax_tree,*) ;; *) return 0 ;; esac
     rows_data=$folder/centred
     [ -z "$dry_run" ] && [ -f "$rows_data/labels.txt" ] && return 0
     most=$(in_folder "$folder" train.vw) || most=$folder/train.vw
@@ -201,6 +211,20 @@ tuned() {
     look=--tuned
     row "$@"
     look=''
+}
+
+tunable() {
+    method=$1 setting=$2
+    shift 2
+    if [ "$probes" = 0 ]; then
+        row "$method" "$setting, not tuned" "$@"
+    else
+        tuned "$method" "$setting, tuned" "$@"
+    fi
+}
+
+absent() {
+    echo "left out: $1, $2: $3"
 }
 
 finish() {

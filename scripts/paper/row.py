@@ -13,13 +13,15 @@ paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures 
     squared       mean of (1 - p)^2 over the test file, p the probability of the label before it was learned from
     covered       share of the test file's labels that are in the leaf of a softmax tree, in percent
     covered_perplexity    of these labels, of the softmax of the leaf
-    train         share of wrong answers on the training file after training, in percent
+    train         share of wrong answers on the training file after training, in percent; train_top5, train_perplexity,
+                  train_covered and train_covered_perplexity are the measures above, of the training file
     seconds       of training
     milliseconds  of predicting one example of the test file at a time, by one thread of one process
     megabytes     of the model
 
 A figure such as `error=12.5+-0.3` is a mean of several runs and its standard deviation: --runs N makes N runs of the
-row, with other seeds. With --data FOLDER, train.vw and test.vw are those of that folder.
+row, with other seeds. With --data FOLDER, train.vw and test.vw are those of that folder. In OPTIONS, {K} stands for
+the number of classes and {K-1} for one less.
 
 A method, or an option, that `xclass --help_all` does not list is left out with a line that says so. What was measured
 before, with the same command, data and program, is not measured again. But with --small, nothing is compiled while the
@@ -39,7 +41,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scripts.lib import search
@@ -117,29 +119,34 @@ def milliseconds(folder: Path, test: str, model: str, flags: Sequence[str]) -> f
     return 1000 * float(result.stdout)
 
 
+def of_training(wanted: Iterable[str]) -> dict[str, str]:
+    """Return the measures of the training file -> their names for the test file."""
+    return {name: name.removeprefix("train_") for name in wanted if name.startswith("train")}
+
+
 def commands(
     folder: Path, method: str, options: list[str], wanted: dict, testing: Sequence[str] = ()
-) -> tuple[list[str], list[str] | None]:
-    """Return the commands that train and test; the second is None if nothing of the test file is needed."""
-    train, test = (file_in(folder, name) for name in ("train.vw", "test.vw"))
-    train_name, test_name = (path.name if path else name for path, name in ((train, "train.vw"), (test, "test.vw")))
-    model = method + ".model"
-    learn = ["-d", train_name, *options, "-f", model]
-    if not wanted.keys() - {"progressive", "train", *OF_FILES}:
-        return learn, None
-    predict = ["-d", test_name, *([] if "squared" in wanted else ["-t"]), "-i", model, "-p", method + ".predictions"]
-    predict += testing
-    if "top5" in wanted:
-        predict += ["--top_k", "5"]
-    if {"perplexity", "squared"} & wanted.keys():
-        predict += ["--perplexity"]
-    return learn, predict
+) -> tuple[list[str], list[str] | None, list[str] | None]:
+    """Return the commands that train, test, and test with the training file; None for one that no measure needs."""
+    train, test = ((file_in(folder, name) or Path(name)).name for name in ("train.vw", "test.vw"))
+    model, seen = method + ".model", of_training(wanted)
+    learn = ["-d", train, *options, "-f", model]
+
+    def predict(file: str, *more: str, names: set[str]) -> list[str] | None:
+        words = ["-d", file, *([] if "squared" in names else ["-t"]), "-i", model, *more, *testing]
+        words += ["--top_k", "5"] if "top5" in names else []
+        words += ["--perplexity"] if {"perplexity", "squared"} & names else []
+        return words if names else None
+
+    of_test = wanted.keys() - {"progressive", *OF_FILES} - seen.keys()
+    return learn, predict(test, "-p", method + ".predictions", names=of_test), predict(train, names=set(seen.values()))
 
 
-def measure(folder: Path, learn: list[str], predict: list[str] | None, wanted: dict, small: bool) -> dict[str, float]:
+def measure(folder: Path, all_commands: Sequence, wanted: dict, small: bool) -> dict[str, float]:
     """Train, test, and return measure -> figure; taken from done.jsonl where that has it."""
+    learn, predict, again = all_commands
     files = [file_in(folder, name).stat() for name in ("train.vw", "test.vw")]
-    key = [program(), learn, predict, sorted(wanted), [[path.st_size, path.st_mtime_ns] for path in files]]
+    key = [program(), *all_commands, sorted(wanted), [[path.st_size, path.st_mtime_ns] for path in files]]
     path_of_results = folder / "done.jsonl"
     if path_of_results.exists():
         for line in path_of_results.read_text(encoding="utf-8").splitlines(keepends=True):
@@ -154,14 +161,15 @@ def measure(folder: Path, learn: list[str], predict: list[str] | None, wanted: d
         values["progressive"] = measured(summary, "progressive")
     if predict:
         summary, _ = run(predict, folder)
-        for name in [measure for measure in wanted if measure not in ("progressive", "train", *OF_FILES)]:
+        for name in [name for name in wanted if name not in ("progressive", *OF_FILES, *of_training(wanted))]:
             if name == "error" and "average loss = n.a." in summary:  # as after --oaa_subsample
                 values[name] = counted(file_in(folder, "test.vw"), folder / predict[predict.index("-p") + 1])
             else:
                 values[name] = measured(summary, name)
     model = learn[-1]
-    if "train" in wanted:
-        values["train"] = measured(run(["-d", learn[1], "-t", "-i", model], folder)[0], "train")
+    if again:
+        summary, _ = run(again, folder)
+        values |= {name: measured(summary, name) for name in of_training(wanted)}
     if "megabytes" in wanted:
         values["megabytes"] = (folder / model).stat().st_size / 1e6
     if "milliseconds" in wanted:
@@ -172,13 +180,15 @@ def measure(folder: Path, learn: list[str], predict: list[str] | None, wanted: d
     return values
 
 
-def repeated(given: argparse.Namespace, data: Path, learn: list[str], predict: list[str] | None, wanted: dict) -> dict:
+def repeated(given: argparse.Namespace, data: Path, all_commands: Sequence, wanted: dict) -> dict:
     """Return `found`, the mean figures of the runs that a row needs, and their standard deviations, `deviations`."""
     if given.runs < 2 or not deviations(given.figures):
-        return {"found": measure(data, learn, predict, wanted, given.small)}
+        return {"found": measure(data, all_commands, wanted, given.small)}
+    learn, *tests = all_commands
+    seeds = map(str, range(1, given.runs + 1))
     runs = [
-        measure(data, [*learn[:-2], "--random_seed", str(seed), *learn[-2:]], predict, wanted, given.small)
-        for seed in range(1, given.runs + 1)
+        measure(data, [[*learn[:-2], "--random_seed", seed, *learn[-2:]], *tests], wanted, given.small)
+        for seed in seeds
     ]
     found = {name: statistics.mean(run[name] for run in runs) for name in runs[0]}
     return {"found": found, "deviations": {name: statistics.stdev(run[name] for run in runs) for name in found}}
@@ -236,7 +246,12 @@ def make(given: argparse.Namespace) -> int:
     row = {"method": given.method, "setting": given.setting, "paper": wanted, "of_paper": deviations(given.figures)}
     data = given.data or given.folder
     k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes_in(given.folder))
-    words = [word.replace("{K}", k) for word in [*METHODS[given.method].split(), *given.options]]
+    less = str(int(k) - 1) if k.isdigit() else "K-1"
+    words = [*METHODS[given.method].split(), *given.options]
+    if words.count("--recall_stop") > 1:  # the row's own, not the method's
+        at = words.index("--recall_stop")
+        del words[at : at + 2]
+    words = [word.replace("{K}", k).replace("{K-1}", less) for word in words]
     if given.small:
         words = cut(words, {**CUT_DOWN, "--leaf_classes": int(k) if k.isdigit() else 1})
     lacking = search.unknown([*words, *given.testing], set(given.known.split()))
@@ -249,6 +264,7 @@ def make(given: argparse.Namespace) -> int:
             note(given.folder, **row, found={}, command="", left_out=True)
         return 0
     if given.dry_run:
+        print(f"{given.method}, {given.setting}: {given.figures}")
         if given.tuned:
             print(f"  the best of {given.probes} settings, xclass tune --method random, is added to:")
         for command in commands(data, given.method, words, wanted, given.testing):
@@ -258,8 +274,8 @@ def make(given: argparse.Namespace) -> int:
     try:
         if given.tuned:
             words = tuned(data, given, words)
-        learn, predict = commands(data, given.method, words, wanted, given.testing)
-        note(given.folder, **row, **repeated(given, data, learn, predict, wanted), command=shlex.join(learn))
+        all_commands = commands(data, given.method, words, wanted, given.testing)
+        note(given.folder, **row, **repeated(given, data, all_commands, wanted), command=shlex.join(all_commands[0]))
     except BenchError as error:
         note(given.folder, **row, found={}, command=shlex.join(words), failed=str(error))
         raise

@@ -21,6 +21,10 @@ TITLES = {
     "covered": "labels in the leaf, %",
     "covered_perplexity": "perplexity of these",
     "train": "training error, %",
+    "train_top5": "training error of five answers, %",
+    "train_perplexity": "perplexity, training",
+    "train_covered": "labels in the leaf, training, %",
+    "train_covered_perplexity": "perplexity of these",
     "milliseconds": "ms an example",
     "megabytes": "model, MB",
 }
@@ -44,7 +48,7 @@ def cells(row: dict) -> list[list[str]]:
     lines = []
     paper, values = row["paper"], row["found"]
     for name in [measure for measure in paper if measure != "seconds"]:
-        digits = DIGITS.get(name, 2)
+        digits = DIGITS.get(name.removeprefix("train_"), 2)
         value = values.get(name)
         both = value is not None and paper[name] is not None
         text = number(value, digits) or ("failed" if "failed" in row else "")

@@ -220,7 +220,7 @@ def test_sets_of_vw_text_are_taken_as_they_are(tmp_path, small, quick):
     status, out, err = script("isolet", *words, DATA=str(data), **quick)
     assert status == 0, out + err
     assert f"$ xclass -d train.vw{'' if small else '.gz'} --ect 20" in out
-    assert re.search(r"\| filter_tree \| LOMTree paper \| test error, % \| 15\.10 \| \d", out)
+    assert re.search(r"\| filter_tree \| LOMTree paper, not tuned \| test error, % \| 15\.10 \| \d", out)
 
 
 @pytest.mark.sampled(3)
@@ -231,6 +231,7 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, quick):
     assert not (tmp_path / "work").exists()
     assert "$ python -m scripts.paper.fetch" in out and "$ xclass -d train.vw --cpt K" in out
     if name == "aloi":
+        assert "/nikos/aloi_train.vw.gz" in out and "oaa, LOMTree paper, tuned: error=13.78" in out
         assert "--subtract_mean" in out and "-d train.vw --softmax_tree K --l1 0.1 --tao_iterations 30" in out
     if name != "ptb":
         return
@@ -301,6 +302,42 @@ def test_rows_that_differ_in_the_paper_differ_in_what_runs(name):
         assert runs.setdefault(f"{kind} {both}", setting) == setting, f"{method}, {setting}"
 
 
+SOFTMAX_TREE = {  # set -> what appendix C has for all of its softmax trees
+    "aloi": "--l1 0.1 --tao_iterations 30 --tao_tolerance 0 --leaf_passes 20",
+    "odp": "--l1 0.1 --tao_iterations 20 --tao_tolerance 0 --leaf_passes 20",
+    "ptb": "--l1 1 --tao_iterations 20 --tao_tolerance 0 --tree_init random --leaf_passes 20",
+    "wiki_small": "--l1 1 --tao_iterations 40 --tao_tolerance 0 --leaf_passes 20",
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_rows_have_the_settings_of_their_paper(name):
+    """Of the LOMTree paper and of Vowpal Wabbit, with which it was made; of table 3 of Recall Tree; of appendix C."""
+    text = (PAPER / f"{name}.sh").read_text()
+    variables = {found[1]: found[3] for found in re.finditer(r"\b(\w+)=(['\"])(-.*?|\$\w+ -.*?)\2", text)}
+    settings = set()
+    for kind, method, setting, _, *words in papers.lines(name)[1:]:
+        assert (method, setting) not in settings
+        settings.add((method, setting))
+        options = " ".join(words)
+        for _ in range(2):  # one variable may be in another
+            options = re.sub(r"\$(\w+)", lambda match: variables.get(match[1], match[0]), options)
+        of_lomtree = setting.startswith("LOMTree paper")
+        if of_lomtree:
+            assert kind in ("tuned", "tunable") and "-l " not in options
+            assert "--passes 20" in options or name in ("imagenet", "odp")
+        if of_lomtree or "-l 1 " in options:
+            assert method != "log_multi" or "--loss_function quantile" in options
+        if "Recall Tree paper, default" in setting or (name == "ltcb" and "-l 1" in options):
+            assert "-l 1" in options and (method != "oaa" or "--loss_function logistic" in options)
+        if method == "softmax_tree" and "--leaf_classes" in options:
+            assert SOFTMAX_TREE[name] in options.replace(" --ignore d --ignore e --ignore f", "")
+            start = "random" if "random start" in setting or name == "ptb" else "prototypes"
+            assert f"--tree_init {start}" in options
+        if setting.startswith("CPT paper"):
+            assert kind == "tunable" and "--loss_function squared" in options
+
+
 def test_both_rows_of_hsm_predict_as_their_settings_say(tmp_path):
     """The greedy one does not predict as the exact one does."""
     small_set(tmp_path)
@@ -311,7 +348,7 @@ def test_both_rows_of_hsm_predict_as_their_settings_say(tmp_path):
             options += [word for word in words if not word.startswith("$")]
             at = options.index("--") if "--" in options else len(options)
             commands = row.commands(tmp_path, "hsm", [*options[:at], "-b", "16"], {"error": None}, options[at + 1 :])
-            for command in commands:
+            for command in commands[:2]:
                 learn(*command, cwd=tmp_path)
             predictions.append((tmp_path / "hsm.predictions").read_text())
     assert len(set(predictions)) == 2
@@ -388,7 +425,8 @@ def test_errors_are_counted_where_the_summary_has_none(tmp_path, monkeypatch, he
 
 def test_runs_with_other_seeds_have_a_mean_and_a_deviation(tmp_path, monkeypatch, capsys, here):
     small_set(tmp_path)
-    measures = "error=9.5+-0.3 train=2 covered=70 covered_perplexity=? megabytes=? milliseconds=0.1"
+    measures = "error=9.5+-0.3 train=2 covered=70 covered_perplexity=? perplexity=? megabytes=? milliseconds=0.1"
+    measures += " train_top5=1 train_covered=70 train_covered_perplexity=?"
     words = ("--runs", "2", "--", *["-b", "14", "--depth", "2", "--leaf_classes", "4", "--tree_init", "random"])
     assert made(tmp_path, monkeypatch, "softmax_tree", "small", measures, *words) == 0
     out = capsys.readouterr().out
@@ -396,11 +434,14 @@ def test_runs_with_other_seeds_have_a_mean_and_a_deviation(tmp_path, monkeypatch
     found = json.loads((tmp_path / "rows.jsonl").read_text())
     assert set(found["found"]) == set(found["deviations"]) == {*papers.figures(measures), "seconds"}
     assert 0 < found["found"]["covered"] < 100 and found["found"]["milliseconds"] > 0
+    assert found["found"]["train_top5"] <= found["found"]["train"]
+    assert found["found"]["covered_perplexity"] < found["found"]["perplexity"]
     monkeypatch.setattr(sys, "argv", ["table.py", str(tmp_path), "Title"])
     assert table.main() == 0
-    assert re.search(
-        r"\| softmax_tree \| small \| test error, % \| 9.50 ± 0.30 \| [\d.]+ ± [\d.]+ \|", capsys.readouterr().out
-    )
+    out = capsys.readouterr().out
+    assert re.search(r"\| softmax_tree \| small \| test error, % \| 9.50 ± 0.30 \| [\d.]+ ± [\d.]+ \|", out)
+    for name in papers.figures(measures):
+        assert re.search(rf"\| {re.escape(table.TITLES[name])} \| [\d.± ]*\| [\d.]+ ± [\d.]+ \|", out), name
 
 
 def test_figures_are_given_by_name():
