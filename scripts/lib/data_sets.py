@@ -21,6 +21,7 @@ WARM_UP_LINES = 200
 FILES = ("train.vw", "test.vw", "labels.txt")
 WORDS_OF_A_LINE = 500  # approximate number of words, and so of examples, of an article
 BITS = {"ptb": 26, "wiki": 26, "books": 26}
+ROOMY = ((25_000, 30), (5_000, 28))  # classes above which --oaa gets a larger table, and its bits
 EXTRA = {"aloi27": "-q ff"}  # options without which a set cannot be learned well, according to its description
 
 
@@ -59,6 +60,18 @@ SETS = {  # in rising order of the time they take
 def options_of(name: str) -> str:
     """Return the options that all methods get on a set."""
     return SETS[name].options if name in SETS else ""
+
+
+def bits_of(name: str, method: str, classes: int | str) -> int:
+    """Return the -b of a method on a set."""
+    roomy = ROOMY if method == "oaa" and isinstance(classes, int) else ()
+    return next((bits for above, bits in roomy if classes > above), BITS.get(name, 24))
+
+
+def passes_of(name: str) -> str:
+    """Return the options for the passes through a set."""
+    passes = SETS[name].passes if name in SETS else 1
+    return f"--passes {passes} --holdout_off" if passes > 1 else ""
 
 
 def path_crosses(name: str) -> str:

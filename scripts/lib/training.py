@@ -27,6 +27,14 @@ def error_of(folder: Path) -> float:
     return test_error(folder / "test.vw", folder / "f.predictions")
 
 
+def testing_cost(folder: Path, most: int) -> float:
+    """Return the CPU seconds in which `f.model` predicts one of the first examples of the training file."""
+    lines = min(most, lines_of(folder))
+    words = [*TOOLS["xclass"], "-t", "-i", "f.model", "-p", "f.predictions", "--quiet", "-d"]
+    first, few, all_lines = (measure([*words, data], folder).cpu for data in ("few.vw", "few.vw", head(folder, lines)))
+    return max(all_lines - min(first, few), SHORTEST) / lines
+
+
 def start(folder: Path, words: list[str]) -> float:
     """Return the CPU seconds of a run over a few lines after all kernels are compiled."""
     learn(folder, words, "few.vw")

@@ -25,11 +25,19 @@ from pathlib import Path
 
 from scripts.lib import papers
 from scripts.lib.command_line import run
-from scripts.lib.data_sets import BITS, SETS, classes_in, file_in, has_training_file, path_crosses, prepare
+from scripts.lib.data_sets import (
+    SETS,
+    bits_of,
+    classes_in,
+    file_in,
+    has_training_file,
+    passes_of,
+    path_crosses,
+    prepare,
+)
 from scripts.lib.papers import best, measured, titles
 from scripts.lib.processes import ROOT, TOOLS, BenchError, machine, measure
 
-ROOMY = ((25_000, 30), (5_000, 28))  # classes above which --oaa gets a larger table, and its bits
 FIRST = 500  # examples of a set that --small takes
 METHODS = {
     name: papers.METHODS[name]
@@ -69,11 +77,9 @@ def words_of(name: str, method: str, classes: int | str) -> list[str]:
     if method == "softmax_tree":
         words.append(data_set.softmax_tree)
     else:  # has a table of weights; that one keeps the examples, and its weights as they come
-        bits = BITS.get(name, 24)
-        if method == "oaa" and isinstance(classes, int):
-            bits = next((larger for above, larger in ROOMY if classes > above), bits)
+        bits = bits_of(name, method, classes)
         words.append(f"-b {min(bits + 1, 26) if method == 'multiclass' else bits}")
-        words.append(f"--passes {data_set.passes} --holdout_off" if data_set.passes > 1 else "")
+        words.append(passes_of(name))
     return shlex.split(" ".join(words))
 
 

@@ -93,6 +93,20 @@ def test_candidates_are_tried_with_and_without_path_features(data):
     drawn("recall_tree", "candidates", data, *words)
 
 
+def test_errors_and_times_are_put_beside_those_of_one_against_all(data):
+    words = ["comparison", data, "--sets", "tiny", "--json", "j"]
+    (heads, row) = body(script("recall_tree", *words))
+    assert heads[2:5] == ["OAA, test error %", "Recall Tree, difference", "LOMTree, difference"]
+    assert row[:2] == ["tiny", "12"]
+    errors = []
+    for reduction in ("oaa", "log_multi"):
+        learn(f"--{reduction}", 12, "-b", 18, "-d", data / "tiny" / "train.vw", "-f", "m")
+        errors.append(100 * fact("average loss", learn("-i", "m", "-t", "-d", data / "tiny" / "test.vw").err))
+    assert [float(row[2]), float(row[4])] == pytest.approx([errors[0], errors[1] - errors[0]], abs=0.011)
+    assert all(float(cell) > 0 for cell in row[5:])
+    drawn("recall_tree", *words)
+
+
 def test_multipliers_of_the_bound_are_tried(data):
     words = ["--sets", "tiny", "--multipliers", "0,2.5", "--json", "j"]
     rows = body(script("recall_tree", "bernstein", data, *words))
