@@ -1,4 +1,7 @@
-"""Find good options for a row of a paper's table by `xclass tune --method random`, within the ranges of the papers."""
+"""Find good options for a row of a paper's table by `xclass tune --method random`.
+
+The ranges are those of the papers and, for the recall tree and one-against-all, those of Vowpal Wabbit's demo.
+"""
 
 from __future__ import annotations
 

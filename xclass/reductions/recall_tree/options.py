@@ -24,7 +24,7 @@ MOST_BITS = 24  # log2 of the largest table if -b is not given; larger ones do n
 
 
 def _candidates(facts: Facts) -> Search:
-    """Return the numbers of candidates to try, those of the paper."""
+    """Return the numbers of candidates to try, those of VW's demo."""
     return between(min(20, facts.classes), min(100, facts.classes), "int", first=(min(100, facts.classes),))
 
 
