@@ -11,8 +11,8 @@ PAGE = ROOT / "docs" / "differences_from_papers.md"
 
 
 def listed(head: str) -> list[str]:
-    """Return the items under "Differs from the paper" in a docstring."""
-    section = re.search(r"^Differs +from the papers?\b(?! in nothing).*(?:\n .*)*", head, re.MULTILINE)
+    """Return the items under "Differs from the paper" in a docstring, or "from the authors' code" and the like."""
+    section = re.search(r"^Differs +from the\b(?! paper in nothing| sources).*(?:\n .*)*", head, re.MULTILINE)
     items = re.findall(r"^ {10}\* (.*(?:\n {12}.*)*)", section[0], re.MULTILINE) if section else []
     assert items or not section, f"{section and section[0]}: list the differences, one after each *"
     return [re.sub(r"\s+", " ", item) for item in items]
