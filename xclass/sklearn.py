@@ -45,7 +45,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     ----------
     reduction : str, default "multiclass"
         Name of a reduction or preset: "multiclass", "oaa", "recall_tree", "cpt", "softmax_tree", "log_multi", "ect",
-        "random_tree" or "hsm".
+        "random_tree", "sparse_experts" or "hsm".
     passes : int, default 1
         Number of passes of `fit` over the data. Small data need more than one; see the example.
     bits : int, optional

@@ -62,6 +62,7 @@ MODELS = {  # name -> data, options of training
     "ect": ("classes.vw", f"--ect {K} -b 9"),
     "ect error": ("classes.vw", f"--ect {K} -b 9 --error 2 --l1 1e-4"),
     "ect vw": ("names.vw", f"--ect {K} -b 9 --ect_play vw --error 1 --learn_names"),
+    "sparse_experts": ("classes.vw", f"--sparse_experts {K} -b 9 --group_lasso 0.02 --prune_every 30"),
     "random_tree": ("classes.vw", f"--random_tree {K} -b 8"),
     "random_tree names": ("names.vw", f"--random_tree {K} -b 8 --learn_names"),
     "cpt": ("classes.vw", f"--cpt {K} -b 9"),

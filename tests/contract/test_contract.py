@@ -230,7 +230,7 @@ def test_tags_of_examples_without_features_are_written(place, name):
 @EVERY_MULTICLASS
 @pytest.mark.parametrize("layout", ["odd", "vw"])
 def test_one_class_is_always_the_answer(name, layout):
-    options = {} if name in ("cpt", "softmax_tree", "mach") else {"layout": layout}
+    options = {} if name in ("cpt", "softmax_tree", "mach", "sparse_experts") else {"layout": layout}
     text = "1 |w a\n1 |w b\n |w c\n1 2 |w a b\n"
     with learner(name, 1, **options) as model:
         predictions = all_of(model, text)

@@ -146,6 +146,7 @@ def test_what_a_run_writes_is_finite(name, place):
         ("cpt", {"exact": True, "normalize_features": "none"}, "1 | a:1e20\n4 | a:3e38\n"),
         ("log_multi", {}, "3 1e35 | a:3e38\n"),
         ("random_tree", {}, "3 1e35 | a:3e38\n"),
+        ("sparse_experts", {}, "3 1e35 | a:3e38\n"),
         ("softmax_tree", {"smooth": 0.01}, "3 1e35 | a:3e38\n"),
         ("scalar", {}, "1 | a:3e38\n-3e38 | a\n1 1e30 | a:1e15\n3e38 | zz\n"),
     ],

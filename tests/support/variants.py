@@ -70,6 +70,10 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"depth": 1, "normalize_features": "none", "quadratic": ["wn"]},
         {"depth": 0, "normalize_features": "columns", "l2": 0.1},
     ],
+    "sparse_experts": [
+        {"experts": 3, "group_lasso": 0.002, "prune_every": 30, "calibration": "c"},
+        {"experts": 1, "quadratic": ["wn"]},
+    ],
     "mach": [{"loss_function": "logistic", "calibration": "c"}, {"sgd": True, "random_seed": 7, "quadratic": ["wn"]}],
 }
 AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data

@@ -31,7 +31,7 @@ HELP = (
     ("--help_all", "show every option"),
     ("--version", "show the version"),
 )
-LEARNER, PROBABILITIES = "Learner", "Probabilities, with --multiclass, --oaa, --recall_tree, --cpt or --softmax_tree"
+LEARNER, PROBABILITIES = "Learner", "Probabilities, unless --log_multi, --ect or --random_tree is chosen"
 HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, option groups, flags moved here from other groups
     ("Default reduction", ("multiclass",), ()),

@@ -12,6 +12,7 @@ from .random_tree import reduction as random_tree
 from .recall_tree import reduction as recall_tree
 from .scalar import reduction as scalar
 from .softmax_tree import reduction as softmax_tree
+from .sparse_experts import reduction as sparse_experts
 
 REDUCTIONS = (
     scalar.REDUCTION,
@@ -23,4 +24,5 @@ REDUCTIONS = (
     multiclass.REDUCTION,
     softmax_tree.REDUCTION,
     mach.REDUCTION,
+    sparse_experts.REDUCTION,
 )

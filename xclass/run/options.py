@@ -51,7 +51,7 @@ class Options:
         default="2.0",
         metavar="N",
     )
-    quiet: bool = option("print no banner, progress table, summary or warnings", kind=bool)
+    quiet: bool = option("print no banner, table, summary or warnings", kind=bool)
     threads: int = threads_option()
     random_seed: int = seed_option()
     no_stdin: bool = option("read nothing if no data file is given", kind=bool)

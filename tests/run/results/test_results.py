@@ -19,9 +19,10 @@ from xclass.comparison import runs
 K = 7
 REDUCTIONS = (  # with probabilities, and then without
     ("--multiclass",), ("--cpt", K), ("--oaa", K), ("--recall_tree", K), ("--softmax_tree", K),
+    ("--sparse_experts", K),
     ("--log_multi", K), ("--ect", K), ("--random_tree", K),
 )  # fmt: skip
-WITH_PROBABILITIES = REDUCTIONS[:5]
+WITH_PROBABILITIES = REDUCTIONS[:6]
 
 
 def table(path) -> list[dict[str, str]]:

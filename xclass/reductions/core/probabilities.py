@@ -37,8 +37,8 @@ class Options:
     )
     probabilities: bool = option(
         "predict the probability of every class: all with --oaa, those seen so far with --cpt and --mach, the "
-        "candidates with --recall_tree, those of the leaf with --softmax_tree. The last pair, `:p`, gives the "
-        "probability of all others",
+        "candidates with --recall_tree, those of the leaf with --softmax_tree, those of the expert with "
+        "--sparse_experts. The last pair, `:p`, gives the probability of all others",
         kind=bool,
     )
     calibration: str | None = option(
