@@ -7,13 +7,14 @@ Learners  A softmax with N outputs, the gate, and N experts, each a softmax of i
 Cost      Learning and prediction take O(s (N + C)) for an example of s features whose expert has C classes. In the
           beginning C is K; see `kernels` for the cost of a pruning.
 Names     K classes | N experts | G gate value: probability that the gate gives to the expert it chooses.
-Differs   from the authors' code: examples are learned one by one, by plain gradient steps instead of Adam, from
-          features of length 1 and without a hidden layer, so the mean over a batch of the load balancing is one over
-          the last 500 examples. The group lasso is one proximal step before each pruning. It spares a class in the
-          expert where its norm is the largest, which keeps it, and the strongest class of each expert, so that no
-          class and no expert is lost. Norms are not divided by the square root of the number of features. The gate
-          begins with random weights instead of noise, all experts are there from the start (no mitosis training), and
-          there is no lasso on whole experts. A class that was not learned yet is not predicted.
+Differs from the paper (docs/differences_from_papers.md)
+          * examples are learned one by one, by plain gradient steps
+          * the load is balanced over the last 500 examples
+          * the group lasso is a proximal step before each pruning
+          * the strongest copy of a class, and the strongest class of an expert, are kept
+          * the weights of the gate begin at random numbers
+          * there is no mitosis training, and no lasso on whole experts
+          * only classes seen so far are predicted
 Idea      The expert with the highest gate value G is chosen (sparse mixture). The scores of its classes are weights
           times features times G, which so is an inverse temperature and learns from the loss; a term for the load
           keeps the gate from preferring few experts. A group lasso on the weights of each class in each expert
