@@ -89,6 +89,10 @@ class Layout:
         self.pairs = pairs
         self.rows = [[part for part in row if not left_out(part)] for row in layers.FLOORS]
         self.at = {part: WIDTH * (place + 1) / (len(row) + 1) for row in self.rows for place, part in enumerate(row)}
+        self._between = {
+            arrow: {box for box in self.at if layers.FLOOR[arrow[0]] < layers.FLOOR[box] < layers.FLOOR[arrow[1]]}
+            for arrow in pairs
+        }
         for _ in range(SWEEPS):
             for part in self.at:
                 self.at[part] = min(PLACES, key=lambda x, part=part: (self.cost(part, x), x))
@@ -105,8 +109,8 @@ class Layout:
             if part in arrow:
                 begin, end = arrow
                 cost += (self.at[begin] - self.at[end]) ** 2 / 100
-                cost += sum(CROSSING for box in self.at if self.crosses(arrow, box))
-            else:
+                cost += sum(CROSSING for box in self._between[arrow] if self.crosses(arrow, box))
+            elif part in self._between[arrow]:
                 cost += CROSSING * self.crosses(arrow, part)
         return cost
 
@@ -114,8 +118,6 @@ class Layout:
         """Return whether an arrow leads over a box on a floor between."""
         (x1, y1), (x2, y2) = self.ends(arrow)
         top, bottom = top_of(box) - 3, top_of(box) + HEIGHT + 3
-        if not layers.FLOOR[arrow[0]] < layers.FLOOR[box] < layers.FLOOR[arrow[1]]:
-            return False
         xs = [x1 + (x2 - x1) * (y - y1) / (y2 - y1) for y in (top, bottom)]
         half = width_of(box) / 2 + 8
         return min(xs) < self.at[box] + half and max(xs) > self.at[box] - half

@@ -1,5 +1,6 @@
 """Compile the kernels once per session."""
 
+import gc
 import os
 import signal
 
@@ -31,6 +32,11 @@ def _first_name(names):
     return (names.split(",") if isinstance(names, str) else list(names))[0].strip()
 
 
+def pytest_sessionfinish():
+    """Spare pytest the search for garbage at its end, which takes seconds."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def kernels(request, tmp_path_factory):
     """Every kernel of the package, compiled when first called."""
@@ -48,6 +54,8 @@ def kernels(request, tmp_path_factory):
     for record in registry.REDUCTIONS:  # messages and processes of a run should not depend on whether it is the first
         jit.note_compiled(record.name)
     jit.note_compiled(warm_up.READING)
+    gc.freeze()  # otherwise each full collection of garbage looks through numba
+    gc.set_threshold(100_000, 50, 50)
 
 
 @pytest.fixture

@@ -73,12 +73,20 @@ def tree_of(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements below a node; to look into expressions, too, takes ten times as long."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, name, ()):
+            yield inner
+            yield from _statements(inner)
+
+
 @functools.cache
 def imports_of(module: str) -> list[tuple[str, str]]:
     """What a module imports from ours, anywhere in its file: modules, and names in them or nothing."""
     package = ["xclass", *MODULES[module].relative_to(ROOT).parts[:-1]]
     found = []
-    for node in ast.walk(tree_of(module)):
+    for node in _statements(tree_of(module)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names if alias.name.split(".")[0] == "xclass"]
             found += [(name.partition(".")[2], "") for name in names]

@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +73,22 @@ def script(body: str, *args, cwd: str | os.PathLike | None = None) -> Result:
         words, cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL
     )
     return Result(result.returncode, _decoded(result.stdout), _decoded(result.stderr))
+
+
+def forked(prepare: Callable[[], object], *args, cwd: str | os.PathLike | None = None) -> int:
+    """Call `prepare` and execute a command line in a fork of this process, which has all modules and kernels already.
+
+    Return the exit status as `subprocess` does: negative if a signal ended the process.
+    """
+    child = os.fork()
+    if not child:
+        status = 70
+        try:
+            prepare()
+            status = xclass(*args, cwd=cwd).status
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _words(args) -> list[str]:
