@@ -22,14 +22,24 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if mark := item.get_closest_marker("sampled"):
             lists = item.iter_markers("parametrize")
-            place = sum(item.callspec.indices[_first_name(arguments.args[0])] for arguments in lists)
-            if place % mark.args[0]:
+            if sum(_place(item.callspec.params, *arguments.args) for arguments in lists) % mark.args[0]:
                 item.add_marker(pytest.mark.slow)
 
 
-def _first_name(names):
-    """Return the first of the names that `parametrize` takes as a list or as words with commas."""
-    return (names.split(",") if isinstance(names, str) else list(names))[0].strip()
+def _place(params, names, cases):
+    """Return the place that the parameters of a test have in a list of cases for `parametrize`.
+
+    `callspec.indices` does not tell it where a test has several lists: then it counts combinations.
+    """
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    for place, case in enumerate(cases):
+        if isinstance(case, type(pytest.param())):
+            case = case.values
+        elif len(names) == 1:
+            case = [case]
+        if all(params[name] is value for name, value in zip(names, case, strict=True)):
+            return place
+    raise AssertionError(f"{params} is none of {cases}")
 
 
 def pytest_sessionfinish():

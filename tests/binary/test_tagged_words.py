@@ -159,7 +159,7 @@ def test_blocks_are_scored_and_trained_as_by_the_oracle(line_bits, blocks, loss_
 def test_blocks_learn_from_any_words_as_the_oracle(loss_function):
     """Words may be in several lanes and anywhere, with any codes; a line may be full or empty."""
     rng = np.random.default_rng(9)
-    for _ in range(20 if PLAIN else 200):
+    for _ in range(20 if PLAIN else 60):
         block, pool = int(rng.integers(0, 2**31)), rng.integers(0, 2**64, 3, dtype=np.uint64)
         weights = with_any_words(rng, pool, block, loss_function)
         table = oracle_of(weights)
@@ -305,7 +305,7 @@ def test_scorers_learn_as_by_the_oracle(line_bits):
 def test_scorers_learn_from_any_words_as_the_oracle():
     rng = np.random.default_rng(10)
     pairs = tagged_words.new_pairs(MOST)
-    for _ in range(20 if PLAIN else 200):
+    for _ in range(20 if PLAIN else 60):
         label, pool = int(rng.integers(0, 2**31)), rng.integers(0, 2**64, 5, dtype=np.uint64)
         weights = with_any_words(rng, pool, label)
         h = rng.choice(pool, int(rng.integers(1, 7)))
@@ -332,7 +332,7 @@ def test_a_scorer_goes_on_from_the_weights_that_were_read_if_another_feature_too
 def test_lines_and_tags_are_those_of_the_oracle(number):
     """The first hashes have tags below 8 before these are raised."""
     raised = [hash_with(tag << 42, number) for tag in range(9)]
-    others = np.random.default_rng(2).integers(0, 2**64, 200, dtype=np.uint64).tolist()
+    others = np.random.default_rng(2).integers(0, 2**64, 50, dtype=np.uint64).tolist()
     words = tagged_words.new_words(9, 6)
     table = oracle.TaggedTable(9, "squared", 0.5)
     for _ in range(7):
@@ -372,7 +372,7 @@ def test_g_is_rounded_to_one_of_its_neighbours_and_never_to_0(g, random):
 
 @pytest.mark.parametrize("w", [0.7, -3.3, 1e-3, 123.4])
 def test_the_mean_of_all_roundings_is_the_weight(w):
-    randoms = range(0, 2**32, 2**16)
+    randoms = range(0, 2**32, 2**18)
     mean = np.mean([float(tagged_format.decode_w(np.uint32(tagged_format.encode_w(F(w), r)))) for r in randoms])
     assert mean == pytest.approx(float(F(w)), rel=1e-6)
 
@@ -443,7 +443,7 @@ def test_instructions_do_what_the_plain_functions_define(processor, plain, monke
     compiled = numba.njit(steps_on_line(tagged_lines))
     rng = np.random.default_rng(5)
     seen = np.zeros(6, np.int64)
-    for _ in range(1500):
+    for _ in range(400):
         tag, number = int(rng.integers(8, 8192)), int(rng.integers(0, 2**32))
         line, at = random_line(rng, tag), 16 * int(rng.integers(0, 3))
         x = F(rng.choice([1, 0.3, -1.7, 0, 1e-25, 2**21]))
@@ -460,7 +460,7 @@ def test_instructions_do_what_the_plain_functions_define(processor, plain, monke
             results.append((words.tolist(), rate.tolist(), sums.tolist(), [int(r) for r in returned]))
         assert results[0] == results[1]
         seen += np.array(results[0][3]) != 0
-    assert seen[[0, 1, 2, 4, 5]].min() > 50  # there were words elsewhere than at home and so on
+    assert seen[[0, 1, 2, 4, 5]].min() > 10  # there were words elsewhere than at home and so on
     assert seen[3] == 0  # what `learn_line` wrote is at home
     assert native is any("llvm.x86.avx2.permd" in code for code in compiled.inspect_llvm().values())
 
@@ -483,7 +483,7 @@ def test_a_packed_line_adds_the_same_as_a_whole_one(processor, plain, monkeypatc
         return elsewhere
 
     rng = np.random.default_rng(6)
-    lines = [np.zeros(16, np.uint32), *(random_line(rng, 77) for _ in range(1000))]
+    lines = [np.zeros(16, np.uint32), *(random_line(rng, 77) for _ in range(200))]
     for line in lines:
         line[rng.random(16) < rng.random()] = 0
         lanes = int(np.sum((line != 0) << np.arange(16)))

@@ -24,14 +24,14 @@ LEARNERS = {
     "scalar": ("scalar", None, {"bits": 12}),
     "scalar --sgd": ("scalar", None, {"bits": 12, "sgd": True}),
     "scalar --l1": ("scalar", None, {"bits": 12, "l1": 1e-4}),
-    "oaa": ("oaa", 6, {"bits": 12}),
     "oaa --layout vw": ("oaa", 6, {"bits": 12, "layout": "vw"}),
-    "cpt": ("cpt", 6, {"bits": 12}),
+    "oaa": ("oaa", 6, {"bits": 12}),
     "cpt --sgd": ("cpt", 6, {"bits": 12, "sgd": True}),
+    "cpt": ("cpt", 6, {"bits": 12}),
     "cpt --cpt_arity 4": ("cpt", 6, {"bits": 12, "cpt_arity": 4}),
-    "cpt --rerank": ("cpt", 0, {"bits": 12, "rerank": True, "index_bits": 8}),
     "cpt --rerank without an index": ("cpt", 0, {"bits": 12, "rerank": True, "index_slots": 0}),
     "multiclass": ("multiclass", None, {"bits": 12, "index_bits": 8}),
+    "cpt --rerank": ("cpt", 0, {"bits": 12, "rerank": True, "index_bits": 8}),
     "multiclass that grows": ("multiclass", None, {"bits": 8, "index_bits": 8, "max_doublings": 3}),
 }
 FEATURES = 60
@@ -87,7 +87,7 @@ def test_a_single_model_stays_as_it_is(name, tmp_path):
     assert state_of(library.merge([model, later], base=model)) == expected
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_order_of_models_does_not_matter(name, tmp_path):
     base = new(name, 1)
@@ -100,7 +100,7 @@ def test_the_order_of_models_does_not_matter(name, tmp_path):
     assert state_of(models[0]) == state_of(continued(base, lines(2), tmp_path / "base.bin"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_merged_model_predicts_learns_and_merges_again(name, tmp_path):
     base = new(name, 1)
@@ -115,7 +115,7 @@ def test_a_merged_model_predicts_learns_and_merges_again(name, tmp_path):
     assert state_of(again) == state_of(loaded)  # the other one has learned nothing
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name in LEARNERS if not name.startswith("scalar")])
 def test_a_merged_model_knows_what_each_model_has_learned(name, tmp_path):
     def others(seed: int, labels: str) -> list[str]:
@@ -501,6 +501,7 @@ def test_the_command_has_help():
 # -- real data
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here: real data are not compared")
 @pytest.mark.parametrize(("reduction", "based", "worse"), [("cpt", True, 0.03), ("multiclass", False, 0.03)])
 def test_four_parts_of_real_data_lose_little_against_one_process(reduction, based, worse, tmp_path):

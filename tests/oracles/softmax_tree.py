@@ -39,7 +39,7 @@ def softmax_fit(x, y, c, k, alpha, steps=20000, l2=0.0):
         new[:, :-1] = soft(new[:, :-1], alpha / lipschitz) / (1.0 + l2 / lipschitz)
         after = (1 + np.sqrt(1 + 4 * t * t)) / 2
         v = new + (t - 1) / after * (new - w)
-        if np.abs(new - w).max() < 1e-9:
+        if np.abs(new - w).max() < 1e-7:
             w = new
             break
         w, t = new, after
@@ -59,7 +59,7 @@ def logistic_fit(x, right, c, alpha):
         new[:-1] = soft(new[:-1], alpha / lipschitz)
         after = (1 + np.sqrt(1 + 4 * t * t)) / 2
         v = new + (t - 1) / after * (new - w)
-        if np.abs(new - w).max() < 1e-9:
+        if np.abs(new - w).max() < 1e-7:
             w = new
             break
         w, t = new, after

@@ -211,16 +211,16 @@ def trained(x, y, weight, depth, start_leaf, **more):
 @pytest.mark.parametrize("zero_loss", ["01", "beta"])
 @pytest.mark.parametrize(("seed", "k", "most"), [(1, 6, 99), (2, 8, 3)])
 def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
-    monkeypatch.setattr(tao, "FIRST_TOLERANCE", 1e-9)
-    monkeypatch.setattr(tao, "LATER_TOLERANCE", 1e-9)
+    monkeypatch.setattr(tao, "FIRST_TOLERANCE", 1e-7)
+    monkeypatch.setattr(tao, "LATER_TOLERANCE", 1e-7)
     monkeypatch.setattr(tao.leaf_exact, "SWEEPS", 2000)
     x, y, weight = groups(seed, 90, k)
     start_leaf = (y - 1) * 4 // k
     tree, reports, rows, trainer = trained(
-        x, y, weight, 2, start_leaf, leaf_classes=most, zero_loss=zero_loss, iterations=3
+        x, y, weight, 2, start_leaf, leaf_classes=most, zero_loss=zero_loss, iterations=2
     )
     slow = oracle.Oracle(x, y, weight, 2, 0.3, most, zero_loss, 20.0)
-    wanted = slow.run([3 + b for b in start_leaf.tolist()], 3)
+    wanted = slow.run([3 + b for b in start_leaf.tolist()], 2)
     assert [report.objective for report in reports] == pytest.approx([value for value, _ in wanted], rel=2e-3)
     walked = softmax_nodes.walk(tree, rows, in_turn)
     same = np.array(tree.leaves())[walked.leaf] == np.array(wanted[-1][1])
@@ -228,7 +228,7 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
     assert trainer.objective(walked) == reports[-1].objective
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     zero_loss=st.sampled_from(("01", "beta")),
@@ -638,7 +638,7 @@ def test_objective_falls_on_the_screen(place):
 
 
 def test_first_interrupt_ends_training_with_a_model(place):
-    (place / "data").write_text(multiclass(13, 60, 6000, noise=0.6))
+    (place / "data").write_text(multiclass(13, 60, 1500, noise=0.6))
     learn("data", *TREE[:1], 60, "--depth", 4, "--tao_iterations", 1, "--quiet")  # compiled now
     child = start_process(
         "data", "--softmax_tree", 60, "--depth", 4, "--tao_iterations", 10000, "--l1", 0.001, "-f", "m"
@@ -650,7 +650,7 @@ def test_first_interrupt_ends_training_with_a_model(place):
     child.send_signal(signal.SIGINT)
     err = child.stderr.read().decode()
     assert child.wait() == 130, err
-    assert "what was learned from 6000 examples is in m.interrupted" in err
+    assert "what was learned from 1500 examples is in m.interrupted" in err
     result = learn("data", "-i", "m.interrupted", "-t", "-p", "stdout", "--quiet")
     assert set(result.lines) <= {str(y) for y in range(61)}
 
