@@ -18,13 +18,14 @@ from xclass.tuning.evaluator import Evaluator
 
 K = 12
 SMALL = ("--settings", 4, "-b", 14)
+ALONE = ("--oaa", K)  # one reduction is searched in a quarter of the time of all
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with data."""
     folder = tmp_path_factory.mktemp("tune")
-    (folder / "train.vw").write_text(streams.multiclass(3, K, 500))
+    (folder / "train.vw").write_text(streams.multiclass(3, K, 200))
     (folder / "numbers.vw").write_text(streams.real(3, 50))
     (folder / "few.vw").write_text("1 |a b\n2 |a c\n3 |a d\n")
     return folder
@@ -38,7 +39,7 @@ def tuned(place, *words):
 
 def test_a_table_and_the_command_line_are_printed(place, tmp_path):
     lines, err = tuned(place, "--state", tmp_path / "state")
-    assert re.fullmatch(r"500 examples, 12 classes, parsed in [\d.]+ s", err.splitlines()[1])
+    assert re.fullmatch(r"200 examples, 12 classes, parsed in [\d.]+ s", err.splitlines()[1])
     head = next(line for line in lines if line)
     assert head.split() == ["error", "defaults", "difference", "compared", "learned", "s", "options"]
     rows = [line for line in lines if re.match(r"[ *] +0\.\d{4} ", line)]
@@ -61,7 +62,7 @@ def test_the_model_is_that_of_the_command_line(place, tmp_path):
 
 def test_results_do_not_depend_on_the_number_of_threads(place, tmp_path, monkeypatch):
     def losses(name, *words):
-        tuned(place, "--state", tmp_path / name, "--method", "random", "--share", 1, *words)
+        tuned(place, "--state", tmp_path / name, "--method", "random", "--share", 1, *ALONE, *words)
         rows = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()[1:]]
         return sorted((row["setting"], row["sums"]) for row in rows)
 
@@ -86,13 +87,13 @@ def test_no_more_settings_than_threads_learn_at_the_same_time(place, tmp_path, m
                 running.remove(self)
 
     monkeypatch.setattr(Candidate, "run", counted)
-    tuned(place, "--state", tmp_path / "state", "--threads", 1, "-f", tmp_path / "m")
+    tuned(place, "--state", tmp_path / "state", "--threads", 1, "-f", tmp_path / "m", *ALONE)
     assert max(most) == 1 and thread_limit.most() is None
 
 
 def test_the_same_command_continues(place, tmp_path, monkeypatch):
     state = tmp_path / "state"
-    first, _ = tuned(place, "--state", state)
+    first, _ = tuned(place, "--state", state, *ALONE)
     whole = state.read_text().splitlines()
     state.write_text("".join(line + "\n" for line in whole[:3]))
     computed = []
@@ -100,27 +101,29 @@ def test_the_same_command_continues(place, tmp_path, monkeypatch):
     monkeypatch.setattr(
         Evaluator, "_try", lambda self, job, alone=False: (computed.append(job), add(self, job, alone))[1]
     )
-    second, err = tuned(place, "--state", state)
+    second, err = tuned(place, "--state", state, *ALONE)
     assert "continuing with 2 results" in err
     assert len(computed) == len(whole) - 3
     assert re.sub(r" +[\d.]+  ", " ", second[-1]) == re.sub(r" +[\d.]+  ", " ", first[-1])
     computed.clear()
-    tuned(place, "--state", state)
+    tuned(place, "--state", state, *ALONE)
     assert not computed
 
 
 def test_the_state_is_beside_the_data_by_default(place, tmp_path):
     (tmp_path / "train.vw").write_bytes((place / "train.vw").read_bytes())
-    tuned(tmp_path)
+    tuned(tmp_path, *ALONE)
     assert (tmp_path / "train.vw.tune").is_file()
-    result = xclass("tune", "-d", "train.vw", *SMALL, "--metric", "top5", cwd=tmp_path)
+    result = xclass("tune", "-d", "train.vw", *SMALL, *ALONE, "--metric", "top5", cwd=tmp_path)
     assert result.status == 1
     assert "train.vw.tune: it is of another search: metric was 'error' and is 'top5'; remove the" in result.err
 
 
 def test_ctrl_c_keeps_the_best_and_the_search_continues(place, tmp_path):
     state = tmp_path / "state"
-    child = start_process("tune", "-d", "train.vw", "-b", 14, "--time", "1h", "--state", state, "-f", "m", cwd=place)
+    child = start_process(
+        "tune", "-d", "train.vw", "-b", 14, *ALONE, "--time", "1h", "--state", state, "-f", "m", cwd=place
+    )
     for line in child.stderr:
         if b"learned  0." in line:
             break
@@ -129,15 +132,15 @@ def test_ctrl_c_keeps_the_best_and_the_search_continues(place, tmp_path):
     assert child.returncode == 128 + signal.SIGINT
     kept = len(state.read_text().splitlines()) - 1
     assert re.search(rf"Stopped after \d+ s; m was not written. .* \({kept} results in {state}\)", err.decode())
-    assert b"options\n" in out and out.splitlines()[-1].startswith(b"xclass -d train.vw -b 14 --multiclass")
+    assert b"options\n" in out and out.splitlines()[-1].startswith(b"xclass -d train.vw -b 14 --oaa 12")
     assert state.is_file() and not (place / "m").exists()
-    result = learn("tune", "-d", "train.vw", "-b", 14, "--settings", 2, "--state", state, cwd=place)
+    result = learn("tune", "-d", "train.vw", "-b", 14, *ALONE, "--settings", 2, "--state", state, cwd=place)
     assert "continuing with" in result.err
 
 
 def test_a_second_signal_ends_at_once_and_says_so(place, tmp_path):
     state = tmp_path / "state"
-    child = start_process("tune", "-d", "train.vw", "-b", 14, "--time", "1h", "--state", state, cwd=place)
+    child = start_process("tune", "-d", "train.vw", "-b", 14, *ALONE, "--time", "1h", "--state", state, cwd=place)
     for line in child.stderr:
         if b"learned  0." in line:
             break
@@ -151,13 +154,13 @@ def test_a_second_signal_ends_at_once_and_says_so(place, tmp_path):
 
 def test_classes_that_do_not_occur_are_not_counted(place, tmp_path):
     (tmp_path / "gaps.vw").write_text("1 |a b\n20304 |a c\n3 |a d\n" * 2)
-    result = learn("tune", "-d", "gaps.vw", *SMALL, cwd=tmp_path)
+    result = learn("tune", "-d", "gaps.vw", *SMALL, "--random_tree", 20304, cwd=tmp_path)
     assert re.search(r"^6 examples, 3 classes \(labels up to 20,304\), parsed", result.err, re.MULTILINE)
 
 
 def test_a_killed_search_leaves_a_whole_state(place, tmp_path):
     state = tmp_path / "state"
-    child = start_process("tune", "-d", "train.vw", "-b", 14, "--time", "1h", "--state", state, cwd=place)
+    child = start_process("tune", "-d", "train.vw", "-b", 14, *ALONE, "--time", "1h", "--state", state, cwd=place)
     for _ in child.stderr:
         if state.exists():
             break
@@ -165,7 +168,8 @@ def test_a_killed_search_leaves_a_whole_state(place, tmp_path):
     child.communicate()
     assert not [path for path in tmp_path.iterdir() if path != state]
     assert (
-        "continuing with" in learn("tune", "-d", "train.vw", "-b", 14, "--settings", 2, "--state", state, cwd=place).err
+        "continuing with"
+        in learn("tune", "-d", "train.vw", "-b", 14, *ALONE, "--settings", 2, "--state", state, cwd=place).err
     )
 
 
@@ -189,7 +193,7 @@ def test_names_and_standard_input(place):
 
 def test_other_metrics(place, tmp_path):
     for metric, title in (("log_loss", "log loss"), ("top5", "top 5")):
-        lines, _ = tuned(place, "--state", tmp_path / metric, "--metric", metric)
+        lines, _ = tuned(place, "--state", tmp_path / metric, "--metric", metric, *ALONE)
         assert next(line for line in lines if line).strip().startswith(title)
 
 
@@ -241,8 +245,8 @@ def test_too_little_time_is_reported(place, tmp_path):
 
 
 def test_few_examples_are_enough_to_run(place, tmp_path):
-    result = learn("tune", "-d", "few.vw", "--multiclass", *SMALL, "--state", tmp_path / "s", cwd=place)
-    assert result.lines[-1].startswith("xclass -d few.vw -b 14 --multiclass")
+    result = learn("tune", "-d", "few.vw", "--oaa", 3, *SMALL, "--state", tmp_path / "s", cwd=place)
+    assert result.lines[-1].startswith("xclass -d few.vw -b 14 --oaa 3")
 
 
 def test_help():
