@@ -1,4 +1,4 @@
-"""Start one Ray cluster of several nodes for all tests of this folder; without Ray they are skipped."""
+"""Start one Ray for all tests of this folder that need one; without Ray they are skipped."""
 
 from __future__ import annotations
 
@@ -13,27 +13,86 @@ HEALTH_CHECKS = {"initial_delay": 1000, "period": 200}  # milliseconds; with 500
 ROOT = str(Path(xclass.__file__).parents[1])
 
 
+@pytest.fixture
+def inline(monkeypatch):
+    """Workers that live in this process, without Ray, which takes seconds for each."""
+    import inline_ray
+
+    from xclass.cluster import session
+    from xclass.cluster.exact import worker
+    from xclass.text import reader
+
+    ray = inline_ray.module()
+    monkeypatch.setattr(session, "imported", lambda: ray)
+    monkeypatch.setattr(session.Session, "_check_versions", lambda self: None)
+    for module, name in ((reader, "FIRST_BLOCK"), (reader, "LARGEST_BLOCK"), (worker, "STEP_TASKS")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # workers may change it
+
+
+class Rays:
+    """Start a Ray when it is needed: one of two processors on this machine, or two nodes of two processors."""
+
+    def __init__(self):
+        self._end, self.nodes = None, None
+
+    def local(self):
+        """Connect this process to a Ray that xclass has started."""
+        if self._end is None or self.nodes is not None:
+            from xclass.cluster.options import Options
+            from xclass.cluster.session import Session
+
+            self.end()
+            one = Session(Options(workers=2, ray_timeout=60.0), print)
+            one.__enter__()
+            self._end = one.close
+        return self
+
+    def several(self):
+        """Connect this process to two nodes; tests that harm a node add one of their own."""
+        if self.nodes is None:
+            import ray
+            from ray.cluster_utils import Cluster
+
+            self.end()
+            self.nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+            self._end = self._end_nodes
+            self.nodes.add_node(num_cpus=2)
+            ray.init(address=self.nodes.address, log_to_driver=False, logging_level="ERROR")
+        return self.nodes
+
+    def _end_nodes(self):
+        import ray
+
+        ray.shutdown()
+        self.nodes.shutdown()
+        self.nodes = None
+
+    def end(self):
+        """End what was started."""
+        end, self._end = self._end, None
+        if end is not None:
+            end()
+
+
 @pytest.fixture(scope="session")
-def cluster():
-    """A Ray cluster of two nodes of two processors, to which this process is connected.
-
-    Tests that harm a node add one of their own.
-    """
-    ray = pytest.importorskip("ray", reason="the package ray is not installed")
-    from ray.cluster_utils import Cluster
-
+def rays():
+    """What starts a Ray."""
+    pytest.importorskip("ray", reason="the package ray is not installed")
     paths = [ROOT, os.path.join(ROOT, "tests", "support")]  # where workers import from
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ.setdefault("RAY_DEDUP_LOGS", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")  # at 15, its default, workers wait for the other tests
     for name, milliseconds in HEALTH_CHECKS.items():
         os.environ.setdefault(f"RAY_health_check_{name}_ms", str(milliseconds))
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    nodes.add_node(num_cpus=2)
-    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
+    one = Rays()
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def cluster(rays, request):
+    """A Ray to which this process is connected; of several nodes for slow tests."""
+    return rays.several() if request.node.get_closest_marker("slow") else rays.local()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ FINAL = ("finished run", "average loss", "number of examples", "classes in the t
 
 
 @pytest.fixture(autouse=True)
-def small_steps(cluster, tmp_path, monkeypatch):
+def small_steps(tmp_path, monkeypatch):
     """An empty folder to run in, and workers that read small batches."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(crew, "Worker", MortalWorker)
@@ -49,8 +49,18 @@ def both(place, words, **more) -> tuple:
     return outcome(place, "one"), outcome(place, "many"), many.err
 
 
-@pytest.mark.parametrize("case", [pytest.param("oaa", marks=pytest.mark.slow), "multiclass", "softmax_tree"])
-def test_the_bytes_are_those_of_one_process(small_steps, data, case):
+@pytest.fixture
+def either(request):
+    """Workers of Ray or, with the parameter `inline`, of this process."""
+    request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize(
+    ("case", "either"),
+    [("multiclass", "cluster"), ("softmax_tree", "inline"), ("oaa", "inline")],
+    indirect=["either"],
+)
+def test_the_bytes_are_those_of_one_process(either, small_steps, data, case):
     one, many, messages = both(small_steps, [*CASES[case], *data])
     assert one == many
     assert "exact mode: the model is spread over 2 workers" in messages
@@ -72,7 +82,7 @@ def test_the_bytes_are_those_of_one_process(small_steps, data, case):
         ("softmax_tree", ["die-2-8", "die-1-10"], 60.0),  # at the end of the pass
     ],
 )
-def test_workers_that_die_come_back(small_steps, data, monkeypatch, case, deaths, seconds):
+def test_workers_that_die_come_back(cluster, small_steps, data, monkeypatch, case, deaths, seconds):
     monkeypatch.setattr(crew, "SNAPSHOT_SECONDS", seconds)
     monkeypatch.setattr(crew, "SNAPSHOT_SHARE", 0.0)
     for name in deaths:
@@ -89,7 +99,7 @@ class Death(BaseException):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_after_its_death_with_fewer_workers(small_steps, data, monkeypatch):
+def test_a_run_goes_on_after_its_death_with_fewer_workers(cluster, small_steps, data, monkeypatch):
     words = [*CASES["multiclass"], *data, "--checkpoint", 400, "--holdout_off"]
     one = learn(*words, "-f", "one.bin")
     save, saved = Run.save_at, []
@@ -117,18 +127,18 @@ def test_a_run_goes_on_after_its_death_with_fewer_workers(small_steps, data, mon
     assert not (small_steps / "many.bin.parts").exists()
 
 
-def test_a_run_with_other_options_is_not_continued(small_steps, data):
+def test_a_run_with_other_options_is_not_continued(inline, small_steps, data):
     result = xclass(*CASES["oaa"], *data, "-f", "m.bin", "--workers", 2, "--resume")
     assert (result.status, "m.bin.parts: there is no state of a run" in result.err) == (1, True)
 
 
-def test_learning_continues_from_a_model(small_steps, data):
+def test_learning_continues_from_a_model(inline, small_steps, data):
     learn(*CASES["multiclass"][:4], "-d", "a.vw", "-f", "first.bin")
     one, many, _ = both(small_steps, ["-i", "first.bin", "-d", "b.vw"])
     assert one == many
 
 
-def test_a_malformed_line_is_named_and_what_was_learned_is_kept(small_steps, data):
+def test_a_malformed_line_is_named_and_what_was_learned_is_kept(inline, small_steps, data):
     with open("a.vw", "a") as file:
         file.write("31 | x\n")
     for name, words in (("one", []), ("many", ["--workers", 2])):
@@ -141,14 +151,13 @@ def test_a_malformed_line_is_named_and_what_was_learned_is_kept(small_steps, dat
     assert not (small_steps / "many.bin").exists()
 
 
-def test_a_file_that_is_missing_is_named_with_the_worker(small_steps):
+def test_a_file_that_is_missing_is_named_with_the_worker(inline, small_steps):
     result = xclass(*CASES["oaa"], "-d", "missing.vw", "--workers", 2, "-f", "m.bin")
     assert result.status == 1
     assert re.search(r"missing\.vw: there is no such file; check its name \(worker 1, process \d+ on ", result.err)
 
 
-@pytest.mark.slow
-def test_there_are_no_more_workers_than_parts(small_steps, data):
+def test_there_are_no_more_workers_than_parts(inline, small_steps, data):
     one, many, messages = both(small_steps, ["--cpt", 30, "--trees", 2, "-b", 12, *data], workers=4)
     assert one == many
     assert "2 of 4 workers are used" in messages

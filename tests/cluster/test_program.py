@@ -20,7 +20,7 @@ DATA = [word for path in FILES for word in ("-d", path)]
 
 
 @pytest.fixture(autouse=True)
-def place(cluster, tmp_path, monkeypatch):
+def place(tmp_path, monkeypatch):
     """A folder with four files to run in."""
     monkeypatch.chdir(tmp_path)
     for k, path in enumerate(FILES):
@@ -49,7 +49,7 @@ def named(path):
     ],
     ids=["exact", "averaged"],
 )  # fmt: skip
-def test_the_model_is_that_of_the_command(words, arguments, more):
+def test_the_model_is_that_of_the_command(inline, words, arguments, more):
     learn(*words, *DATA, "-f", "command.bin")
     with xclass.Learner(**arguments) as learner:
         assert xclass.ray.fit("part-*.vw", learner, workers=2, **more) is learner
@@ -59,8 +59,7 @@ def test_the_model_is_that_of_the_command(words, arguments, more):
             assert learner.examples == loaded.examples
 
 
-@pytest.mark.slow
-def test_labels_that_are_names_are_found_as_by_the_command():
+def test_labels_that_are_names_are_found_as_by_the_command(inline):
     paths = [named(path) for path in FILES]
     learn("--oaa", 30, "-b", 12, *(word for path in paths for word in ("-d", path)), "-f", "command.bin")
     with xclass.ray.fit("named-*.vw", xclass.Learner("oaa", classes=30, bits=12), workers=2) as learner:
@@ -72,9 +71,8 @@ def test_labels_that_are_names_are_found_as_by_the_command():
         assert predicted[0].startswith("class-")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"sync_every": 40}], ids=["exact", "averaged"])
-def test_a_learner_continues_from_what_it_has_learned(more):
+def test_a_learner_continues_from_what_it_has_learned(inline, more):
     words = ["--sync_every", 40, "--workers", 2] if more else []  # exact mode has the model of one process
     learn("--oaa", 30, "-b", 12, "-d", FILES[0], "-f", "first.bin")
     learn("-i", "first.bin", "-d", FILES[1], "-d", FILES[2], "-f", "command.bin", *words)
@@ -90,7 +88,7 @@ def test_a_learner_continues_from_what_it_has_learned(more):
         assert learner.examples == examples + 1
 
 
-def test_predictions_are_in_the_order_of_the_data():
+def test_predictions_are_in_the_order_of_the_data(inline):
     with xclass.Learner("oaa", classes=30, bits=12) as learner:
         learner.learn_file(*FILES[:2])
         before = saved(learner)
@@ -104,8 +102,17 @@ def test_predictions_are_in_the_order_of_the_data():
         assert saved(learner) == before
 
 
-@pytest.mark.slow
-def test_reductions_without_parts_are_averaged():
+def test_ray_learns_and_predicts_what_the_command_learns_and_predicts(cluster, request):
+    with xclass.ray.fit("part-*.vw", xclass.Learner("oaa", classes=30, bits=12), workers=2, sync_every=60) as learner:
+        predicted = xclass.ray.predict("part-1.vw", learner, workers=1)
+        np.testing.assert_array_equal(predicted, learner.predict_many(next(xclass.read_vw("part-1.vw"))))
+        model = saved(learner)
+    request.getfixturevalue("inline")  # only the learner above used Ray
+    learn("--oaa", 30, "-b", 12, *DATA, "--sync_every", 60, "--workers", 2, "-f", "command.bin")
+    assert model == Path("command.bin").read_bytes()
+
+
+def test_reductions_without_parts_are_averaged(inline):
     lines = re.sub(r"^(\d+)", lambda match: f"{int(match[1]) / 30:.3f}", Path(FILES[0]).read_text(), flags=re.MULTILINE)
     Path("numbers.vw").write_text(lines)
     learn("-b", 12, "-d", "numbers.vw", "--workers", 2, "--sync_every", 10_000, "-f", "command.bin")
@@ -114,10 +121,8 @@ def test_reductions_without_parts_are_averaged():
         assert xclass.ray.predict("numbers.vw", learner, workers=1).dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    "more", [{}, pytest.param({"sync_every": 30}, marks=pytest.mark.slow)], ids=["exact", "averaged"]
-)
-def test_an_error_leaves_the_learner_as_it_was(more):
+@pytest.mark.parametrize("more", [{}, {"sync_every": 30}], ids=["exact", "averaged"])
+def test_an_error_leaves_the_learner_as_it_was(inline, more):
     with open(FILES[3], "a") as file:
         file.write("31 | x\n")
     with xclass.Learner("oaa", classes=30, bits=12) as learner:
@@ -129,7 +134,7 @@ def test_an_error_leaves_the_learner_as_it_was(more):
     assert not [path for path in Path().iterdir() if "interrupted" in path.name or "parts" in path.name]
 
 
-def test_an_error_in_predictions_names_the_place_and_the_worker():
+def test_an_error_in_predictions_names_the_place_and_the_worker(inline):
     with open(FILES[3], "a") as file:
         file.write("31 | x\n")
     named = pytest.raises(xclass.DataError, match=r"^part-3\.vw:101:1: .*worker 1, process \d+")
@@ -161,7 +166,7 @@ def test_an_error_in_predictions_names_the_place_and_the_worker():
         ),
     ],
 )  # fmt: skip
-def test_what_is_not_allowed(call, error, message, monkeypatch):
+def test_what_is_not_allowed(inline, call, error, message, monkeypatch):
     if error == "UsageError":  # raised before Ray is started
         for module in (fitting, predicting):
             monkeypatch.setattr(module, "Session", None)
@@ -169,7 +174,7 @@ def test_what_is_not_allowed(call, error, message, monkeypatch):
         call(lambda: xclass.Learner("oaa", classes=30, bits=12))
 
 
-def test_a_cluster_without_processors_is_waited_for_and_given_up():
+def test_a_cluster_without_processors_is_waited_for_and_given_up(inline):
     with xclass.Learner("oaa", classes=30, bits=12) as learner:
         waiting = pytest.warns(xclass.XclassWarning, match="waiting for a processor")
         given_up = pytest.raises(
@@ -192,7 +197,7 @@ def data():
     return ray.data
 
 
-def test_a_data_set_of_lines_is_read_like_files(data):
+def test_a_data_set_of_lines_is_read_like_files(cluster, data):
     read = data.from_items([{"text": line} for path in FILES for line in Path(path).read_text().splitlines()])
     dataset = read.repartition(2)
     for number, lines in enumerate(dataset.iter_batches(batch_size=None)):
@@ -207,7 +212,7 @@ def test_a_data_set_of_lines_is_read_like_files(data):
         np.testing.assert_array_equal(predicted, xclass.ray.predict("block-*.vw", learner, workers=2))
 
 
-def test_rows_of_a_data_set_mean_what_those_of_a_data_frame_mean(data):
+def test_rows_of_a_data_set_mean_what_those_of_a_data_frame_mean(cluster, data):
     rows = [
         {"drink": "tea", "size": 0.25, "text": 'kettle, "leaf"', "colour": "green", "hot": True},
         {"drink": "beer", "size": None, "text": "hops", "colour": "7", "hot": False},
@@ -230,7 +235,7 @@ def test_rows_of_a_data_set_mean_what_those_of_a_data_frame_mean(data):
             xclass.ray.predict(texts, learner, workers=1)
 
 
-def test_a_data_set_of_texts_is_a_table_with_a_column_of_text(data):
+def test_a_data_set_of_texts_is_a_table_with_a_column_of_text(cluster, data):
     rows = [{"label": 1, "text": "kettle, leaf"}, {"label": 2, "text": "hops"}] * 20
     with xclass.ray.fit(data.from_items(rows), xclass.Learner("oaa", classes=2, bits=12), workers=1) as learner:
         assert learner.core.schema.columns == {"text": "text"}
@@ -240,7 +245,7 @@ def test_a_data_set_of_texts_is_a_table_with_a_column_of_text(data):
         assert xclass.ray.predict(none, learner, workers=1).tolist() == [1]
 
 
-def test_errors_name_the_block_of_a_data_set(data):
+def test_errors_name_the_block_of_a_data_set(cluster, data):
     with xclass.Learner("oaa", classes=3, bits=12) as learner:
         lines = data.from_items([{"text": "1 | a"}] * 6 + [{"text": "4 | a"}], override_num_blocks=1)
         with pytest.raises(xclass.DataError, match=r"dataset-block-1:7:1: label 4 is outside 1\.\.3"):
