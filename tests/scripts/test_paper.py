@@ -543,6 +543,8 @@ def test_ranges_of_a_reduction_are_those_it_has():
     ranges = search.defaults(["--recall_tree", "1000", "--max_depth", "9"], 1000)
     assert ranges[0] == "-l linear 0.1 4" and "--bern_hyper log 0.01 10" in ranges
     assert not [text for text in ranges if text.startswith("--max_depth")]  # chosen already
+    assert search.defaults(["--oaa", "26", "--passes", "20"], 26) == [search.STEPS]
+    assert search.defaults(["--cpt", "26", "--cpt_tree", "random"], 26) == ["-l log 0.05 5"]
     assert search.unknown(["--recall_tree", "-b", "--no_such", "24", "-7"]) == ["--no_such"]
     with pytest.raises(BenchError, match="no ranges are known"):
         search.defaults(["-b", "3"], 5)
