@@ -375,11 +375,11 @@ def test_any_linear_classifier_is_a_tree_with_one_class_per_leaf(seed):
 
 def test_prototypes_are_means():
     x, y, weight = groups(7, 60, 5)
-    label, size, (row, feature, value) = initialise.prototypes(rows_of(x, y, weight))
+    label, size, (start, feature, value) = initialise.prototypes(rows_of(x, y, weight))
     assert label.tolist() == sorted(set(y.tolist()))
     for r, name in enumerate(label):
         dense = np.zeros(x.shape[1])
-        dense[feature[row == r]] = value[row == r]
+        dense[feature[start[r] : start[r + 1]]] = value[start[r] : start[r + 1]]
         of_class = y == name
         assert dense == pytest.approx(
             (x[of_class] * weight[of_class, None]).sum(axis=0) / weight[of_class].sum(), abs=1e-6

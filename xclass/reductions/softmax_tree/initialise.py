@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float64s, Int64s
+from ...array_types import Float64s, Int64s, UInt32s
 from ...data.batch import Batch
+from ...kernels.jit import jit
 from ..clusters import two_means
 from ..clusters.two_means import Share
 from . import row_store
@@ -35,21 +36,88 @@ ROUNDS = 30  # most rounds of k-means
 class Prototypes(NamedTuple):
     """Hold the mean rows of k classes as compressed sparse rows."""
 
-    row: Int64s  # int64[z], row of each entry
-    feature: Int64s  # int64[z], 0..F-1, ascending within a row
+    start: Int64s  # int64[k + 1]
+    feature: UInt32s  # uint32[z], 0..F-1, ascending within a row
     value: Float64s  # float64[z]
+
+
+# -- kernels
+
+
+@jit
+def means(
+    rows: row_store.Rows, order: Int64s, first: Int64s, total: Float64s, features: int
+) -> tuple[Int64s, UInt32s, Float64s]:
+    """Return the mean row of each class as `Prototypes`, but with features in the order in which they occur.
+
+    The rows of class c are those of order[first[c]:first[c + 1]]; `total` is float64[k], their weight.
+    """
+    start = np.zeros(total.shape[0] + 1, np.int64)
+    feature, value = np.empty(rows.feature.shape[0], np.uint32), np.empty(rows.feature.shape[0])
+    place = np.full(features, -1)  # where the latest class with this feature has it
+    used = 0
+    for c in range(total.shape[0]):
+        for r in order[first[c] : first[c + 1]]:
+            for i in range(rows.start[r], rows.start[r + 1]):
+                f = rows.feature[i]
+                if place[f] < start[c]:
+                    place[f] = used
+                    feature[used] = f
+                    value[used] = 0.0
+                    used += 1
+                value[place[f]] += rows.weight[r] * rows.value[i]
+        for i in range(start[c], used):
+            value[i] /= total[c]
+        start[c + 1] = used
+    return start, feature[:used], value[:used]
+
+
+@jit
+def nearest(proto: Prototypes, centre: Float64s, centre_square: Float64s) -> tuple[Int64s, Float64s]:
+    """Return the nearest of the centres for each prototype, int64[k], and its squared distance, float64[k].
+
+    `centre` is float64[F, L], and `centre_square` float64[L], the squared lengths of the centres.
+    """
+    start, feature, value = proto
+    k = start.shape[0] - 1
+    cluster, distance = np.zeros(k, np.int64), np.full(k, np.inf)
+    product = np.empty(centre.shape[1])
+    for r in range(k):
+        product[:] = 0.0
+        square = 0.0
+        for i in range(start[r], start[r + 1]):
+            square += value[i] * value[i]
+            for c in range(centre.shape[1]):
+                product[c] += centre[feature[i], c] * value[i]
+        for c in range(centre.shape[1]):
+            d = square - 2.0 * product[c] + centre_square[c]
+            if d < distance[r]:
+                cluster[r] = c
+                distance[r] = d
+    return cluster, distance
+
+
+@jit
+def add_rows(proto: Prototypes, size: Float64s, cluster: Int64s, sums: Float64s) -> None:
+    """Add the prototypes, times `size` (float64[k]), to the sums of their clusters, float64[F, L]."""
+    start, feature, value = proto
+    for r in range(size.shape[0]):
+        for i in range(start[r], start[r + 1]):
+            sums[feature[i], cluster[r]] += size[r] * value[i]
+
+
+# -- Python
 
 
 def prototypes(rows: row_store.Rows) -> tuple[Int64s, Float64s, Prototypes]:
     """Return the labels that occur (int64[k]), the weight of the rows of each (float64[k]), and their mean rows."""
-    label, class_of = np.unique(rows.label, return_inverse=True)
+    label, class_of, count = np.unique(rows.label, return_inverse=True, return_counts=True)
     total: Float64s = np.bincount(class_of, rows.weight).astype(np.float64, copy=False)
-    row = np.repeat(np.arange(len(rows.label)), np.diff(rows.start))
-    features = int(rows.feature.max(initial=0)) + 1
-    pair, entry = np.unique(class_of[row] * features + rows.feature, return_inverse=True)
-    value = np.bincount(entry, rows.weight[row] * rows.value, len(pair))
-    owner = pair // features
-    return label, total, Prototypes(owner, pair % features, value / total[owner])
+    first = np.concatenate([[0], np.cumsum(count)])
+    order = np.argsort(class_of, kind="stable")
+    proto = Prototypes(*means(rows, order, first, total, int(rows.feature.max(initial=0)) + 1))
+    row_store.merge(proto.start, proto.feature, proto.value, proto.start)  # sorts the features, which are distinct
+    return label, total, proto
 
 
 def k_means(proto: Prototypes, size: Float64s, features: int, clusters: int, seed: int) -> tuple[Int64s, Float64s]:
@@ -58,39 +126,34 @@ def k_means(proto: Prototypes, size: Float64s, features: int, clusters: int, see
     `size` is float64[k], weight of each prototype. Return the cluster of each prototype, int64[k], and the means of the
     clusters, float64[F, L].
     """
-    row, feature, value = proto
     k = len(size)
     rng = np.random.default_rng(seed)
     centre = np.zeros((features, clusters))
-    square = np.bincount(row, value**2, k)
-
-    def distances(c: int) -> Float64s:
-        products = np.bincount(row, centre[feature, c] * value, k)
-        return square - 2.0 * products + float(centre[:, c] @ centre[:, c])
-
-    nearest = np.ones(k)
+    least = np.ones(k)
     for c in range(clusters):
-        p = nearest * size
+        p = least * size
         pick = int(rng.choice(k, p=p / p.sum())) if p.sum() > 0 else int(rng.integers(k))
-        own = row == pick
-        centre[feature[own], c] = value[own]
-        distance = np.maximum(distances(c), 0.0)
-        nearest = distance if c == 0 else np.minimum(nearest, distance)
+        own = slice(*proto.start[pick : pick + 2])
+        centre[proto.feature[own], c] = proto.value[own]
+        _, distance = nearest(proto, centre[:, c : c + 1].copy(), _squares(centre[:, c : c + 1]))
+        np.maximum(distance, 0.0, out=distance)
+        least = distance if c == 0 else np.minimum(least, distance)
     cluster, last_loss = np.zeros(k, np.int64), np.inf
     for _ in range(ROUNDS):
-        distance, cluster = distances(0), np.zeros(k, np.int64)
-        for c in range(1, clusters):
-            other = distances(c)
-            cluster[other < distance] = c
-            np.minimum(distance, other, out=distance)
+        cluster, distance = nearest(proto, centre, _squares(centre))
         if not distance.sum() < last_loss:
             break
         last_loss = distance.sum()
         mass = np.bincount(cluster, size, clusters)
-        sums = np.bincount(feature * clusters + cluster[row], size[row] * value, features * clusters)
+        sums = np.zeros((features, clusters))
+        add_rows(proto, size, cluster, sums)
         used = mass > 0.0  # empty clusters keep their centre
-        centre[:, used] = sums.reshape(features, clusters)[:, used] / mass[used]
+        centre[:, used] = sums[:, used] / mass[used]
     return cluster, centre
+
+
+def _squares(centre: Float64s) -> Float64s:
+    return np.array([column @ column for column in centre.T])
 
 
 def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:

@@ -237,14 +237,49 @@ def load_weights(table, start, feature, value):
                         table.w[j] = np.float32(value[i])
 
 
+@jit
+def place_rare(problem, y, base, place, class_count, owner):
+    """Set `place`, `class_count` and `owner` of the features whose `class_count` is 0; return their number of weights.
+
+    Their weights begin at `base`. `y` is int32[n], class of each row, ascending.
+    """
+    used = 0
+    for f in range(place.shape[0]):
+        if class_count[f] == 0:
+            place[f] = base + used
+            for i in range(problem.col_start[f], problem.col_start[f + 1]):
+                c = y[problem.col_row[i]]
+                if class_count[f] == 0 or owner[used - 1] != c:
+                    owner[used] = c
+                    used += 1
+                    class_count[f] += 1
+    return used
+
+
+@jit
+def store_weights(table, end, feature, value):
+    """Add to end[c] the number of class c's weights that are not 0, and store them from end[c] on if there is space."""
+    base = table.base[0]
+    for f in range(table.place.shape[0]):
+        p, count = table.place[f], table.class_count[f]
+        for j in range(end.shape[0] if count < 0 else count):
+            w = table.w[p + j]
+            if w != ZERO:
+                c = j if count < 0 else table.owner[p - base + j]
+                if feature.shape[0] > 0:
+                    feature[end[c]] = f
+                    value[end[c]] = w
+                end[c] += 1
+
+
 # -- Python
 
 
 def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_DENSE) -> Table:
     """Return a table with weights 0.
 
-    `y` is int32[n], class of each row, and `bias` float64[k], initial intercepts. The weights of frequent features take
-    at most `most_dense` bytes.
+    `y` is int32[n], class of each row, ascending, and `bias` float64[k], initial intercepts. The weights of frequent
+    features take at most `most_dense` bytes.
     """
     k = len(bias)
     size = -(-k // LANES) * LANES
@@ -252,39 +287,28 @@ def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_D
     features = len(frequency)
     dense = min(int((frequency > 1).sum()), most_dense // (4 * size))
     rank = np.argsort(-frequency, kind="stable")
-    place, class_count = np.empty(features, np.int64), np.full(features, -1, np.int32)
+    place, class_count = np.empty(features, np.int64), np.zeros(features, np.int32)
     place[rank[:dense]] = np.arange(dense) * size
+    class_count[rank[:dense]] = -1
     base = dense * size
-    rare = np.zeros(features, bool)
-    rare[rank[dense:]] = True
-    row = np.repeat(np.arange(len(y)), np.diff(problem.row_start))
-    is_rare = rare[problem.row_feature]
-    pair = np.unique(problem.row_feature[is_rare].astype(np.int64) * k + y[row[is_rare]])
-    counts = np.bincount(pair // k, minlength=features)
-    ends = base + np.cumsum(counts)
-    place[rare] = (ends - counts)[rare]
-    class_count[rare] = counts[rare]
+    owner = np.empty(int(frequency[rank[dense:]].sum()), np.int32)
+    rare = place_rare(problem, y, base, place, class_count, owner)
     padded_bias = np.full(size, PADDING_SCORE, np.float32)
     padded_bias[:k] = bias
     return Table(
-        place, class_count, np.array([base]), (pair % k).astype(np.int32), np.zeros(base + len(pair), np.float32),
-        padded_bias, np.ones(size, np.float32),
+        place, class_count, np.array([base]), owner[:rare].copy(), np.zeros(base + rare, np.float32), padded_bias,
+        np.ones(size, np.float32),
     )  # fmt: skip
 
 
 def weights(table: Table, k: int) -> leaf_exact.Weights:
     """Return the weights of a table that are not 0."""
-    frequent, base = table.class_count < 0, table.base[0]
-    by_place = np.flatnonzero(frequent)[np.argsort(table.place[frequent])]
-    block = table.w[:base].reshape(len(by_place), len(table.bias))
-    row, owner = np.nonzero(block[:, :k])
-    rare = np.flatnonzero(table.w[base:])
-    of_rare = np.repeat(np.flatnonzero(~frequent), table.class_count[~frequent])[rare]
-    feature, owner = np.append(by_place[row], of_rare), np.append(owner, table.owner[rare])
-    value = np.append(block[row, owner[: len(row)]], table.w[base + rare])
-    order = np.lexsort((feature, owner))
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))])
-    return leaf_exact.Weights(start, feature[order].astype(np.int32), value[order].astype(np.float64))
+    start = np.zeros(k + 1, np.int64)
+    store_weights(table, start[1:], np.empty(0, np.int32), np.empty(0))
+    np.cumsum(start, out=start)
+    found = leaf_exact.Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
+    store_weights(table, start[:-1].copy(), found.feature, found.value)
+    return found
 
 
 def run_serially(job, items) -> None:

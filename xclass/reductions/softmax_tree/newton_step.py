@@ -174,12 +174,28 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
     return 0.0, 0.0
 
 
+@jit
+def columns(row_start, row_feature, row_value, features):
+    """Return the columns of rows: `col_start`, `col_row` and `col_value` of a `Problem`."""
+    start = np.zeros(features + 2, np.int64)  # start[f + 1] is the place of the next entry of column f
+    row, value = np.empty(row_feature.shape[0], np.int32), np.empty(row_feature.shape[0], np.float32)
+    for i in range(row_feature.shape[0]):
+        start[row_feature[i] + 2] += 1
+    for f in range(features):
+        start[f + 2] += start[f + 1]
+    for r in range(row_start.shape[0] - 1):
+        for i in range(row_start[r], row_start[r + 1]):
+            f = row_feature[i]
+            row[start[f + 1]] = r
+            value[start[f + 1]] = row_value[i]
+            start[f + 1] += 1
+    return start[:-1], row, value
+
+
 # -- Python
 
 
 def new_problem(row_start, row_feature, row_value, features: int, weight) -> Problem:
     """Return a problem with the columns of its rows, int64[n + 1], int32[z] and float32[z]; `weight` is float64[n]."""
-    order = np.argsort(row_feature, kind="stable")
-    col_start = np.concatenate([[0], np.cumsum(np.bincount(row_feature, minlength=features))])
-    col_row = np.repeat(np.arange(len(weight), dtype=np.int32), np.diff(row_start))[order]
-    return Problem(row_start, row_feature, row_value, col_start, col_row, row_value[order], weight)
+    by_column = columns(row_start, row_feature, row_value, features)
+    return Problem(row_start, row_feature, row_value, *by_column, weight)

@@ -163,7 +163,7 @@ def to_unit(start: Int64s, value: Float32s) -> None:
 
 
 @jit
-def merge(start: Int64s, feature: UInt32s, value: Float32s, merged: Int64s) -> int:
+def merge(start: Int64s, feature: UInt32s, value: Float32s | Float64s, merged: Int64s) -> int:
     """Sort each row by feature and add the values of equal features, in place; return the number of features left.
 
     `merged`, int64[n + 1], is written: the start of each merged row.
