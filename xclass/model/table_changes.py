@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import AnyArray
+from ..array_types import AnyArray, Bools, Int64s
 
 INDEX = "index"  # name of the array with the row numbers of a table that is stored without its empty rows
 
@@ -41,20 +41,17 @@ def of_whole(new: Mapping[str, AnyArray], base: Mapping[str, AnyArray]) -> Chang
 def of_sparse(new: Mapping[str, AnyArray], base: Mapping[str, AnyArray]) -> Changes:
     """Return the changes of a table that is stored without its empty rows; `INDEX` is one of the arrays of both."""
     rows, before = new[INDEX], base[INDEX]
-    _, at, at_before = np.intersect1d(rows, before, assume_unique=True, return_indices=True)
+    place, stays = _places(before, rows)
+    place = place[stays]
+    changed = np.ones(len(rows), bool)
+    changed[place] = False
     planes = {name: plane for name, plane in new.items() if name != INDEX}
-    changed, lost = np.ones(len(rows), bool), np.delete(before, at_before)
-    changed[at] = False
     for name, plane in planes.items():
-        changed[at] |= bits(plane)[at] != bits(base[name])[at_before]
-    found = np.concatenate([rows[changed], lost])
-    order = np.argsort(found, kind="stable")
+        changed[place] |= bits(plane)[place] != bits(base[name])[stays]
+    found, lost = rows[changed], before[~stays]
+    place = np.searchsorted(found, lost)
     return Changes(
-        found[order],
-        {
-            name: np.concatenate([plane[changed], np.zeros(len(lost), plane.dtype)])[order]
-            for name, plane in planes.items()
-        },
+        np.insert(found, place, lost), {name: np.insert(plane[changed], place, 0) for name, plane in planes.items()}
     )
 
 
@@ -71,11 +68,16 @@ def changed_sparse(base: Mapping[str, AnyArray], changes: Changes) -> dict[str, 
     used = np.zeros(len(changes.rows), bool)
     for plane in changes.planes.values():
         used |= bits(plane) != 0
-    left = ~np.isin(base[INDEX], changes.rows, assume_unique=True)
-    index = np.concatenate([base[INDEX][left], changes.rows[used]])
-    order = np.argsort(index, kind="stable")
-    planes = {name: np.concatenate([base[name][left], plane[used]])[order] for name, plane in changes.planes.items()}
-    return {INDEX: index[order], **planes}
+    left = ~_places(base[INDEX], changes.rows)[1]
+    place = np.searchsorted(base[INDEX][left], changes.rows[used])
+    planes = {INDEX: changes.rows, **changes.planes}
+    return {name: np.insert(base[name][left], place, plane[used]) for name, plane in planes.items()}
+
+
+def _places(numbers: AnyArray, others: AnyArray) -> tuple[Int64s, Bools]:
+    """Return where `numbers` are, or would be, among `others`, and whether they are there; both rise."""
+    place = np.searchsorted(others, numbers)
+    return place, others.take(place, mode="clip") == numbers if len(others) else np.zeros(len(numbers), bool)
 
 
 def joined(changes: Sequence[Changes], plane: str) -> AnyArray:
