@@ -7,13 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command import MODEL_OF_YESTERDAY, learn, script, xclass
 from streams import multiclass
 
 from xclass.model import model_file
-from xclass.system import leftovers, output_file
+from xclass.system import leftovers
 
 DEAD = 2**22 + 1  # above the highest process number of Linux
 HOLDER = """
@@ -378,19 +379,19 @@ def test_save_tags_follow_no_link_among_the_folders(tmp_path):
     assert "the model was not saved: " in learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="no/x"), cwd=here).err
 
 
-@pytest.mark.parametrize(("module", "when"), [(model_file, "_write"), (output_file, "refuse_other_file")])
-def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_followed(tmp_path, monkeypatch, module, when):
+@pytest.mark.parametrize(("owner", "when"), [(model_file, "_write"), (leftovers.Unfinished, "beginning")])
+def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_followed(tmp_path, monkeypatch, owner, when):
     monkeypatch.chdir(tmp_path)
     outside = tmp_path / "outside"
     outside.write_text("precious")
-    before = getattr(module, when)
+    before = getattr(owner, when)
 
     def planted(*args, **given):
         if not os.path.lexists("l"):
             os.symlink("outside", "l")
         return before(*args, **given)
 
-    monkeypatch.setattr(module, when, planted)
+    monkeypatch.setattr(owner, when, planted)
     result = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="l"))
     assert outside.read_text() == "precious"
     if when == "_write":
@@ -402,21 +403,29 @@ def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_follow
     assert names(tmp_path) == {"l", "outside"}
 
 
-def test_folder_exchanged_for_a_link_while_a_save_tag_is_carried_out_is_not_followed(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("owner", "when"), [(model_file, "_write"), (leftovers.Unfinished, "beginning")])
+def test_folder_exchanged_for_a_link_while_a_save_tag_is_carried_out_is_not_followed(
+    tmp_path, monkeypatch, owner, when
+):
     monkeypatch.chdir(tmp_path)
     for name in ("sub", "outside"):
         os.mkdir(name)
-    before = model_file._write
+    if when == "beginning":
+        Path("sub/l").write_text("precious")
+    before = getattr(owner, when)
 
     def planted(*args):
         os.rename("sub", "moved")
         os.symlink("outside", "sub")
         return before(*args)
 
-    monkeypatch.setattr(model_file, "_write", planted)
-    learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/l"))
+    monkeypatch.setattr(owner, when, planted)
+    result = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/l"))
     assert names(tmp_path / "outside") == set()
     assert names(tmp_path / "moved") == {"l"}
+    if when == "beginning":
+        assert "the model was not saved: sub/l: this is not a model of xclass" in result.err
+        assert Path("moved/l").read_text() == "precious"
 
 
 def test_model_is_saved_where_the_link_of_the_user_points(place):

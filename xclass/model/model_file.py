@@ -75,7 +75,7 @@ def save(
         unfinished = into or leftovers.Unfinished(path, links)
         try:
             if links == "refuse":
-                output_file.refuse_other_file(given_path, derived=False)
+                output_file.refuse_beginning(given_path, unfinished.beginning(output_file.MODEL_BEGINNING))
             unfinished.file.seek(0)
             unfinished.file.truncate()
             _write(unfinished.file, options, facts, arrays)

@@ -96,6 +96,15 @@ class Unfinished:
             raise OSError(errno.EINVAL, "this is not a regular file", self._target)
         return stat.S_IMODE(status.st_mode)
 
+    def beginning(self, size: int) -> bytes:
+        """Return the first bytes of the file to replace, none if there is no file; a symbolic link is refused."""
+        self._mode("refuse")
+        with contextlib.suppress(FileNotFoundError):
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(self._name, flags, dir_fd=self._folder), "rb") as file:
+                return file.read(size)
+        return b""
+
     @property
     def path(self) -> str:
         """Return a path by which this process can open the new file."""

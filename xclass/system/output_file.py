@@ -15,6 +15,7 @@ from . import leftovers, terminal
 STDOUT = "stdout"  # as the name of a file: standard output
 MODEL = "the model"  # as the description of a file: it replaces only models
 MODEL_PREFIX = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # from byte 8 on, in every version
+MODEL_BEGINNING = 8 + len(MODEL_PREFIX)  # bytes that tell a model from other files
 INTERRUPTED = ".interrupted"  # added to the name of a file if the run ends early
 OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]{1,9})")
 MOST_LINKS = 40
@@ -115,11 +116,15 @@ def refuse_other_file(path: str, derived: bool) -> None:
     """
     if os.path.isfile(path) and not (derived and os.path.islink(path)):
         with open(path, "rb") as file:
-            first = file.read(8 + len(MODEL_PREFIX))
-        if first and not (len(first) > 8 and MODEL_PREFIX.startswith(first[8:])):  # a damaged model may be replaced
-            raise ModelError(
-                f"{path}: this is not a model of xclass, so it is not replaced; give another name, or remove the file"
-            )
+            refuse_beginning(path, file.read(MODEL_BEGINNING))
+
+
+def refuse_beginning(path: str, first: bytes) -> None:
+    """Raise ModelError unless `first`, up to MODEL_BEGINNING bytes, begin a model or its file is empty or missing."""
+    if first and not (len(first) > 8 and MODEL_PREFIX.startswith(first[8:])):  # a damaged model may be replaced
+        raise ModelError(
+            f"{path}: this is not a model of xclass, so it is not replaced; give another name, or remove the file"
+        )
 
 
 def places(path: str | None, _: object = None) -> list[str]:
