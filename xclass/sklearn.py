@@ -166,8 +166,9 @@ class XClassifier(ClassifierMixin, BaseEstimator):
 
         Notes
         -----
-        If a parameter or a value in the data is refused, the estimator is as before: a model of an earlier call stays
-        in memory until the new one has learned from all examples once.
+        If a parameter or a value in the data is refused, or the call is interrupted, the estimator is as before: a
+        model of an earlier call stays in memory until the new one is complete. With `warm_start`, this model itself
+        learns, so it may have learned from some of the examples.
         """
         if not checks.is_number(self.passes, 1):
             raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
@@ -214,15 +215,12 @@ class XClassifier(ClassifierMixin, BaseEstimator):
 
     @contextlib.contextmanager
     def _unchanged_if_refused(self) -> Iterator[None]:
-        """Restore all attributes after an error in the `with` block, unless examples were learned before it."""
+        """Restore all attributes after an error in the `with` block; a learner of an earlier call may have learned."""
         before = dict(self.__dict__)
         try:
             yield
         except BaseException:
-            if self.__dict__.get("_labels") is before.get("_labels"):
-                for name in self.__dict__.keys() - before.keys():
-                    del self.__dict__[name]
-                self.__dict__.update(before)
+            self.__dict__ = before
             raise
 
     @property
@@ -270,14 +268,12 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         for number in range(max(passes, 1)):
             with learner.shown(int(self.verbose), len(y), f"pass {number + 1}"):
                 learner.learn_many(X, given, weight)
-                if number == 0:
-                    self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
-                        learner_=learner, _labels=labels.with_weight(y, weight), classes_=labels.values,
-                        _fitted_reduction=self.reduction,
-                    )  # fmt: skip
                 if passes:
                     learner.end_pass()
-        self.n_iter_ = max(passes, 1)
+        self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
+            learner_=learner, _labels=labels.with_weight(y, weight), classes_=labels.values,
+            _fitted_reduction=self.reduction, n_iter_=max(passes, 1),
+        )  # fmt: skip
 
     def _weighted(self, y: AnyArray, weight: Float64s | None, whole: bool) -> Float64s | None:
         """Return the weights of examples, multiplied by those of their labels."""

@@ -501,6 +501,21 @@ def test_a_fit_that_is_refused_leaves_the_earlier_model_as_it_is(parameters, X):
     assert not hasattr(new, "n_features_in_")
 
 
+def test_a_fit_that_does_not_end_leaves_the_earlier_model(monkeypatch):
+    model, new = XClassifier(bits=10).fit(X_GOOD, ["a", "b"]), XClassifier(bits=10)
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(xclass.Learner, "end_pass", interrupted)
+    for estimator in (model, new):
+        with pytest.raises(KeyboardInterrupt):
+            estimator.fit(X_GOOD, [1, 2])
+    assert model.predict(X_GOOD).tolist() == ["a", "b"]
+    assert vars(new) == vars(XClassifier(bits=10)) | {"_own_turn": new._own_turn}
+    assert new.partial_fit(X_GOOD, ["c", "d"]).predict(X_GOOD).tolist() == ["c", "d"]
+
+
 def test_a_text_or_no_example_instead_of_a_list_of_texts_is_named():
     model = XClassifier(bits=10).fit(["a b", "c d"], Y_GOOD)
     for X, message in (("a b", r"X is the text 'a b'; give a list of texts, such as \['a b'\]"), ([], "0 examples")):
