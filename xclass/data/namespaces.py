@@ -225,7 +225,7 @@ def _sizes(
     """Return the number given for each of the 256 groups (0 if none), and the last argument."""
     sizes = [0] * 256
     for argument in arguments:
-        match = re.fullmatch(rb"([^0-9]?)([0-9]{1,4})", decode(argument, notes), flags=re.DOTALL)
+        match = re.fullmatch(rb"([^0-9]?)([0-9]{1,9})", decode(argument, notes), flags=re.DOTALL)
         if match is None or int(match[2]) < minimum:
             raise UsageError(
                 f"{flag} {argument}: give {meaning} as a number of at least {minimum}, such as {minimum + 1}, "

@@ -81,8 +81,8 @@ class Options:
         search=one_of("general", "kmeans", first=("kmeans",), weight=2.0),
     )
     tree_sample: int = option(
-        "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, in an extra "
-        "pass",
+        "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, which the "
+        "command reads in an extra pass and `Learner` keeps in memory until the end of the pass",
         kind=int,
         default=100_000,
         minimum=0,
