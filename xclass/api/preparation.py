@@ -63,7 +63,9 @@ class Preparation:
             clock = batch_ops.add_weights(
                 batch.label, batch.weight, NONE_HELD_OUT if held_out_here is None else held_out_here, clock, clocks
             )
-            task = BatchTask(batch, learn, clocks, held_out=held_out_here, features=count, unnamed_batch=unnamed_batch)
+            task = BatchTask(
+                batch, learn, clocks, shown_features=count, held_out=held_out_here, unnamed_batch=unnamed_batch
+            )
             if learn:
                 learner.survey(task, self._exact)
                 if not_finite is not None:

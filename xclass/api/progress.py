@@ -411,7 +411,7 @@ def _feature_counts(task: BatchTask) -> Int64s:
 
     If no regressor was scored for an example, its crosses are not counted, because VW generates them only for scoring.
     """
-    assert task.features is not None  # set before a learner gets the batch
+    assert task.shown_features is not None  # set before a learner gets the batch
     if task.not_scored is None:
-        return task.features
-    return task.features - np.where(task.not_scored, interactions.crossed_counts(task.batch), 0)
+        return task.shown_features
+    return task.shown_features - np.where(task.not_scored, interactions.crossed_counts(task.batch), 0)

@@ -32,7 +32,7 @@ class PartProgress(Progress):
     def count(self, task: BatchTask, highest_seen: Float64s | None = None) -> list[str]:
         rows = super().count(task, highest_seen)
         if task.batch.n and task.prediction is not None:
-            features = task.features[-1] if task.features is not None else np.diff(task.batch.start[-2:])[0]
+            features = task.shown_features[-1] if task.shown_features is not None else np.diff(task.batch.start[-2:])[0]
             self.last = float(task.batch.label[-1]), float(task.prediction[-1]), int(features)
         return rows
 

@@ -153,7 +153,7 @@ class Namer:
         end = len(line)
         while at < end and line[at] == 124:  # |
             at += 1
-            scale, unnamed = np.float32(1), 0
+            scale, nameless = np.float32(1), 0
             if at == end or line[at] in ENDS:
                 namespace, group, seed = b" ", DEFAULT_GROUP, self._unnamed
             elif line[at] == 58:  # :
@@ -195,8 +195,8 @@ class Namer:
                 elif name:
                     index = self._hash(name, seed) & self._mask
                 else:
-                    index = (seed + unnamed) & UINT32
-                    unnamed += 1
+                    index = (seed + nameless) & UINT32
+                    nameless += 1
                 if value != 0:
                     groups.setdefault(group, []).append((FeatureName(namespace, name, word), index, value))
 

@@ -162,18 +162,18 @@ def _read_value(
     b: int,
     seed: np.uint32,
     scale: np.float32,
-    unnamed: int,
+    nameless: int,
     name_rules: NameRules,
 ) -> tuple[int, np.uint32, np.float32, int, int, bool]:
     """Read the feature whose name begins at byte b and whose value follows the colon that is delimiter k.
 
-    `seed` and `scale` are those of the namespace, and `unnamed` is the number of features without a name so far.
+    `seed` and `scale` are those of the namespace, and `nameless` is the number of its features so far without a name.
 
     Returns
     -------
     k : the delimiter after the value
     key, value : the feature; the value is 0 if it is left out
-    unnamed : number of features without a name, this one included
+    nameless : as above, with this feature
     problem : number of the problem in `malformed`, or 0
     noted : whether the value was replaced by 0 as in VW, which is to be reported
     """
@@ -182,9 +182,9 @@ def _read_value(
     value, short = numbers.read_short(text, name_end + 1, e)
     value *= scale
     if not short or text[e] == COLON or not math.isfinite(value) or name_rules.vw_numbers:
-        return _read_other_value(text, delimiter, k, b, seed, scale, unnamed, name_rules)
-    key, unnamed = _feature_key(text, b, name_end, seed, unnamed, name_rules)
-    return k + 1, key, value, unnamed, 0, False
+        return _read_other_value(text, delimiter, k, b, seed, scale, nameless, name_rules)
+    key, nameless = _feature_key(text, b, name_end, seed, nameless, name_rules)
+    return k + 1, key, value, nameless, 0, False
 
 
 @apart
@@ -195,7 +195,7 @@ def _read_other_value(
     b: int,
     seed: np.uint32,
     scale: np.float32,
-    unnamed: int,
+    nameless: int,
     name_rules: NameRules,
 ) -> tuple[int, np.uint32, np.float32, int, int, bool]:
     """Read any feature with a value as `_read_value` does, which stays short in this way.
@@ -212,7 +212,7 @@ def _read_other_value(
         keeps_infinity = name_rules.vw_numbers and not strict
         if math.isnan(value) or not (keeps_infinity or math.isfinite(value * scale)):
             if strict:
-                return k, np.uint32(0), np.float32(0), unnamed, malformed.INFINITE, noted
+                return k, np.uint32(0), np.float32(0), nameless, malformed.INFINITE, noted
             value = np.float32(0)
             noted = True
         value *= scale
@@ -227,14 +227,14 @@ def _read_other_value(
             has_bar = has_bar or text[word_end] == BAR
             word_end += 1
         if strict and word_end == word:
-            return k, np.uint32(0), np.float32(0), unnamed, malformed.EMPTY_VALUE, noted
+            return k, np.uint32(0), np.float32(0), nameless, malformed.EMPTY_VALUE, noted
         if word_end > word:
             q = word_end
             if strict and has_bar:
-                return k, np.uint32(0), np.float32(0), unnamed, malformed.BAR_AFTER_VALUE, noted
+                return k, np.uint32(0), np.float32(0), nameless, malformed.BAR_AFTER_VALUE, noted
             # a number in VW, such as `inf`, `-`
             if word == begin and vw_numbers.read_number(text, word)[1] == word_end:
-                return k, np.uint32(0), np.float32(0), unnamed, malformed.VALUE, noted
+                return k, np.uint32(0), np.float32(0), nameless, malformed.VALUE, noted
     while delimiter[k] < q:
         k += 1
     e = np.int64(delimiter[k])
@@ -242,21 +242,21 @@ def _read_other_value(
         seed = hashing.name_at(text, b, name_end, seed, name_rules.hash_all)
         key = hashing.name_at(text, word, word_end, seed, name_rules.hash_all) & name_rules.mask
     else:
-        key, unnamed = _feature_key(text, b, name_end, seed, unnamed, name_rules)
+        key, nameless = _feature_key(text, b, name_end, seed, nameless, name_rules)
     wrong = e != q or text[e] == COLON or (digits == 0 and name_rules.treatment != malformed.VW)
-    return k, np.uint32(key), value, unnamed, malformed.VALUE if wrong else 0, noted
+    return k, np.uint32(key), value, nameless, malformed.VALUE if wrong else 0, noted
 
 
 @inlined
 def _feature_key(
-    text: UInt8s, b: int, name_end: int, seed: np.uint32, unnamed: int, name_rules: NameRules
+    text: UInt8s, b: int, name_end: int, seed: np.uint32, nameless: int, name_rules: NameRules
 ) -> tuple[np.uint32, int]:
     """Return the index of the feature `text[b:name_end]`, and the number of features without a name so far."""
     if hashing.is_short(text, b, name_end):
-        return np.uint32(hashing.short_at(text, b, name_end, seed) & name_rules.mask), unnamed
+        return np.uint32(hashing.short_at(text, b, name_end, seed) & name_rules.mask), nameless
     if name_end > b:
-        return np.uint32(hashing.name_at(text, b, name_end, seed, name_rules.hash_all) & name_rules.mask), unnamed
-    return np.uint32(np.uint64(seed) + np.uint64(unnamed)), unnamed + 1
+        return np.uint32(hashing.name_at(text, b, name_end, seed, name_rules.hash_all) & name_rules.mask), nameless
+    return np.uint32(np.uint64(seed) + np.uint64(nameless)), nameless + 1
 
 
 @inlined
@@ -283,7 +283,7 @@ def read_features(
     """
     index, value_of = features
     position = start
-    problem = unnamed = 0
+    problem = nameless = 0
     e = np.int64(delimiter[k])
     c = text[e]
     while problem == 0 and numbers.is_blank(c):
@@ -303,8 +303,8 @@ def read_features(
             z += scale != 0
             continue
         position = e + 1
-        k, feature, value, unnamed, problem, noted = _read_value(
-            text, delimiter, k, b, seed, scale, unnamed, name_rules
+        k, feature, value, nameless, problem, noted = _read_value(
+            text, delimiter, k, b, seed, scale, nameless, name_rules
         )
         if problem == malformed.EMPTY_VALUE:
             position -= 1  # the colon

@@ -56,6 +56,6 @@ def without_features(task: BatchTask) -> BatchTask:
         batch.initial.copy(), none, np.empty(0, np.uint8), np.zeros(1, np.int64), end - size, end, batch.line.copy(),
         text,
     )  # fmt: skip
-    result = BatchTask(light, task.learn, task.clock.copy(), features=task.features, held_out=task.held_out)
+    result = BatchTask(light, task.learn, task.clock.copy(), shown_features=task.shown_features, held_out=task.held_out)
     result.skipped = task.skipped.copy()
     return result

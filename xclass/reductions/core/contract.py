@@ -39,7 +39,7 @@ class BatchTask:
     score_start: Int64s | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]
     raw: Float32s | None = None  # float32[n], unclipped predictions of the binary learner, for -r
     notes: list[str] = field(default_factory=list)  # messages for the user, in order
-    features: Int64s | None = None  # int64[n], number of features as shown, including those not learned from
+    shown_features: Int64s | None = None  # int64[n], number of features, including those that are not learned from
     candidates: Int64s | None = None  # int64[n, C], classes whose scorers were evaluated, then 0; None without scorers
     opened: Int64s | None = None  # int64[n], nodes opened by the searches of all trees; None without a search
     plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction

@@ -2,14 +2,20 @@
 
 Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, Algorithms 1 to 3.
 Cost      O(s depth) for an example of s features.
-Names     a node id | m nodes | other names as in label_counts.
+Names     a node id, 0 for the root | m nodes | h entropy with the example | c count of its label before it |
+          _l, _r of the left and the right child | d change of n H | y side that a router learns, -1 for left |
+          other names as in `label_counts`.
 Idea      Routing needs no scorer. It therefore runs ahead of scoring and produces a `Plan`, which lists for each
-          example the classes to score and the classes to train.
+          example the classes to score and the classes to train. An example goes down twice: first to be predicted, and
+          if it has a label, then to be learned and counted. Since routers and bounds change on the second way, it may
+          end at another node than the first.
 
 The kernels receive an example as `place` (uint64[s], hash * width of each feature), `x` (float32[s], values) and
 `count`, the number of its features; kernels that score or train only read these. `label` is 0-based, -1 where nothing
-is learned, `clock` the weight of the labelled examples up to and including one, and `random` the state of the
-random generator, uint64[1].
+is learned, `initial` the score of an example before its features are added, `clock` the weight of the labelled
+examples up to and including one, and `random` the state of the random generator, uint64[1]. `table` has the weights
+of the routers, and `rule` says how they are updated (`gd`). Recall bound and gain of a node are explained in
+`label_counts`.
 """
 
 from __future__ import annotations
@@ -47,7 +53,7 @@ class Tree(NamedTuple):
 class Stop(NamedTuple):
     """Say where descent ends. By default it ends at a node whose bound is at least that of the child, as in VW."""
 
-    gain: bool = False  # not where the child recalled clearly more labels of the examples routed to it
+    gain: bool = False  # but not at a node whose child recalled clearly more labels of the examples routed to the child
     never: bool = False  # only at a leaf
     above: bool = False  # only where the node's bound is above that of the child
     counted: bool = False  # while learning, the bounds are those with the example counted, as in Algorithm 2
@@ -70,7 +76,7 @@ class Settings(NamedTuple):
     router_weight: int  # index into ROUTER_WEIGHTS
     randomized: bool  # --randomized_routing
     path: bool  # whether path features are used
-    node_only: bool  # whether the node reached is the only path feature
+    node_only: bool  # whether the node where an example ends is its only path feature
     classes: int  # K
     depth: int  # levels of routers
     routers: int  # subproblems of the routers, which precede those of the classes in a shared table
@@ -79,12 +85,13 @@ class Settings(NamedTuple):
 class Plan(NamedTuple):
     """Tell the scorers which classes to score and which to train, for a batch of n examples.
 
-    The classes `item[first[i]:scored[i]]` are scored to predict example i. What learns depends on its mode:
+    The classes `item[first[i]:scored[i]]`, the candidates of node `node[i]`, are scored to predict example i. What
+    learns are the candidates of node `last[i]` once the example is counted. The mode says which they are:
 
-    NONE    no scorer learns.
-    SAME    the scored classes learn, except the one at position `dropped[i]`, and so does the class `item[scored[i]]`
-            if `first[i + 1]` lies behind it.
-    OTHER   the classes `item[scored[i]:first[i + 1]]` learn, with the path features of node `last[i]`.
+    NONE    none: there is no label, or it is not among them.
+    SAME    the scored classes, because the nodes are the same. If the label has just become a candidate, it follows at
+            `item[scored[i]]`, and the candidate whose place it took, if any, is at position `dropped[i]`.
+    OTHER   the classes `item[scored[i]:first[i + 1]]`, with the path features of node `last[i]`.
     """
 
     label: Int64s  # int64[n], 0-based label, -1 where nothing is learned
@@ -92,7 +99,7 @@ class Plan(NamedTuple):
     recall: Float64s  # float64[n], estimated probability that the label is among the scored classes
     last: Int32s  # int32[n], node where learning ended
     mode: Int8s  # int8[n], NONE, SAME or OTHER
-    dropped: Int64s  # int64[n], position in `item` of the class that no longer learns, -1 for none
+    dropped: Int64s  # int64[n], position in `item` of a scored class that does not learn, -1 for none
     first: Int64s  # int64[n + 1], start of each example in `item`
     scored: Int64s  # int64[n], end of the scored classes in `item`
     item: Int32s  # int32[capacity], classes, 0-based
@@ -100,10 +107,10 @@ class Plan(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Provide buffers for the features of one example and its path features."""
+    """Provide buffers for `place` and `x` of one example and its path features."""
 
-    place: UInt64s  # uint64[s], hash * width of each feature
-    x: Float32s  # float32[s], value of each feature
+    place: UInt64s
+    x: Float32s
 
 
 # -- kernels
@@ -118,7 +125,7 @@ def recall_bound(counts: Counts, a: int) -> float:
 
 @jit
 def ends(counts: Counts, stop: Stop, child: int, above: float, below: float) -> bool:
-    """Return whether routing ends above a child with the recall bound `below`, at a node with the bound `above`."""
+    """Return whether an example ends at a node of recall bound `above`, not at its child of recall bound `below`."""
     if stop.never or (stop.gain and counts.gain[child] > label_counts.LEAST_GAIN):
         return False
     return above > below or (above == below and not stop.above)
@@ -126,7 +133,7 @@ def ends(counts: Counts, stop: Stop, child: int, above: float, below: float) -> 
 
 @jit
 def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
-    """Return whether routing to be predicted stops at `parent` instead of going on to `child`."""
+    """Return whether an example that is predicted ends at `parent` instead of going on to `child`."""
     return ends(counts, settings.stop, child, recall_bound(counts, parent), recall_bound(counts, child))
 
 
@@ -135,9 +142,9 @@ def descend(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, place: UInt64s, x: Float32s, count: int,
     initial: np.float32, label: int,
 ) -> int:  # fmt: skip
-    """Return the node where the prediction of an example ends (Algorithm 1 without the scorers).
+    """Return the node whose candidates an example is predicted from (Algorithm 1 without the scorers).
 
-    If the example has a label, the gains of the nodes on the way are written.
+    If the example has a label, it counts for the gains of the nodes to which routers send it.
     """
     a = 0
     while tree.router[a] >= 0:
@@ -159,7 +166,8 @@ def learn_route(
 ) -> int:  # fmt: skip
     """Train the routers on the path of an example and count its label (Algorithms 2 and 3 without the scorers).
 
-    Return the node where learning ends.
+    A router learns the side whose entropy the example raises less, and then sends the example on. Return the node whose
+    candidates learn.
     """
     i = np.float64(weight)
     a = 0
