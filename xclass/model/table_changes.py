@@ -68,7 +68,9 @@ def changed_sparse(base: Mapping[str, AnyArray], changes: Changes) -> dict[str, 
     used = np.zeros(len(changes.rows), bool)
     for plane in changes.planes.values():
         used |= bits(plane) != 0
-    left = ~_places(base[INDEX], changes.rows)[1]
+    place, stays = _places(changes.rows, base[INDEX])
+    left = np.ones(len(base[INDEX]), bool)
+    left[place[stays]] = False
     place = np.searchsorted(base[INDEX][left], changes.rows[used])
     planes = {INDEX: changes.rows, **changes.planes}
     return {name: np.insert(base[name][left], place, plane[used]) for name, plane in planes.items()}
