@@ -86,7 +86,7 @@ def scales_of(model: Learner) -> dict[str, list]:
 
 @pytest.mark.bounds
 @pytest.mark.plain
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(EXAMPLES, st.sampled_from(["auto", "columns"]), st.integers(1, 3))
 def test_values_are_the_oracles(examples, scaling, pieces):
     whole = batch_of([row for row, _ in examples])
@@ -140,7 +140,7 @@ def test_a_resumed_model_keeps_its_scales(make, tmp_path):
         scales, predictions = scales_of(whole), whole.predict_many(test).tolist()
     assert "scales.state" in scales
     path = str(tmp_path / "half")
-    for cut in (2, 500, 1023, 1400):
+    for cut in (2, 1023, 1400):
         with learned(lines[:cut]) as half:
             half.save(path)
         with load(path) as rest:
@@ -149,7 +149,7 @@ def test_a_resumed_model_keeps_its_scales(make, tmp_path):
             assert rest.predict_many(test).tolist() == predictions
 
 
-@pytest.mark.parametrize("at", [0, 1, 700])
+@pytest.mark.parametrize("at", [0, 700])
 @pytest.mark.parametrize("reduction", ["multiclass", "softmax_tree"])
 def test_one_wild_value_spoils_one_example(reduction, at):
     lines = table(10, 1500).splitlines(keepends=True)

@@ -42,7 +42,7 @@ def test_lanes_do_what_single_sub_problems_do(given):
         for j, sub in enumerate(subs):
             s = gd.score(single, place, x, len(x), sub, F(0))
             assert s == out[j]
-            scratch.p[j] = gd.clip(s, lanes.range)
+            scratch.p[j] = gd.clip(F(s), lanes.range)
             gd.learn(single, rule, place, x, len(x), sub, scratch.p[j], labels[j], weight, 1.0)
         gd.learn_lanes(lanes, rule, place, x, len(x), len(subs), scratch, weight, 1.0)
     assert np.array_equal(single.flat, lanes.flat)
@@ -74,7 +74,7 @@ def test_planes_and_slots_hold_the_same_weights():
         place, x = features(rng, 5, 4)
         sub, y = np.uint64(i % 4), F(1 if i % 3 else -1)
         for table in (slots, planes):
-            p = gd.clip(gd.score(table, place, x, 4, sub, F(0)), table.range)
+            p = F(gd.clip(F(gd.score(table, place, x, 4, sub, F(0))), table.range))
             gd.learn(table, rule, place, x, 4, sub, p, y, F(1), 1.0)
     a, b = gd.table_arrays("t", slots), gd.table_arrays("t", planes)
     assert a.keys() == b.keys()

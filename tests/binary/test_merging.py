@@ -43,6 +43,7 @@ def test_slots_are_averaged_by_what_was_added_to_g(data):
         assert target.g[i] == F(expected[1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("share", [0.5, 0.0001])
 @pytest.mark.parametrize("known", [3, 2, 0])
 def test_known_changes_give_what_whole_tables_give(share, known):

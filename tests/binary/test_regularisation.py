@@ -161,7 +161,7 @@ def test_shrinking_is_applied_before_numbers_run_out():
     for i in range(400):
         y = F(1 if i % 2 else -1)
         gd.widen(table.range, y)
-        p = gd.clip(gd.score(table, place, x, 3, np.uint64(0), F(0)), table.range)
+        p = F(gd.clip(F(gd.score(table, place, x, 3, np.uint64(0), F(0))), table.range))
         gd.learn(table, rule, place, x, 3, np.uint64(0), p, y, F(1), float(i + 1))
         least = min(least, table.shrunk[1])
         assert np.isfinite(table.flat).all()

@@ -229,7 +229,7 @@ def test_one_processor_gives_the_same_model_and_the_same_warning(tmp_path):
     lines[20:20] = extreme("oaa", 1, 20)
     (tmp_path / "d.vw").write_text("".join(lines))
     run = ("-d", "d.vw", "--oaa", 140, "-b", 14, "-f")
-    every = xclass_process(*run, "all", cwd=tmp_path)
+    every = learn(*run, "all", cwd=tmp_path)
     processor = min(os.sched_getaffinity(0))
     single = xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {processor}))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()

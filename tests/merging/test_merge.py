@@ -259,9 +259,9 @@ def test_named_classes_are_matched_without_a_base():
 
 @pytest.mark.parametrize("reduction", ["cpt", "multiclass"])
 def test_names_and_numbers_are_refused(reduction, tmp_path):
-    k = None if reduction == "multiclass" else 6
-    numbers, names = (Learner(reduction, k, bits=12, named_labels=given) for given in (None, "a,b,c"))
-    empty = Learner(reduction, k, bits=12)
+    k, options = (None, {"bits": 12, "index_bits": 8}) if reduction == "multiclass" else (6, {"bits": 12})
+    numbers, names = (Learner(reduction, k, named_labels=given, **options) for given in (None, "a,b,c"))
+    empty = Learner(reduction, k, **options)
     numbers.learn_many(lines(1))
     names.learn_many(lines(2, labels="abc"))
     names.save(tmp_path / "names.bin")

@@ -455,7 +455,7 @@ MANY = 60  # keys
 
 def colliding(keys: np.ndarray, cells: int) -> np.ndarray:
     """MANY of the keys for which the searches in a table without a secret begin in one cell."""
-    at = np.array([int(hash_table.hashed(key, np.uint64(0))) & (cells - 1) for key in keys])
+    at = (hash_table.hashed.py_func(keys, np.uint64(0)) & np.uint64(cells - 1)).astype(np.int64)
     same_bucket = keys[at == np.argmax(np.bincount(at))]
     assert len(same_bucket) >= MANY
     return same_bucket[:MANY]

@@ -144,7 +144,7 @@ def test_safetensors_opens_a_model(tmp_path):
 # -- weight tables -----------------------------------------------------------------------------------------------
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 @given(
     slots=st.sampled_from([1, 7, 64, 1000, stored_arrays.PIECE_SLOTS, 2 * stored_arrays.PIECE_SLOTS + 9]),
     share=st.sampled_from([0, 0.01, 0.5, 0.74, 0.76, 1]),
@@ -226,7 +226,7 @@ def test_tables_that_do_not_fit_are_refused():
 def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
     small_model(tmp_path / "m")
     content = (tmp_path / "m").read_bytes()
-    for size in range(len(content)):
+    for size in range(0, len(content), 5):
         (tmp_path / "t").write_bytes(content[:size])
         with pytest.raises(ModelError, match=f"truncated: it has (only )?{size} bytes|empty|not an xclass model"):
             model_file.load(tmp_path / "t", verify=False)
@@ -239,7 +239,7 @@ def test_every_flipped_bit_is_noticed(tmp_path):
     small_model(tmp_path / "m")
     content = (tmp_path / "m").read_bytes()
     start = len(content) - len(header_of(content)[1])
-    for bit in range(0, 8 * len(content), 3):  # 3 does not divide 8, so each bit of a byte occurs
+    for bit in range(0, 8 * len(content), 13):  # 8 does not divide 13, so each bit of a byte occurs
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << bit % 8
         (tmp_path / "f").write_bytes(flipped)
@@ -480,7 +480,7 @@ def test_a_process_killed_while_saving_leaves_a_whole_model(tmp_path):
     seed = 5
     chance = random.Random(seed)
     interrupted = 0
-    for _ in range(8):
+    for _ in range(4):
         with subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], stdout=subprocess.PIPE
         ) as child:

@@ -86,6 +86,7 @@ def check(read_model, folder: Path, train: str, test: str, *words) -> list[str]:
     return expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "words",
     [
@@ -102,8 +103,8 @@ def check(read_model, folder: Path, train: str, test: str, *words) -> list[str]:
 )
 def test_reader_predicts_what_oaa_predicts(read_model, tmp_path, words):
     name = "c" if "names" in words else ""
-    test = text(2, 1000, name)
-    expected = check(read_model, tmp_path, text(1, 3000, name), test, "--oaa", CLASSES + 5, *words.split())
+    test = text(2, 300, name)
+    expected = check(read_model, tmp_path, text(1, 1000, name), test, "--oaa", CLASSES + 5, *words.split())
     assert len(set(expected)) > CLASSES / 2
 
 
@@ -115,21 +116,21 @@ def test_reader_predicts_what_oaa_predicts(read_model, tmp_path, words):
         "-b 12",
         "-b 3",
         "--learn_names",
-        "--cpt_tree kmeans --tree_sample 500",
-        "--cpt_tree huffman --tree_sample 500",
+        "--cpt_tree kmeans --tree_sample 200",
+        "--cpt_tree huffman --tree_sample 200",
         "--cpt_tree balanced",
         "--sgd",
     ],
 )
 def test_reader_predicts_what_cpt_predicts(read_model, tmp_path, words):
     name = "c" if "names" in words else ""
-    expected = check(read_model, tmp_path, text(1, 3000, name), text(2, 1000, name), "--cpt", CLASSES, *words.split())
+    expected = check(read_model, tmp_path, text(1, 1000, name), text(2, 300, name), "--cpt", CLASSES, *words.split())
     assert len(set(expected)) > (1 if words == "-b 3" else CLASSES / 2)
 
 
 @pytest.mark.parametrize("reduction", ["oaa", "cpt"])
 def test_reader_predicts_from_columns_of_numbers(read_model, tmp_path, reduction):
-    check(read_model, tmp_path, columns(1, 3000), columns(2, 1000), f"--{reduction}", CLASSES)
+    check(read_model, tmp_path, columns(1, 1000), columns(2, 300), f"--{reduction}", CLASSES)
     if reduction == "cpt":
         scales_state = model_file.load(tmp_path / "m").arrays["scales.state"]
         assert scales_state[1] == 1, "values are divided by their mean size"

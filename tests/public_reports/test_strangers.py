@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command import learn, xclass
@@ -38,10 +40,8 @@ print(twice(4), jit.folder(), jit.cache_problem(), sep="\\n")
 """
 
 
-def kernel_run(folder, **variables):
-    """Compile or load a kernel in a new process; return the folder of kernels and the warning."""
-    script = folder / "run.py"
-    script.write_text(RUN)
+def kernel_run(script, folder, **variables):
+    """Compile or load the kernel of a script in a new process; return the folder of kernels and the warning."""
     environment = {**os.environ, "TMPDIR": str(folder), **{name: str(value) for name, value in variables.items()}}
     environment.pop("NUMBA_DISABLE_JIT", None)
     result = subprocess.run(
@@ -62,16 +62,28 @@ def poisoned(folder, mark):
     return indexes
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A script with a kernel, a folder for XDG_CACHE_HOME, and the one in it with what was compiled for the script."""
+    folder = tmp_path_factory.mktemp("compiled")
+    script, home = folder / "run.py", folder / "home"
+    script.write_text(RUN)
+    used, problem = kernel_run(script, folder, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=home)
+    assert used.startswith(f"{home}{os.sep}") and not problem
+    assert list(Path(used).glob("*.nbi"))
+    return script, home, used
+
+
 @pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
-def test_kernels_in_a_folder_that_others_may_write_to_are_not_loaded(tmp_path, variable):
+def test_kernels_in_a_folder_that_others_may_write_to_are_not_loaded(compiled, tmp_path, variable):
     """An index of kernels that another user replaces is no code of the next run (CWE-502; numba's cache is pickles)."""
+    script, home, kernels = compiled
     place, other, mark = tmp_path / "shared", tmp_path / "own", tmp_path / "mark"
     own = {"XDG_CACHE_HOME": other, "NUMBA_CACHE_DIR": ""}
-    used, problem = kernel_run(tmp_path, **{**own, variable: place})
-    assert used.startswith(str(place)) and not problem
+    shutil.copytree(kernels if variable == "NUMBA_CACHE_DIR" else home, place)
     assert poisoned(place, mark)
     place.chmod(0o777)
-    used, problem = kernel_run(tmp_path, **{**own, variable: place})
+    used, problem = kernel_run(script, tmp_path, **{**own, variable: place})
     assert not mark.exists()
     assert not used.startswith(str(place)) and f"other users may write to {place}" in problem
     assert "Take the permission to write from others" in problem
@@ -82,32 +94,35 @@ def test_kernels_in_a_folder_that_others_may_write_to_are_not_loaded(tmp_path, v
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
-def test_kernels_that_another_user_wrote_are_compiled_again(tmp_path):
+def test_kernels_that_another_user_wrote_are_compiled_again(compiled, tmp_path):
     """A file of another user in a folder that is safe today is not read; it may be older than the folder's mode."""
+    script, _, kernels = compiled
     place, mark = tmp_path / "kernels", tmp_path / "mark"
-    used, _ = kernel_run(tmp_path, NUMBA_CACHE_DIR=place)
+    shutil.copytree(kernels, place)
     for index in poisoned(place, mark):
         os.chown(index, NOBODY, -1)
-    assert kernel_run(tmp_path, NUMBA_CACHE_DIR=place) == (used, "")
+    used, problem = kernel_run(script, tmp_path, NUMBA_CACHE_DIR=place)
+    assert (used, problem) == (str(place), "")
     assert not mark.exists()
     outer = tmp_path / "outer"
     outer.mkdir()
     os.chown(outer, NOBODY, -1)
-    used, problem = kernel_run(tmp_path, NUMBA_CACHE_DIR=outer / "inner", XDG_CACHE_HOME=tmp_path / "own")
-    assert f"{outer} belongs to user {NOBODY}" in problem and used.startswith(str(tmp_path / "own"))
+    own = tmp_path / "own"
+    used, problem = kernel_run(script, tmp_path, NUMBA_CACHE_DIR=outer / "inner", XDG_CACHE_HOME=own)
+    assert f"{outer} belongs to user {NOBODY}" in problem and used.startswith(str(own))
 
 
-def test_neither_settings_of_numba_nor_links_to_kernels_are_followed(tmp_path):
+def test_neither_settings_of_numba_nor_links_to_kernels_are_followed(compiled, tmp_path):
     """Settings in the current folder are not read, and an index that is a symbolic link is compiled again."""
+    script, _, kernels = compiled
     place, mark, elsewhere = tmp_path / "kernels", tmp_path / "mark", tmp_path / "elsewhere"
     (tmp_path / ".numba_config.yaml").write_text("disable_jit: 1\n}")
-    kernel_run(tmp_path, NUMBA_CACHE_DIR=place)
-    assert list(place.rglob("*.nbi"))
+    shutil.copytree(kernels, place)
     elsewhere.write_bytes(pickle.dumps(Evil(mark)))
     for index in poisoned(place, mark):
         index.unlink()
         index.symlink_to(elsewhere)
-    kernel_run(tmp_path, NUMBA_CACHE_DIR=place)
+    assert kernel_run(script, tmp_path, NUMBA_CACHE_DIR=place) == (str(place), "")
     assert not mark.exists()
 
 

@@ -472,7 +472,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, resource.getrlimit(resource.R
 
 def test_examples_that_do_not_fit_into_the_folder_of_temporary_files(tmp_path, monkeypatch):
     """A limit of the file's size stands for a full disk."""
-    (tmp_path / "data").write_text(multiclass(4, 20, 5000))
+    (tmp_path / "data").write_text(multiclass(4, 20, 2000))
     (tmp_path / "m").write_bytes(MODEL_OF_YESTERDAY)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     result = script(LIMITED.format(size=20000), "data", "--softmax_tree", 20, "-f", "m", "--quiet", cwd=tmp_path)
@@ -508,7 +508,7 @@ def test_folder_of_temporary_files_that_is_missing_is_named(tmp_path, monkeypatc
 
 
 def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):
-    (tmp_path / "data").write_text(multiclass(4, 20, 60000))
+    (tmp_path / "data").write_text(multiclass(4, 20, 6000))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     args = ("data", "--oaa", 20, "-b", 8, "--passes", 2, "-p", "stdout")
     wanted = learn(*args, cwd=tmp_path).out

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from command import xclass_process
+from command import learn, xclass_process
 
 from xclass.system import processors
 
@@ -25,9 +25,9 @@ def test_all_processors_count_where_affinity_is_unknown(monkeypatch):
 def test_one_processor_gives_the_same_bytes(tmp_path):
     from streams import multiclass
 
-    (tmp_path / "d.vw").write_text(multiclass(5, 9, 3000))
+    (tmp_path / "d.vw").write_text(multiclass(5, 9, 1500))
     run = ("-d", "d.vw", "--cpt", 9, "-b", 14, "--trees", 3, "--rerank", "--quiet", "-f")
-    xclass_process(*run, "all", cwd=tmp_path)
+    learn(*run, "all", cwd=tmp_path)
     processor = min(os.sched_getaffinity(0))
     xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {processor}))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()

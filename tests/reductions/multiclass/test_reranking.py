@@ -37,7 +37,7 @@ EXACT = {"rel": 5e-3, "abs": 1e-5}  # where the oracle has exact weights, and xc
 ROUNDED = {"rel": 2e-6, "abs": 1e-7}  # where both round weights alike
 
 
-@pytest.mark.parametrize("cut", [0.0, 0.3])
+@pytest.mark.parametrize("cut", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
     """With tagged words, in tables that are too small for all of them."""
     classes, k = 12, 4
@@ -170,7 +170,7 @@ def check_against(oracle: Reranked, model: Learner, text: str, bits: int, tolera
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    ("trees", "valued", "index"), [(1, 0.0, (8, 4)), (2, 0.0, (8, 4)), (1, 0.02, (2, 3)), (2, 0.02, (2, 3))]
+    ("trees", "valued", "index"), [(1, 0.0, (8, 4)), (2, 0.0, (8, 4)), (2, 0.02, (2, 3)), (1, 0.02, (2, 3))]
 )
 def test_trees_index_and_scorers_are_the_oracles_example_by_example(trees, valued, index):
     classes, k, cut = 12, 3, 0.05
@@ -189,7 +189,7 @@ def test_trees_index_and_scorers_are_the_oracles_example_by_example(trees, value
     assert oracle.frequencies.valued is (valued > 0)
 
 
-@pytest.mark.parametrize("trees", [1, 2])
+@pytest.mark.parametrize("trees", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_tagged_words_without_idf_are_those_of_the_oracle(trees):
     """Without idf weights all sums are the same to the last bit, and so are all words."""
     classes, k, cut, slots, proposals, bits, doublings = 12, 3, 0.05, 8, 4, 6, 2
@@ -219,7 +219,7 @@ def rank_rows(
     value = np.array([x for row in rows for _, x, _ in row], np.float32)
     log_weight = np.array([w for row in rows for _, _, w in row], np.float32)
     batch = Batch(
-        start, index, value, label.astype(np.float32), np.full(n, weight, np.float32), np.zeros(n, np.float32),
+        start, index, value, label.astype(np.float64), np.full(n, weight, np.float32), np.zeros(n, np.float32),
         np.zeros(n + 1, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(n, np.int64),
         np.zeros(n, np.int64), np.arange(1, n + 1), np.zeros(1, np.uint8),
     )  # fmt: skip

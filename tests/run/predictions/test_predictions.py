@@ -86,7 +86,7 @@ def test_numbers_are_printed_as_by_printf(tmp_path_factory, values):
 
 def test_numbers_are_printed_as_by_printf_over_all_bits(tmp_path):
     rng = np.random.default_rng(1)
-    numbers = rng.integers(0, 2**32, 20000, dtype=np.uint32).view(np.float32)
+    numbers = rng.integers(0, 2**32, 10000, dtype=np.uint32).view(np.float32)
     powers = np.float32(10.0) ** np.arange(-45, 39).astype(np.float32)
     near = [powers, np.nextafter(powers, np.float32(0)), np.nextafter(powers, np.float32(np.inf))]
     check_numbers(tmp_path / "p", np.concatenate([numbers[~np.isnan(numbers)], *near]))
