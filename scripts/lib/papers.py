@@ -11,7 +11,7 @@ from scripts.lib.processes import ROOT, BenchError
 
 METHODS = {  # method of a paper -> options of xclass; {K} stands for the number of classes
     "oaa": "--oaa {K}",
-    "recall_tree": "--recall_tree {K} --recall_stop bound",
+    "recall_tree": "--recall_tree {K}",
     "log_multi": "--log_multi {K}",
     "filter_tree": "--ect {K}",
     "random_tree": "--random_tree {K}",

@@ -18,12 +18,15 @@
 #     --small         a cut that takes about a minute
 #     --dry_run       print the commands, do nothing
 #     --methods A,B   these methods only
-#     --probes N      look for tuned options among N random ones where the paper does not give them (the papers: 59)
+#     --probes N      look for tuned options among N random ones where the paper does not give them (the Recall Tree paper: 59)
 #     --runs N        make N runs, with other seeds, where the paper has a standard deviation (the papers: 3)
 #     --work DIR      where files go; without it, paper_data/NAME in the project's folder
 #
 # and DATA=DIR: files of the source that are in DIR are not loaded. Where DIR has train.vw, test.vw and labels.txt, plain
 # or .gz, these are taken as they are.
+
+# The recall tree of Vowpal Wabbit, which made the papers' figures; without these, rows have xclass's defaults.
+vw_tree='--router_weight example --recall_stop bound'
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

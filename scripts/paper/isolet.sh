@@ -5,6 +5,7 @@
 #
 # Source: the UCI repository's two files, put together and split 90 to 10 at random, as in the LOMTree paper. Its rows are the
 # best of several step sizes and up to 20 passes; --probes looks for them. LOMTree has Vowpal Wabbit's quantile loss.
+# "Online gradient descent" is taken to be Vowpal Wabbit's, with adaptive steps; --sgd --power_t 0 would be plain steps.
 
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -17,9 +18,9 @@ converted || {
     convert uci --train "$most" "$file" --shuffle
 }
 tunable oaa 'LOMTree paper' 'error=3.56 seconds=20 milliseconds=0.16' --passes 20
-tunable log_multi 'LOMTree paper' 'error=6.36 seconds=16 milliseconds=0.14' --passes 20 --loss_function quantile
+tunable log_multi 'LOMTree paper' 'error=6.36 seconds=16 milliseconds=0.14' --passes 20 --layout vw --loss_function quantile
 tunable filter_tree 'LOMTree paper' 'error=15.10' --passes 20
-tunable random_tree 'LOMTree paper' 'error=16.92' --passes 20
+tunable random_tree 'LOMTree paper' 'error=16.92' --passes 20 --layout vw
 row recall_tree 'default' 'error=?' --passes 20
 row cpt 'default' 'error=?' --passes 20
 row softmax_tree 'default' 'error=?'

@@ -248,9 +248,6 @@ def make(given: argparse.Namespace) -> int:
     k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes_in(given.folder))
     less = str(int(k) - 1) if k.isdigit() else "K-1"
     words = [*METHODS[given.method].split(), *given.options]
-    if words.count("--recall_stop") > 1:  # the row's own, not the method's
-        at = words.index("--recall_stop")
-        del words[at : at + 2]
     words = [word.replace("{K}", k).replace("{K-1}", less) for word in words]
     if given.small:
         words = cut(words, {**CUT_DOWN, "--leaf_classes": int(k) if k.isdigit() else 1})

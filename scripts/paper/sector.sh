@@ -5,6 +5,7 @@
 #
 # Source: the LIBSVM collection's two files, put together and split 90 to 10 at random, as in the LOMTree paper. Its rows are
 # the best of several step sizes and up to 20 passes; --probes looks for them. LOMTree has Vowpal Wabbit's quantile loss.
+# "Online gradient descent" is taken to be Vowpal Wabbit's, with adaptive steps; --sgd --power_t 0 would be plain steps.
 
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -17,9 +18,9 @@ converted || {
     convert sparse --train "$most" "$file" --shuffle
 }
 tunable oaa 'LOMTree paper' 'error=9.17 seconds=18 milliseconds=0.24' --passes 20
-tunable log_multi 'LOMTree paper' 'error=16.19 seconds=13 milliseconds=0.13' --passes 20 --loss_function quantile
+tunable log_multi 'LOMTree paper' 'error=16.19 seconds=13 milliseconds=0.13' --passes 20 --layout vw --loss_function quantile
 tunable filter_tree 'LOMTree paper' 'error=17.70' --passes 20
-tunable random_tree 'LOMTree paper' 'error=15.77' --passes 20
+tunable random_tree 'LOMTree paper' 'error=15.77' --passes 20 --layout vw
 row recall_tree 'default' 'error=?' --passes 20
 row cpt 'default' 'error=?' --passes 20
 row softmax_tree 'default' 'error=?'

@@ -314,7 +314,7 @@ SOFTMAX_TREE = {  # set -> what appendix C has for all of its softmax trees
 def test_rows_have_the_settings_of_their_paper(name):
     """Of the LOMTree paper and of Vowpal Wabbit, with which it was made; of table 3 of Recall Tree; of appendix C."""
     text = (PAPER / f"{name}.sh").read_text()
-    variables = {found[1]: found[3] for found in re.finditer(r"\b(\w+)=(['\"])(-.*?|\$\w+ -.*?)\2", text)}
+    variables = {found[1]: found[3] for found in re.finditer(r"\b(\w+)=(['\"])((?:\$\w+ )*-.*?)\2", text)}
     settings = set()
     for kind, method, setting, _, *words in papers.lines(name)[1:]:
         assert (method, setting) not in settings
@@ -327,15 +327,20 @@ def test_rows_have_the_settings_of_their_paper(name):
             assert kind in ("tuned", "tunable") and "-l " not in options
             assert "--passes 20" in options or name in ("imagenet", "odp")
         if of_lomtree or "-l 1 " in options:
-            assert method != "log_multi" or "--loss_function quantile" in options
+            assert method != "log_multi" or "--layout vw --loss_function quantile" in options
+            assert method != "random_tree" or "--layout vw" in options
         if "Recall Tree paper, default" in setting or (name == "ltcb" and "-l 1" in options):
             assert "-l 1" in options and (method != "oaa" or "--loss_function logistic" in options)
+        if method == "recall_tree" and ("Tree paper" in setting or (name == "ltcb" and "letter" not in setting)):
+            assert "$vw_tree" in options or "--router_weight example --recall_stop never" in options
+        if method in ("softmax_tree", "hsm") and name in ("aloi", "ptb") and setting != "default":
+            assert "--normalize_features none" in options or "$unscaled" in options
         if method == "softmax_tree" and "--leaf_classes" in options:
-            assert SOFTMAX_TREE[name] in options.replace(" --ignore d --ignore e --ignore f", "")
+            assert SOFTMAX_TREE[name] in options.replace("$unscaled ", "")
             start = "random" if "random start" in setting or name == "ptb" else "prototypes"
             assert f"--tree_init {start}" in options
         if setting.startswith("CPT paper"):
-            assert kind == "tunable" and "--loss_function squared" in options
+            assert kind == "tunable" and "--sgd --loss_function squared" in options
 
 
 def test_both_rows_of_hsm_predict_as_their_settings_say(tmp_path):

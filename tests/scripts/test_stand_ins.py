@@ -100,7 +100,7 @@ def test_commands_are_printed_and_nothing_done(data, tmp_path):
     assert "isolet1, for Isolet:" in result.stdout
     assert "$ xclass -d train.vw --oaa 12 -b 24 --passes 5 --holdout_off -f oaa.model\n" in result.stdout
     result = script(data, "--dry_run", "--methods", "recall_tree,softmax_tree", "--sets", "books")
-    assert r"--recall_tree K --recall_stop bound -q ab --cubic abc -q 'a\x88' -b 26 -f" in result.stdout
+    assert r"--recall_tree K -q ab --cubic abc -q 'a\x88' -b 26 -f" in result.stdout
     assert "--softmax_tree K -q ab --cubic abc --tao_iterations 2 -f" in result.stdout
 
 

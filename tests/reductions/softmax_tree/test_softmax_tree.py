@@ -580,6 +580,16 @@ def test_defaults_are_reported_and_follow_the_data():
     assert [softmax_options.default_depth(n, 10_000) for n in (10**6, 2 * 10**6, 8 * 10**6)] == [0, 1, 3]
 
 
+def test_later_iterations_make_half_as_many_passes_unless_their_number_is_given(monkeypatch):
+    fit, made = tao.leaf_sgd.fit, []
+    monkeypatch.setattr(tao.leaf_sgd, "fit", lambda *words, **more: made.append(words[6]) or fit(*words, **more))
+    text = multiclass(27, K, 200, noise=0.3)
+    for options, passes in (({}, [8, 4]), ({"leaf_passes": 3}, [3, 3])):
+        made.clear()
+        grown(text, depth=1, leaf_solver="steps", tao_iterations=2, tao_tolerance=0, **options).close()
+        assert [made[0], made[-1]] == passes
+
+
 def test_iterations_and_held_out_examples_can_be_set():
     text = multiclass(27, K, 1200, noise=0.3)
     for options, examples, iterations in (({}, 1176, 9), ({"tao_tolerance": 0, "smooth": 0}, 1200, 9)):

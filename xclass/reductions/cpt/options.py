@@ -61,7 +61,7 @@ class Options:
     hsm: int = option(
         "hierarchical softmax, a baseline of other papers. It stands for --cpt K --cpt_tree huffman --loss_function "
         "logistic --sgd; each of these can be given another value. The Softmax Tree paper's training is near -l 0.05 "
-        "--decay_learning_rate 0.995 --tree_sample 0",
+        "--decay_learning_rate 0.995 --tree_sample 0 --normalize_features none",
         aliases=("--hierarchical_softmax",),
         kind=int,
         metavar="K",

@@ -81,7 +81,7 @@ class Options:
         "number of passes over a leaf's examples, with --leaf_solver steps",
         kind=int,
         minimum=1,
-        default_text="8, down to 4 for large products of examples and classes",
+        default_text="8, down to 4 for large products of examples and classes; half as many after the first iteration",
         metavar="N",
         search=one_of(4, 8, 16, first=(16,)),
     )

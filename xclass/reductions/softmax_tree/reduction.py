@@ -262,6 +262,7 @@ class SoftmaxTree(Learner):
         settings = tao.Settings(
             alpha, classes if most is None else most, self.options.zero_loss, self.options.beta,
             self.options.tao_iterations, self.intercept, solver, passes, self.seed, self.options.tao_tolerance, self.l2,
+            halved=self.options.leaf_passes is None,
         )  # fmt: skip
         leaves = tree.leaves()
         self.info(

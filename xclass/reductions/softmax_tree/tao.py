@@ -56,10 +56,11 @@ class Settings(NamedTuple):
     iterations: int
     intercept: bool
     solver: str = "exact"  # solver of leaves: "steps" (`leaf_sgd`) or "exact" (`leaf_exact`)
-    passes: int = leaf_sgd.PASSES  # passes of `leaf_sgd` in the first iteration; later ones take half as many
+    passes: int = leaf_sgd.PASSES  # passes of `leaf_sgd` in the first iteration
     seed: int = 0
     tolerance: float = 0.0  # share of the objective by which an iteration has to lower it for another one to follow
     l2: float = 0.0  # L2 penalty of a single softmax, fitted by `steps`
+    halved: bool = True  # later iterations make half as many passes
 
 
 class Report(NamedTuple):
@@ -298,7 +299,7 @@ class Trainer:
         weights = _carried(old, classes, bias, name)
         if s.solver == "steps":
             share = self._share if only else leaf_sgd.run_serially
-            passes = s.passes if first else -(-s.passes // 2)
+            passes = -(-s.passes // 2) if s.halved and not first else s.passes
             seed = s.seed + i
             weights = leaf_sgd.fit(
                 problem, class_start, s.alpha, weights, bias, s.intercept, passes, seed=seed, share=share,
