@@ -75,13 +75,13 @@ def check(stream, pieces, weighting, constant, resumed=True) -> None:
 
 @pytest.mark.bounds
 @pytest.mark.plain
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(PLAIN, st.lists(st.integers(0, 40), max_size=3), st.booleans(), st.booleans())
 def test_words_are_weighted_as_by_the_oracle(stream, pieces, weighting, constant):
     check(stream, pieces, weighting, constant, resumed=False)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(MIXED, st.lists(st.integers(0, 40), max_size=3), st.booleans())
 def test_examples_with_values_of_their_own_keep_them(stream, pieces, constant):
     check(stream, pieces, True, constant)
@@ -109,7 +109,7 @@ def test_a_value_that_is_decisive_stays_so(tmp_path):
 
 
 def test_a_tree_without_scorers_sees_weighted_words():
-    text = "".join(f"{1 + i % 5} {(1, 0.5, 0)[i % 3]} | a w{i % 5} v{i % 11} w{i % 7}\n" for i in range(200))
+    text = "".join(f"{1 + i % 5} {(1, 0.5, 0)[i % 3]} | a w{i % 5} v{i % 11} w{i % 7}\n" for i in range(120))
     plain, tree = oracle.Frequencies(), tagged_learners.Tree(20 - 3)
     with Learner("cpt", 5, bits=20, normalize_features="idf") as model:
         lists = go_through(model, text, top_k=5).lists

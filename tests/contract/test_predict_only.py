@@ -23,7 +23,7 @@ def stream(name: str, seed: int, n: int) -> str:
 pytestmark = pytest.mark.usefixtures("place")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @EVERY_VARIANT
 def test_predictions_are_those_of_the_whole_model(place, name, options):
     train, test = stream(name, 1, 150), stream(name, 2, 40)

@@ -319,6 +319,7 @@ def test_without_data_the_report_is_about_the_model(files, tmp_path):
     assert text.headings == SECTIONS[-3:] and text.unclosed == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_every_reduction_has_a_report(reduction, tmp_path):
     files = pages.write(tmp_path, f"--{reduction}", pages.CLASSES, numbers=True)

@@ -293,7 +293,7 @@ def compare(case: Case, place) -> None:
         assert_close(all_messages[1], all_messages[0], f"talk of {command}")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])
 def test_same_predictions_table_and_summary_as_vw(tmp_path, name, seed):
     compare(MAKE[name](seed), tmp_path)

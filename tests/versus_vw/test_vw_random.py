@@ -222,7 +222,7 @@ def written(place: Path, err: str) -> list[list[str]]:
     return [table(err), models, *(path.read_text().splitlines() if path.exists() else [] for path in files)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", range(CASES))
 def test_predictions_summary_and_saved_models_are_vws(tmp_path, number):
     case = make(number)

@@ -100,7 +100,7 @@ def learned(name: str, options: dict, passes: int, texts: list[str], holdout_per
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("names", [False, True])
 def test_many_classes_in_several_passes(name, count, names):
-    texts = [multiclass(seed, MANY, 700, popular=2.0) for seed in (5, 6)]
+    texts = [multiclass(seed, MANY, 450, popular=2.0) for seed in (5, 6)]
     if names:
         texts = ["".join(f"c{line}\n" for line in text.splitlines()) for text in texts]
     options = {**LARGE[name], "learn_names": names}

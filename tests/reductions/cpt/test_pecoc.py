@@ -273,15 +273,15 @@ def test_few_examples_are_enough_to_learn_and_predict():
 @pytest.mark.bounds
 def test_labels_that_come_later_are_inserted(tmp_path):
     for m, alpha in ((4, 0.05), (64, 0.6), (1024, 0.6)):
-        some = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 701))
-        more = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 1401))
+        some = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 301))
+        more = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 601))
         options = {"bits": 20, "cpt_alpha": alpha, "cpt_arity": m}
         with trained("cpt", 0, some, **options) as model:
             model.save(str(tmp_path / "m"))
         with load(str(tmp_path / "m")) as model, trained("cpt", 0, some + more, **options) as whole:
             summary = go_through(model, more).summary
-            assert "labels seen for the first time = 700," in summary
-            assert "classes in the tree = 1400," in summary
+            assert "labels seen for the first time = 300," in summary
+            assert "classes in the tree = 600," in summary
             assert same_contents(model, whole)
 
 

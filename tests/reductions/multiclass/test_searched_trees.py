@@ -104,7 +104,7 @@ def text(n: int, seed: int, own: bool) -> str:
 
 def test_trees_that_add_nothing_are_searched_no_more_and_return(monkeypatch, tmp_path):
     monkeypatch.setattr(searched_trees, "FIRST", 256)
-    monkeypatch.setattr(reduction, "MOST_ROWS", 16)
+    monkeypatch.setattr(reduction, "MOST_ROWS", 64)
     models, counted = [], []
     for pieces in (1, 5):
         with xclass.Learner("multiclass", bits=14) as model:
