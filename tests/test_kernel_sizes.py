@@ -1,8 +1,9 @@
-"""Kernels stay small enough to read: how many parameters and lines each has, and constants that are declared twice."""
+"""Rules for kernels: how many parameters and lines each has, constants that are declared once, and flags of its own."""
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import xclass
+from xclass.kernels import kernel_cache
+from xclass.reductions import registry  # noqa: F401  # imports all reductions
 
 ROOT = Path(xclass.__file__).parent
 MODULES = {str(path.relative_to(ROOT)): path for path in ROOT.rglob("*.py")}
@@ -80,3 +83,29 @@ def test_constants_of_kernels_are_declared_once():
                 places[constant].append(module)
     assert ("ZERO", "np.float32(0)") in places
     assert {constant: where for constant, where in places.items() if len(where) > 1} == {}
+
+
+def is_plain(function) -> bool:
+    """Return whether a function is a kernel that is marked with `jit` alone."""
+    found = getattr(sys.modules[function.__module__], function.__name__, None)
+    return hasattr(found, "py_func") and not hasattr(function, "kernel_kind")
+
+
+def test_kernels_do_not_inherit_flags():
+    """With those of its first caller, a kernel took two to five times as long in some orders of compiling."""
+    values = [
+        value
+        for name in sorted(sys.modules)
+        if name.startswith("xclass.")
+        for value in vars(sys.modules[name]).values()
+    ]
+    kernels = {kernel.py_func for kernel in values if hasattr(kernel, "py_func")}
+    assert len(kernels) > 300
+    heirs = {
+        f"{called.__module__}.{called.__name__}"
+        for kernel in kernels
+        if getattr(kernel, "kernel_kind", "allocating") != "allocating"
+        for called in kernel_cache._hash_and_callees(kernel)[1]
+        if is_plain(called)
+    }
+    assert heirs == set()

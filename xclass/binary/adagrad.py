@@ -23,7 +23,7 @@ from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..data.batch import Batch
 from ..kernels import fast_math
 from ..kernels.constants import GOLDEN, LARGEST, ONE, TWO, ZERO
-from ..kernels.jit import bare, jit
+from ..kernels.jit import bare
 from . import loss, tagged_words
 
 SLOT_BYTES = 8
@@ -80,7 +80,7 @@ def inverse_root(total: float) -> np.float32:
     return np.float32(min(1.0 / math.sqrt(total), LARGEST)) if total > 0.0 else ONE
 
 
-@jit
+@bare
 def load(batch: Batch, i: int, unit: bool, h: UInt64s, x: Float32s) -> int:
     """Copy example i into `h` and `x`, scaled to length 1 if `unit` is set; return the number of its features."""
     begin, end = batch.start[i], batch.start[i + 1]
@@ -97,7 +97,7 @@ def load(batch: Batch, i: int, unit: bool, h: UInt64s, x: Float32s) -> int:
     return count
 
 
-@jit
+@bare
 def probability(weights: Weights, s: np.float32) -> float:
     """Return the probability of label +1 for a score; it is never 0 or 1."""
     if weights.kind == loss.LOGISTIC:
@@ -110,7 +110,7 @@ def probability(weights: Weights, s: np.float32) -> float:
     return min(max(0.5 + 0.5 * np.float64(s), MIN_PROBABILITY), 1.0 - MIN_PROBABILITY)
 
 
-@jit
+@bare
 def slope(weights: Weights, s: np.float32, y: np.float32) -> np.float32:
     """Return the derivative of the loss with respect to the score; 0 if the score is NaN.
 
@@ -123,7 +123,7 @@ def slope(weights: Weights, s: np.float32, y: np.float32) -> np.float32:
     return TWO * (min(max(s, -ONE), ONE) - y)
 
 
-@jit
+@bare
 def learn_block(
     weights: Weights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s, weight: np.float32,
     scratch: BlockScratch,

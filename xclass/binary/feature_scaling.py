@@ -33,7 +33,7 @@ import numpy as np
 from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s, UInt8s, UInt32s
 from ..data.batch import Batch
 from ..kernels.constants import GOLDEN
-from ..kernels.jit import jit
+from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..options.declare import option
@@ -180,7 +180,7 @@ def divide(index: UInt32s, value: Float32s, size: Float64s) -> None:
         value[f] = scaled_value(index[f], value[f], size)
 
 
-@jit
+@bare
 def slot_of(index: np.uint32) -> np.int64:
     return np.int64((np.uint64(index) * GOLDEN) >> SHIFT)
 

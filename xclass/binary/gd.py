@@ -28,7 +28,7 @@ import numpy as np
 
 from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
-from ..kernels.jit import allocating, bare, jit
+from ..kernels.jit import allocating, bare
 from . import finite, loss, weight_table
 from .table_size import SLOT_BYTES as SLOT_BYTES
 from .table_size import check_memory as check_memory
@@ -58,7 +58,7 @@ MOST_CONTRACTION = 1.5  # limit of |contraction| (--l2), which is at most 1 apar
 # -- kernels
 
 
-@jit
+@bare
 def clip(p: np.float32, limits: Float32s) -> np.float32:
     """Return p clipped to the label range `limits` (float32[2]), or 0 if p is NaN."""
     if math.isnan(p):
@@ -66,14 +66,14 @@ def clip(p: np.float32, limits: Float32s) -> np.float32:
     return max(limits[0], min(limits[1], p))
 
 
-@jit
+@bare
 def widen(limits: Float32s, y: np.float32) -> None:
     """Extend the label range `limits` (float32[2], written) so that it includes y."""
     limits[0] = min(limits[0], y)
     limits[1] = max(limits[1], y)
 
 
-@jit
+@bare
 def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32) -> np.float32:
     """Return the score of a subproblem, neither clipped nor linked, as float32 summed in the order of the features."""
     if len(table.shrunk) > 0:
@@ -84,7 +84,7 @@ def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
     return s
 
 
-@jit
+@bare
 def _shrunk_score(
     table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
 ) -> np.float32:
@@ -96,7 +96,7 @@ def _shrunk_score(
     return s * contraction
 
 
-@jit
+@bare
 def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.float32) -> np.float32:
     """Update gravity and contraction for a step u; return u divided by the contraction, for weights as they are stored.
 
@@ -114,7 +114,7 @@ def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.fl
     return u
 
 
-@jit
+@bare
 def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
     """Return the rate of a weight whose G is g and whose N is n."""
     r = ONE
@@ -132,7 +132,7 @@ def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
     return r
 
 
-@jit
+@bare
 def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
     """Return the factor that rescales a weight when the N of its feature grows from `old` to `new`."""
     if rule.uses_sqrt:
@@ -142,7 +142,7 @@ def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
     return np.float32(math.pow(r * r, rule.power_t - ONE))
 
 
-@jit
+@bare
 def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float32:
     """Return the factor, from S and T, that compensates for examples with many or few non-zero features."""
     if rule.uses_sqrt:
@@ -151,7 +151,7 @@ def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float3
     return np.float32(math.pow(np.float32(sum_norm) / np.float32(total), rule.power_t - ONE))
 
 
-@jit
+@bare
 def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
     """Return learning rate times importance, decayed by the clock if the rule is not adaptive."""
     s = rule.rate * weight
@@ -160,7 +160,7 @@ def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
     return s
 
 
-@jit
+@bare
 def weighted(rule: Rule, weight: np.float32, norm: np.float32) -> np.float64:
     """Return the contribution of an example to S, multiplied in float32, or in float64 with --vw_exact as in VW."""
     if rule.checked:
@@ -168,7 +168,7 @@ def weighted(rule: Rule, weight: np.float32, norm: np.float32) -> np.float64:
     return np.float64(weight) * np.float64(norm)
 
 
-@jit
+@bare
 def learn(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
     p: np.float32, y: np.float32, weight: np.float32, clock: np.float64,
@@ -322,7 +322,7 @@ def _try_step(
     return -1
 
 
-@jit
+@bare
 def score_lanes(
     table: Table, place: UInt64s, x: Float32s, count: Int, subs: UInt64s, lanes: int, out: Float32s
 ) -> None:
@@ -365,7 +365,7 @@ def new_lanes(max_lanes: int) -> Lanes:
     )
 
 
-@jit
+@bare
 def _lanes_are_safe(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
     clock: np.float64,
@@ -387,7 +387,7 @@ def _lanes_are_safe(
     return safe
 
 
-@jit
+@bare
 def learn_lanes(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
     clock: np.float64,

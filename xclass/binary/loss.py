@@ -18,7 +18,7 @@ import numpy as np
 from ..array_types import Float32s
 from ..kernels import fast_math
 from ..kernels.constants import HALF, INFINITE, ONE, TWO, ZERO
-from ..kernels.jit import jit
+from ..kernels.jit import bare
 
 SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
 CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE, "classic": CLASSIC}
@@ -27,7 +27,7 @@ TINY_STEP = np.float32(1e-6)  # below this s * q the invariant step is replaced 
 ZERO_LOSS_MARGIN = np.float32(24 * math.log(2))  # from this margin on, 1 + e**-margin is 1 in float32 and the loss is 0
 
 
-@jit
+@bare
 def value(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.float32, high: np.float32) -> np.float32:
     """Return the loss of prediction p for label y; squared loss is linear outside [low, high]."""
     if kind == LOGISTIC:
@@ -51,7 +51,7 @@ def value(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.floa
     return (p - y) * (p - y)
 
 
-@jit
+@bare
 def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.float32, high: np.float32) -> np.float32:
     """Return dL/dp; squared loss uses p clipped to [low, high]."""
     if kind == LOGISTIC:
@@ -73,14 +73,14 @@ def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.floa
     return TWO * (p - y)
 
 
-@jit
+@bare
 def squared_slope(kind: int, tau: np.float32, p: np.float32, y: np.float32) -> np.float32:
     """Return (dL/dp)**2 at p, which squared loss does not clip."""
     d = slope(kind, tau, p, y, -INFINITE, INFINITE)
     return d * d
 
 
-@jit
+@bare
 def lambert_less_x(x: np.float32) -> np.float32:
     """Return W(e**x) - x with an error below 1e-4, by VW's two-step approximation in float64 and in VW's order."""
     big = np.float64(x)
@@ -97,7 +97,7 @@ def lambert_less_x(x: np.float32) -> np.float32:
     return np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
 
 
-@jit
+@bare
 def _logistic_step(p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
     """Return the importance-invariant step of logistic loss for a label of -1 or 1."""
     d = fast_math.expf(y * p)
@@ -106,7 +106,7 @@ def _logistic_step(p: np.float32, y: np.float32, s: np.float32, q: np.float32) -
     return -(y * lambert_less_x(s * q + y * p + d) + p) / q
 
 
-@jit
+@bare
 def step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
     """Return the importance-invariant step: the limit of many small steps whose rates add up to s."""
     if kind == LOGISTIC:
@@ -131,7 +131,7 @@ def step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32
     return (y - p) * (ONE - fast_math.expf(-TWO * s * q)) / q
 
 
-@jit
+@bare
 def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32) -> np.float32:
     """Return a gradient step of rate s: -s dL/dp."""
     if kind == LOGISTIC:
@@ -149,7 +149,7 @@ def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.f
     return TWO * (y - p) * s
 
 
-@jit
+@bare
 def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count: int) -> None:
     """Compute e**(y p) and the squared slope for `count` lanes with labels -1 or 1, vectorised.
 
@@ -163,7 +163,7 @@ def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count:
         out[j] = slope * slope if yp < ZERO_LOSS_MARGIN else ZERO
 
 
-@jit
+@bare
 def logistic_steps(
     p: Float32s, y: Float32s, d: Float32s, s: np.float32, q: Float32s, out: Float32s, count: int
 ) -> None:

@@ -275,7 +275,7 @@ def score_block(
     score_fetched(words, x, count, at, np.int64(0), scores, begin)
 
 
-@jit
+@bare
 def score_fetched(words: Words, x: Float32s, count: Int, at: Int64s, first: Int, scores: Float32s, begin: Int) -> None:
     """Write the scores of the regressors of a block that `fetch_block` fetched to `scores[begin:begin + 8]`."""
     if packed_words.is_packed(words):
@@ -331,7 +331,7 @@ def _weakest(words: Words, position: Int, g: Any) -> Int:
     return lane
 
 
-@jit
+@bare
 def _search_and_learn(
     words: Words, position: Int, tag: np.uint32, missing: Int, elsewhere: Int, square: Float32s, x: np.float32,
     number: Int, rate: Float32s, begin: Int,
@@ -377,7 +377,7 @@ def _search_and_learn(
                 rate[begin + q] = x * tagged_format.inverse_root(total)
 
 
-@jit
+@bare
 def add_squares(
     words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, square: Float32s, rate: Float32s, reach: Float32s
 ) -> int:
@@ -408,7 +408,7 @@ def add_squares(
     return number
 
 
-@jit
+@bare
 def move(words: Words, h: UInt64s, count: Int, block: Int, step: Float32s, rate: Float32s, number: Int) -> None:
     """Subtract step * rate from the weights of a block; `rate` and `number` are those of `add_squares`."""
     for f in range(count):
@@ -432,7 +432,7 @@ def move(words: Words, h: UInt64s, count: Int, block: Int, step: Float32s, rate:
                     break
 
 
-@jit
+@bare
 def read_words(words: Words, pairs: Pairs, begin: Int, end: Int) -> None:
     """Find the words of the pairs begin..end-1, and read their weights and G, 0 where there is none.
 
@@ -462,7 +462,7 @@ def _stepped(w: Any, g: Any, x: Any, square: np.float32, step: np.float32, delta
     return np.uint32(g_code | w_code)
 
 
-@jit
+@bare
 def step_words(
     x: Float32s, count: Int, pairs: Pairs, begin: Int, square: np.float32, step: np.float32, delta: np.float32,
     number: Int,
@@ -482,7 +482,7 @@ def step_words(
         g[i] = tagged_format.decode_g(bits)
 
 
-@jit
+@bare
 def write_words(
     words: Words, x: Float32s, count: Int, pairs: Pairs, begin: Int, square: np.float32, step: np.float32,
     delta: np.float32, number: Int,

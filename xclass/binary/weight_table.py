@@ -22,7 +22,7 @@ import numpy as np
 
 from ..array_types import Float32s, Float64s
 from ..kernels.constants import ZERO
-from ..kernels.jit import jit
+from ..kernels.jit import bare
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..system import sparse_memory
@@ -208,7 +208,7 @@ def _is_shrunk(table: Table) -> bool:
 # -- kernels
 
 
-@jit
+@bare
 def truncated(w: np.float32, gravity: np.float32) -> np.float32:
     """Return w moved towards 0 by gravity, at most to 0."""
     if gravity < abs(w):
@@ -216,7 +216,7 @@ def truncated(w: np.float32, gravity: np.float32) -> np.float32:
     return ZERO
 
 
-@jit
+@bare
 def apply_shrunk(table: Table) -> None:
     """Replace the weights of a table by their effective values, and reset gravity and contraction."""
     gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])

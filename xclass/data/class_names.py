@@ -28,7 +28,7 @@ import numpy as np
 
 from ..array_types import AnyArray, Float64s, Int, Int32s, Int64s, UInt8s, UInt64s
 from ..kernels import intrinsics
-from ..kernels.jit import jit
+from ..kernels.jit import bare, jit
 from . import hashing
 
 SPACE = 32  # the largest byte that can follow a name
@@ -54,7 +54,7 @@ class Table(NamedTuple):
 # -- kernels
 
 
-@jit
+@bare
 def class_number(text: UInt8s, begin: Int, end: Int) -> Int:
     """Return the number of the class that `text[begin:end]` writes, limited to about MOST_NUMBER; see `number_of`.
 
@@ -82,7 +82,7 @@ def class_number(text: UInt8s, begin: Int, end: Int) -> Int:
     return OTHER_FORM if negative or plus or (digits > 1 and text[first] == 48) else number
 
 
-@jit
+@bare
 def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> np.int64:
     """Return the slot of the name `data[begin:end]` with the hash `h`, or the free slot where it belongs.
 
@@ -103,7 +103,7 @@ def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> n
     return i
 
 
-@jit
+@bare
 def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> int:
     """Return the class named `data[begin:end]` (uint8[...]), 0 if there is none."""
     return int(table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)])

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..array_types import Int, UInt8s, UInt64s
 from ..kernels import intrinsics
-from ..kernels.jit import jit
+from ..kernels.jit import bare, jit
 
 C1 = np.uint64(0xCC9E2D51)
 C2 = np.uint64(0x1B873593)
@@ -26,7 +26,7 @@ SIP_C, SIP_D = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
 F1, F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 
 
-@jit
+@bare
 def _mixed(k: np.uint32) -> np.uint32:
     """Return one block of four bytes after the mixing steps of murmur3."""
     k = np.uint32(np.uint64(k) * C1)
@@ -34,7 +34,7 @@ def _mixed(k: np.uint32) -> np.uint32:
     return np.uint32(np.uint64(k) * C2)
 
 
-@jit
+@bare
 def _with_block(h: np.uint32, block: np.uint32) -> np.uint32:
     """Return the state `h` after one more block of four bytes."""
     h = np.uint32(h ^ _mixed(block))
@@ -51,7 +51,7 @@ def murmur3(data: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     return murmur3_at(intrinsics.pointer(data), begin, end, seed)
 
 
-@jit
+@bare
 def murmur3_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     """Return `murmur3` of a name at a pointer; three bytes beyond `end` are read and must exist."""
     h = np.uint32(seed)
@@ -65,7 +65,7 @@ def murmur3_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32
     return _finalise(h, end - begin)
 
 
-@jit
+@bare
 def strings_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     """Return the hash of `--hash strings`: names of digits are taken as numbers, all others hashed by murmur3.
 
@@ -83,7 +83,7 @@ def strings_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32
     return np.uint32(np.uint64(number) + np.uint64(seed))
 
 
-@jit
+@bare
 def _finalise(h: np.uint32, size: Int) -> np.uint32:
     """Apply the final mixing of murmur3 for a name of `size` bytes."""
     h = np.uint32(h ^ np.uint32(size))
@@ -94,7 +94,7 @@ def _finalise(h: np.uint32, size: Int) -> np.uint32:
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
-@jit
+@bare
 def is_short(text: UInt8s, begin: Int, end: Int) -> bool:
     """Return whether `short_at` can hash the name: one to seven bytes, not stripped and not read as a number."""
     first = text[begin]
@@ -102,7 +102,7 @@ def is_short(text: UInt8s, begin: Int, end: Int) -> bool:
     return end - begin < 8 and end > begin and text[end - 1] > 32 and first > 32 and letter  # type: ignore[return-value]  # one byte
 
 
-@jit
+@bare
 def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     """Return the murmur3 hash of a short name, without loops; eight bytes from `begin` on are read and must exist."""
     size = end - begin
@@ -115,7 +115,7 @@ def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     return _finalise(np.uint32(h ^ _mixed(np.uint32(rest & mask))), size)
 
 
-@jit
+@bare
 def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool) -> np.uint32:
     """Return the hash of the name `text[begin:end]`: of `--hash all` if `hash_all`, else of `--hash strings`."""
     if hash_all:
@@ -123,7 +123,7 @@ def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool)
     return strings_at(text, begin, end, seed)
 
 
-@jit
+@bare
 def word_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool) -> np.uint32:
     """Return the hash of a name that is not in VW text: the number if it is one of 32 bits as written, else murmur3."""
     size = end - begin
@@ -151,12 +151,12 @@ def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: boo
     return name_at(text, begin, end, seed, hash_all) if vw_text else word_at(text, begin, end, seed, hash_all)
 
 
-@jit
+@bare
 def _rotl(x: np.uint64, bits: int) -> np.uint64:
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
-@jit
+@bare
 def _sip_round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
@@ -168,7 +168,7 @@ def _sip_round(
     return a, b, _rotl(c, 32), d
 
 
-@jit
+@bare
 def siphash(data: UInt8s, begin: Int, end: Int, key: UInt64s) -> np.uint64:
     """Return SipHash-1-3 of `data[begin:end]` (uint8) with a key (uint64[2]) as uint64.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import intrinsics
 from .constants import HALF, ONE
-from .jit import jit
+from .jit import bare
 
 ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, which is then in the low bits
 LOG2_E = 1.4426950408889634
@@ -40,7 +40,7 @@ MIN_X32, MAX_X32 = np.float32(-87), np.float32(88)
 FRACTION_BITS32 = np.int32(23)
 
 
-@jit
+@bare
 def exp(x: float) -> float:
     """Return e**x for float64 x, clamped to the range of normal numbers, so that it is never infinite or 0."""
     x = min(max(x, -708.0), 709.0)
@@ -65,7 +65,7 @@ def exp(x: float) -> float:
     return intrinsics.from_bits(intrinsics.bits_of(p) + (intrinsics.bits_of(shifted) << 52))
 
 
-@jit
+@bare
 def expf(x: np.float32) -> np.float32:
     """Return e**x for float32 x, rounded as the C library's `expf` rounds it."""
     z = min(max(np.float64(x), -MAX_X), MAX_X) * INVERSE_STEP
@@ -77,7 +77,7 @@ def expf(x: np.float32) -> np.float32:
     return np.float32(((CUBE * r + SQUARE) * (r * r) + (SLOPE * r + 1.0)) * power)
 
 
-@jit
+@bare
 def log(x: float) -> float:
     """Return the natural logarithm of a positive normal float64."""
     bits = intrinsics.bits_of(x)
@@ -101,7 +101,7 @@ def log(x: float) -> float:
     return k * LN2_HIGH + (2.0 * s + (s * z * p + k * LN2_LOW))
 
 
-@jit
+@bare
 def exp32(x: np.float32) -> np.float32:
     """Return e**x for float32 x, clamped so that it is never infinite or 0."""
     x = min(max(x, MIN_X32), MAX_X32)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..array_types import AnyArray, Int
 from .constants import GOLDEN, SPREAD
-from .jit import jit
+from .jit import bare, jit
 
 
 def new_secret() -> np.uint64:
@@ -29,7 +29,7 @@ def new_secret() -> np.uint64:
     return np.uint64(secrets.randbits(64))
 
 
-@jit
+@bare
 def hashed(key: Int, secret: np.uint64) -> np.uint64:
     """Return a 40-bit hash of a key that depends on a secret."""
     z = (np.uint64(key) ^ secret) * GOLDEN
@@ -46,7 +46,7 @@ def hashed_pair(key: Int) -> np.uint64:
     return (z ^ (z >> np.uint64(29))) >> np.uint64(7)
 
 
-@jit
+@bare
 def search(keys: AnyArray, key: Int, empty: Int, start_hash: Int, max_steps: int) -> np.int64:
     """Return the cell of a key, or the empty cell where it belongs; -1 after `max_steps` steps.
 
@@ -63,7 +63,7 @@ def search(keys: AnyArray, key: Int, empty: Int, start_hash: Int, max_steps: int
     return at
 
 
-@jit
+@bare
 def probe(keys: AnyArray, key: Int, empty: Int, secret: np.uint64) -> np.int64:
     """Return the cell of a key, or the empty cell where it belongs, in a table with a secret; -1 in a full table."""
     return search(keys, key, empty, hashed(key, secret), keys.shape[0])

@@ -59,7 +59,10 @@ _tidied = False  # whether incomplete files of other processes have been removed
 _cache_problem = ""  # see `cache_problem`
 _plain = False  # whether kernels are compiled and stored without the private members of numba
 
-KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel, by the name of its decorator
+# numba's flags for each kind of kernel, by the name of its decorator. A kernel that has none of its own, as `jit` has,
+# inherits those of the caller with which it is compiled first; so what the other kinds call must not be `jit`, or the
+# speed of a run would depend on which reduction was compiled first
+KIND_FLAGS: dict[str, dict[str, bool]] = {
     "": {},  # `jit`
     # creates no arrays; it is inlined, and compiled without counting references to its arrays. Counting costs one or
     # two atomic operations wherever an array is taken out of a tuple: a quarter of the time to descend a tree

@@ -97,7 +97,7 @@ def prefetch(words: Any, position: Int) -> None:
     used_items.prefetch(words.lines.bitmap, position >> LOG2_LINE_WORDS)
 
 
-@jit
+@bare
 def find(words: Any, at: Int64s, begin: Int, end: Int, low: Int) -> None:
     """Find and prefetch the words of the lines begin..end-1.
 
@@ -125,7 +125,7 @@ def find(words: Any, at: Int64s, begin: Int, end: Int, low: Int) -> None:
         at[i] = (first << LINE_WORDS | own) << low | at[i] & kept
 
 
-@jit
+@bare
 def score(words: Any, x: Float32s, count: Int, at: Int64s, first: Int, scores: Float32s, begin: Int) -> None:
     """Do what `tagged_words.score_fetched` does; `find` has written `at[first:first + count]`, tags in the low bits."""
     sums = tagged_lines.new_sums()
@@ -142,7 +142,7 @@ def score(words: Any, x: Float32s, count: Int, at: Int64s, first: Int, scores: F
     tagged_lines.store_sums(sums, scores, begin)
 
 
-@jit
+@bare
 def read(words: Any, pairs: Any, begin: Int, end: Int) -> None:
     """Do what `tagged_words.read_words` does, except that `pairs.at` holds no positions afterwards.
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..array_types import UInt64s
-from .jit import jit
+from .jit import bare
 
 
-@jit
+@bare
 def draw(state: UInt64s) -> np.float32:
     """Return the next float32 in [0, 1); `state` is uint64[1], initially `--random_seed`."""
     state[0] = np.uint64(0xEECE66D5DEECE66D) * state[0] + np.uint64(2147483647)
     return np.float32((state[0] >> np.uint64(25)) & np.uint64(0x7FFFFF)) / np.float32(8388608)
 
 
-@jit
+@bare
 def mix(z: np.uint64) -> np.uint64:
     """Return a well-mixed hash of 64 bits.
 

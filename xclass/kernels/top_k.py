@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..array_types import AnyArray, Int64s
-from .jit import jit
+from .jit import bare, jit
 
 
 @jit
@@ -55,7 +55,7 @@ def rank(score: AnyArray, begin: int, end: int, best: Int64s) -> int:
     return size
 
 
-@jit
+@bare
 def insert(items: AnyArray, top_scores: AnyArray, size: int, item: Any, score: Any) -> int:
     """Insert an item into a list of the best items, in descending order of their scores; the earlier wins a tie.
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..array_types import Int, UInt8s
 from ..data import class_names
 from ..errors import UsageError
-from ..kernels.jit import apart, jit
+from ..kernels.jit import apart, bare
 from . import malformed, numbers, vw_numbers
 from .line_parts import Rules
 from .numbers import NEWLINE, SPACE, TAB
@@ -24,7 +24,7 @@ UNLABELLED = 2**32 - 1  # class by which VW marks an unlabelled example
 # -- kernels
 
 
-@jit
+@bare
 def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
     """Read a whole number at `begin` as C's strtol does in base 10; return it, within int64, and its end, `begin` for
     none.
@@ -50,7 +50,7 @@ def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
     return value, p
 
 
-@jit
+@bare
 def problem_of(number: Int) -> int:
     """Return the problem of a label that `class_names.class_number` does not read as a class."""
     if number == class_names.NEGATIVE:
@@ -68,7 +68,7 @@ def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.flo
     return value, is_wrong or (rules.treatment != malformed.VW and (p != end or digits == 0 or math.isinf(value)))
 
 
-@jit
+@bare
 def read_label(
     text: UInt8s, begin: int, end: int, rules: Rules
 ) -> tuple[float, np.float32, np.float32, int, int, int, int]:

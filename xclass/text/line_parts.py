@@ -16,7 +16,7 @@ import numpy as np
 
 from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import class_names, hashing
-from ..kernels.jit import apart, inlined, jit
+from ..kernels.jit import apart, bare, inlined
 from . import malformed, numbers, vw_numbers
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE
 
@@ -57,7 +57,7 @@ def name_rules_of(rules: Rules) -> NameRules:
     return NameRules(rules.treatment, rules.vw_numbers, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
 
 
-@jit
+@bare
 def note(notes: Int64s, row: int, problem: int, line: int, start: int, position: int) -> None:
     """Write row `row` of `notes`, or the last row if `row` is -1; do nothing if there is no such row.
 

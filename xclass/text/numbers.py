@@ -26,7 +26,7 @@ import numpy as np
 from ..array_types import UInt8s, UInt64s
 from ..data.array_input import LARGEST
 from ..kernels import intrinsics
-from ..kernels.jit import allocating, apart, inlined, jit
+from ..kernels.jit import allocating, apart, bare, inlined, jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 PLUS, MINUS, POINT, ZERO, LETTER_E = 43, 45, 46, 48, 101
@@ -49,17 +49,17 @@ NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # -- kernels
 
 
-@jit
+@bare
 def is_blank(c: int) -> bool:
     return (c == SPACE) | (c == TAB)
 
 
-@jit
+@bare
 def is_digit(c: int) -> bool:
     return c >= 48 and c <= 57
 
 
-@jit
+@bare
 def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     """Read the number at `begin`; return its value, infinite if it is too large, its end, and its number of digits.
 
@@ -197,7 +197,7 @@ def _read_long(text: UInt8s, first: int, end: int, mantissa: int, digits: int, d
     return low, p
 
 
-@jit
+@bare
 def _choose(text: UInt8s, first: int, end: int, power: int, low: np.float32, high: np.float32) -> np.float32:
     """Return which of two neighbouring values the number `text[first:end] * 10**power` has.
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ..array_types import Float32s, UInt8s
-from ..kernels.jit import apart, inlined, jit
+from ..kernels.jit import apart, bare, inlined
 from . import numbers
 from .numbers import MINUS, NEWLINE, PLUS, POINT, RETURN, SPACE
 
@@ -34,7 +34,7 @@ def _powers() -> Float32s:
 POWERS = _powers()
 
 
-@jit
+@bare
 def ends_number(text: UInt8s, p: int) -> bool:
     """Return whether parse_float accepts position `p` as the end of a number: a blank or the end of the line."""
     c = text[p]
@@ -47,7 +47,7 @@ def read_by_rules(text: UInt8s, begin: int, vw: bool) -> tuple[np.float32, int, 
     return read_number(text, begin) if vw else numbers.read_number(text, begin)
 
 
-@jit
+@bare
 def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     """Read the number at `begin` as VW's parse_float does; return as `numbers.read_number`.
 
@@ -113,13 +113,13 @@ def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     return value, p, digits
 
 
-@jit
+@bare
 def _lower(c: int) -> np.int64:
     """Return an ASCII letter in lower case; the result for other bytes is not used."""
     return np.int64(c) | 32
 
 
-@jit
+@bare
 def _hex_digit(c: int) -> np.int64 | int:
     """Return the value of a hexadecimal digit, or -1 for another byte."""
     if numbers.is_digit(c):
@@ -128,7 +128,7 @@ def _hex_digit(c: int) -> np.int64 | int:
     return letter - 87 if letter >= 97 and letter <= 102 else -1
 
 
-@jit
+@bare
 def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     """Read the number at `begin` as C's strtof does in the C locale; return as `read_number`, with digits 1."""
     p = begin
@@ -170,7 +170,7 @@ def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     return np.float32(value), end, 1
 
 
-@jit
+@bare
 def _hexadecimal(text: UInt8s, p: int) -> tuple[float, int]:
     """Return the hexadecimal number at `p`, after `0x`, and one past its end."""
     value = 0.0

@@ -70,7 +70,7 @@ class Predictions(NamedTuple):
 # -- kernels
 
 
-@jit
+@bare
 def _follow(tree, weights, scratch, leaf, count, learns):
     """Score the nodes from the root to a leaf, and the leaf if it `learns`.
 
@@ -99,7 +99,7 @@ def _follow(tree, weights, scratch, leaf, count, learns):
     return p, total
 
 
-@jit
+@bare
 def _learn_path(tree, weights, scratch, leaf, count, weight):
     """Train the nodes scored by `_follow` towards the directions of the path, and the leaf towards left.
 
@@ -119,7 +119,7 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
             memo.block_label[:] = ZERO
 
 
-@jit
+@bare
 def _train(tree, weights, scratch, a, count, y, weight):
     """Score one node and train it towards y, -1 for left or 1 for right."""
     memo, place = scratch.memo, tree.place[a]
@@ -133,7 +133,7 @@ def _train(tree, weights, scratch, a, count, y, weight):
     node_scores.forget(memo)
 
 
-@jit
+@bare
 def objective(alpha, p, left, right):
     """Return the paper's objective for inserting a new label at a node; if it is positive, the label goes right.
 
@@ -142,7 +142,7 @@ def objective(alpha, p, left, right):
     return (1.0 - alpha) * 2.0 * (p - 0.5) + alpha * math.log2(left / right)
 
 
-@jit
+@bare
 def inserts_right(tree, settings, random, left, p):
     """Return whether a new label goes to the right one of two children, given the probability of right."""
     if settings.alpha < 0.0:
@@ -153,7 +153,7 @@ def inserts_right(tree, settings, random, left, p):
     return rule > 0.0
 
 
-@jit
+@bare
 def _insert(tree, weights, settings, random, scratch, label, count, weight):
     """Insert a new label into the tree and train the nodes on its path."""
     if tree.size[NODES] == 0:
@@ -176,7 +176,7 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
     _train(tree, weights, scratch, leaf, count, -ONE, weight)
 
 
-@jit
+@bare
 def _fits(tree, scratch, labels):
     """Return whether the tree has capacity for more labels, and the scratch for deeper paths."""
     return label_tree.has_capacity(tree, labels) and tree.size[DEEPEST] + 2 + labels <= scratch.path.shape[0]

@@ -24,7 +24,7 @@ import numpy as np
 from ...array_types import Int32s, Int64s
 from ...data.batch import HIGHEST_LABEL
 from ...kernels import hash_table
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 
@@ -57,7 +57,7 @@ class Tree(NamedTuple):
 # -- kernels
 
 
-@jit
+@bare
 def find(tree, label):
     """Return the leaf of a label, or -1 if it has none."""
     at = hash_table.probe(tree.key, label, 0, tree.secret)
@@ -71,21 +71,21 @@ def find_all(tree, label, leaf):
         leaf[i] = find(tree, label[i]) if label[i] > 0 else np.int64(-1)
 
 
-@jit
+@bare
 def _set_leaf(tree, label, node):
     at = hash_table.probe(tree.key, label, 0, tree.secret)
     tree.key[at] = label
     tree.leaf[at] = node
 
 
-@jit
+@bare
 def has_capacity(tree, labels=1):
     """Return whether the tree has capacity for more labels; at most 5/8 of the cells are used."""
     nodes = tree.size[NODES] + 2 * labels
     return nodes <= tree.left.shape[0] and (nodes + 1) * 8 <= tree.key.shape[0] * 10
 
 
-@jit
+@bare
 def insert_root(tree, label):
     """Make the root of an empty tree, the leaf of the first label."""
     tree.left[0] = 0
@@ -99,7 +99,7 @@ def insert_root(tree, label):
     _set_leaf(tree, label, 0)
 
 
-@jit
+@bare
 def _place(tree, left):
     """Set the places of a left child and of its sibling, whose parent has a place."""
     above = tree.place[tree.parent[left]]
@@ -112,7 +112,7 @@ def _place(tree, left):
             tree.place[child] = 8 * tree.size[BLOCKS] + 1
 
 
-@jit
+@bare
 def split(tree, a, label):
     """Turn leaf a into a node with its old label on the left and `label` on the right; return the right child.
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...array_types import Float64s, Int64s
 from ...kernels import intrinsics, top_k
-from ...kernels.jit import bare, jit
+from ...kernels.jit import bare
 from . import node_scores
 
 BUCKETS = 256
@@ -48,13 +48,13 @@ def new_waiting(capacity: int) -> Waiting:
 # `settings` are binary_nodes.Settings and `scratch` is its Scratch.
 
 
-@jit
+@bare
 def _bucket(p):
     """Return the bucket of a node with probability p; 0 is opened first."""
     return min((ONE_BITS - intrinsics.bits_of(p)) >> STEP, LAST)  # the bits are nearly linear in the logarithm
 
 
-@jit
+@bare
 def find_top_k(tree, weights, settings, scratch, count, top, top_p):
     """Find the k most probable labels as `beam_search.find_top_k` does; return the number of nodes opened."""
     k = top.shape[0]
@@ -125,7 +125,7 @@ def insert_first(tree, weights, scratch, count, top, top_p):
     top_p[0] = p
 
 
-@jit
+@bare
 def drop_improbable(settings, top, top_p, size):
     """Remove the labels found that are less probable than `cut` times the best one; there are `size` of them."""
     while size > 1 and top_p[size - 1] < settings.cut * top_p[0]:

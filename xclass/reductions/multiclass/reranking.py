@@ -197,7 +197,7 @@ def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> prob
 # -- kernels
 
 
-@jit
+@bare
 def _load(batch, log_weight, i, unit, exponent, scratch):
     """Copy example i with weighted values to `scratch`; return the number of features."""
     begin, end = batch.start[i], batch.start[i + 1]
@@ -220,7 +220,7 @@ def _load(batch, log_weight, i, unit, exponent, scratch):
     return end - begin
 
 
-@jit
+@bare
 def _locate(weights, scratch, count, candidate):
     """Find and read the words of all candidates of an example; return the number of candidates."""
     size = 0
@@ -231,7 +231,7 @@ def _locate(weights, scratch, count, candidate):
     return size
 
 
-@jit
+@bare
 def _locate_one(weights, scratch, count, c, label):
     """Find and prefetch the lines of a label as candidate c."""
     for f in range(count):
@@ -241,7 +241,7 @@ def _locate_one(weights, scratch, count, c, label):
         tagged_words.prefetch_line(weights.words, position)
 
 
-@jit
+@bare
 def _tree_features(top, top_p, trees, i, candidate, size, scratch):
     """Compute o(y) of the candidates; return the probability that the trees leave to other classes."""
     k = top.shape[2]
@@ -273,7 +273,7 @@ def _tree_features(top, top_p, trees, i, candidate, size, scratch):
     return min(max(rest, 1e-6), 1.0 - 1e-6)
 
 
-@jit
+@bare
 def _weights_score(scratch, count, c):
     """Return w . x for candidate c, 0 if it is not finite."""
     s = ZERO
@@ -282,7 +282,7 @@ def _weights_score(scratch, count, c):
     return np.float64(s) if math.isfinite(s) else 0.0
 
 
-@jit
+@bare
 def _score(scorers, scratch, count, size):
     """Set `scratch.share` to the probability of each candidate, given that the label is one of them.
 
@@ -299,7 +299,7 @@ def _score(scorers, scratch, count, size):
     return highest + fast_math.log(total)
 
 
-@jit
+@bare
 def _softmax(score, size, highest, factor, share):
     """Set `share` to the softmax of factor * score; return the sum of e**(factor * (score - highest))."""
     total = 0.0
@@ -311,7 +311,7 @@ def _softmax(score, size, highest, factor, share):
     return total
 
 
-@jit
+@bare
 def _learn_exponent(scorers, scratch, count, size, truth, weight):
     """Update E, the exponent of the weights of features."""
     slope = 0.0
@@ -325,7 +325,7 @@ def _learn_exponent(scorers, scratch, count, size, truth, weight):
         scorers.state[0, EXPONENT] = min(max(scorers.state[0, EXPONENT], 0.0), LARGEST_EXPONENT)
 
 
-@jit
+@bare
 def _other_probability(scorers, scratch, tree_p, trees, j, label_learns, weight):
     """Return p(y|x, y not proposed) of label j; learn M if `label_learns`."""
     state = scorers.state
@@ -343,7 +343,7 @@ def _other_probability(scorers, scratch, tree_p, trees, j, label_learns, weight)
     return min(p / rest, 1.0)
 
 
-@jit
+@bare
 def _learn_sharpness(state, scratch, size, truth, weight):
     """Update T, the factor of the scores in the reported probabilities."""
     slope = -scratch.score[truth]
@@ -353,7 +353,7 @@ def _learn_sharpness(state, scratch, size, truth, weight):
     state[0, SHARPNESS] = min(max(state[0, SHARPNESS], LEAST_SHARPNESS), 1.0 / LEAST_SHARPNESS)
 
 
-@jit
+@bare
 def _update(weights, scratch, count, used, c, slope, weight):
     """Update the scorer of candidate c by one AdaGrad step, for the first `used` of `count` features.
 
@@ -369,7 +369,7 @@ def _update(weights, scratch, count, used, c, slope, weight):
     tagged_words.write_words(weights.words, x, used, pairs, begin, square, step, DELTA, number)
 
 
-@jit
+@bare
 def _adapt(state, parameter, slope, weight):
     """Update one of v, A and B by one AdaGrad step.
 
@@ -379,7 +379,7 @@ def _adapt(state, parameter, slope, weight):
     state[0, parameter] -= STEP * weight * slope / math.sqrt(state[1, parameter])
 
 
-@jit
+@bare
 def _learn(scorers, adapts, scratch, count, size, truth, weight):
     """Train the scorers of all candidates, and v if `adapts` is set, on the candidate `truth`."""
     for repeat in range(STEPS):
@@ -397,7 +397,7 @@ def _learn(scorers, adapts, scratch, count, size, truth, weight):
                 _adapt(scorers.state, v, slope, np.float64(weight))
 
 
-@jit
+@bare
 def _learn_label(scorers, scratch, count, size, label, log_total, weight):
     """Train the scorer of a label that is not proposed, but for its constant; `log_total` is what `_score` returned."""
     weights, state = scorers.weights, scorers.state

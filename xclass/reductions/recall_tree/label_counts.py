@@ -33,7 +33,7 @@ import numpy as np
 from ...array_types import AnyArray, Float64s, Int, Int32s, Int64s, UInt64s
 from ...kernels import hash_table
 from ...kernels.constants import ONE, ZERO
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...system import sparse_memory
@@ -78,7 +78,7 @@ class Counts(NamedTuple):
 # `h` and `c` are weight and entropy of a node and the count of a label there, before the example is added.
 
 
-@jit
+@bare
 def _cell(counts: Counts, key: np.uint64) -> np.int64:
     """Return the cell of `key`, or the empty cell where it belongs; -1 if the table is full.
 
@@ -96,7 +96,7 @@ def _cell(counts: Counts, key: np.uint64) -> np.int64:
     return at
 
 
-@jit
+@bare
 def find(counts: Counts, above: Int, label: Int) -> np.int64:
     """Return the cell of a label below a node (-1 above the root), and create it if it is absent.
 
@@ -124,13 +124,13 @@ def rehash(old_key: UInt64s, old_count: Float64s, counts: Counts) -> None:
             counts.used[0] += 1
 
 
-@jit
+@bare
 def _plogp(c: float, n: float) -> float:
     """Return p log p for p = c / n, in nats."""
     return (c / n) * math.log(c / n) if c != 0.0 else 0.0
 
 
-@jit
+@bare
 def entropy_with(n: float, h: float, c: float, i: float) -> float:
     """Return the label entropy of a node, in nats, after an example is added to it."""
     share = n / (i + n)
@@ -142,7 +142,7 @@ def entropy_with(n: float, h: float, c: float, i: float) -> float:
     return h
 
 
-@jit
+@bare
 def bound(bern: np.float32, paper: bool, candidate_weight: float, n: float) -> np.float32:
     """Return the lower bound of a node's recall, computed in float32 as in VW or by equation (1) of the `paper`."""
     total = np.float32(n)
@@ -156,7 +156,7 @@ def bound(bern: np.float32, paper: bool, candidate_weight: float, n: float) -> n
     return low if low > least else least  # max() would return NaN if rounding makes r > 1
 
 
-@jit
+@bare
 def insert(
     counts: Counts, bern: np.float32, paper: bool, a: int, label: Int, c: float, i: float, h: float
 ) -> None:  # fmt: skip
@@ -198,7 +198,7 @@ def insert(
     node[a, BOUND] = bound(bern, paper, candidate_weight, node[a, WEIGHT])
 
 
-@jit
+@bare
 def recall(counts: Counts, classes: int, a: int) -> float:
     """Return the estimated probability that the label of an example predicted at node `a` is a candidate there."""
     if counts.top_size[a] == classes:
@@ -209,7 +209,7 @@ def recall(counts: Counts, classes: int, a: int) -> float:
     return share
 
 
-@jit
+@bare
 def count_recall(counts: Counts, a: int, recalled: bool, weight: np.float32) -> None:
     """Update the recall estimate of a node with an example predicted there, before its label is counted."""
     if counts.top_size[a] == 0:
@@ -218,7 +218,7 @@ def count_recall(counts: Counts, a: int, recalled: bool, weight: np.float32) -> 
     counts.recall[a, RECALLED] = RECALL_DECAY * counts.recall[a, RECALLED] + (np.float64(weight) if recalled else 0.0)
 
 
-@jit
+@bare
 def is_candidate(counts: Counts, a: int, label: Int) -> bool:
     """Return whether a label is a candidate of node `a`."""
     for j in range(counts.top_size[a]):
@@ -227,14 +227,14 @@ def is_candidate(counts: Counts, a: int, label: Int) -> bool:
     return False
 
 
-@jit
+@bare
 def count_gain(counts: Counts, a: int, child: int, label: Int) -> None:
     """Update the gain of a child of node `a` with an example routed to the child, before its label is counted."""
     counts.gain[child] *= GAIN_DECAY
     counts.gain[child] += int(is_candidate(counts, child, label)) - int(is_candidate(counts, a, label))
 
 
-@jit
+@bare
 def has_capacity(tree_depth: int, counts: Counts) -> bool:
     """Return whether the cells of one more example fit into the table with at most 5/8 of the cells used."""
     fits: bool = (counts.used[0] + tree_depth + 2) * 8 <= counts.cell_key.shape[0] * 5

@@ -30,7 +30,7 @@ from ...binary import gd
 from ...data.batch import Batch
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
-from ...kernels.jit import bare, jit
+from ...kernels.jit import bare
 from . import label_counts
 from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
 
@@ -116,14 +116,14 @@ class Features(NamedTuple):
 # -- kernels
 
 
-@jit
+@bare
 def recall_bound(counts: Counts, a: int) -> float:
     """Return the recall bound of a node, which is below all others if it has counted nothing."""
     bound: float = counts.node[a, BOUND] if counts.node[a, WEIGHT] > 0.0 else -np.inf
     return bound
 
 
-@jit
+@bare
 def ends(counts: Counts, stop: Stop, child: int, above: float, below: float) -> bool:
     """Return whether an example ends at a node of recall bound `above`, not at its child of recall bound `below`."""
     if stop.never or (stop.gain and counts.gain[child] > label_counts.LEAST_GAIN):
@@ -131,13 +131,13 @@ def ends(counts: Counts, stop: Stop, child: int, above: float, below: float) -> 
     return above > below or (above == below and not stop.above)
 
 
-@jit
+@bare
 def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
     """Return whether an example that is predicted ends at `parent` instead of going on to `child`."""
     return ends(counts, settings.stop, child, recall_bound(counts, parent), recall_bound(counts, child))
 
 
-@jit
+@bare
 def descend(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, place: UInt64s, x: Float32s, count: int,
     initial: np.float32, label: int,
@@ -159,7 +159,7 @@ def descend(
     return a
 
 
-@jit
+@bare
 def learn_route(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s,
     count: int, label: int, weight: np.float32, clock: np.float64, random: UInt64s,
@@ -221,7 +221,7 @@ def learn_route(
     return a
 
 
-@jit
+@bare
 def load(batch: Batch, i: int, width: np.uint64, place: UInt64s, x: Float32s) -> int:
     """Copy the features of example i into `place` and `x`; return their number. `width` is the slots per feature."""
     begin: int = batch.start[i]

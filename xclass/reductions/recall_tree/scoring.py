@@ -79,7 +79,7 @@ def new_scratch(features: routing.Features, candidates: int, subs: int = 0) -> S
 # -- kernels
 
 
-@jit
+@bare
 def path(
     tree: routing.Tree, settings: routing.Settings, crosses: Crosses, a: int, width: np.uint64, batch: Batch, i: int,
     place: UInt64s, x: Float32s, count: int,
@@ -146,7 +146,7 @@ def _cross(crosses: Crosses, batch: Batch, i: int, path: int, place: UInt64s, x:
     return count
 
 
-@jit
+@bare
 def _crossed(batch: Batch, i: int) -> int:
     """Return the number of features of example i that interactions generated; they come last."""
     last = batch.group_first[i + 1] - 1
@@ -190,7 +190,7 @@ def _reverse(place: UInt64s, x: Float32s, low: int, high: int) -> None:
         low += 1
 
 
-@jit
+@bare
 def _gather(
     plan: Plan, begin: int, end: int, skip: int, shard: int, label: int, scratch: gd.Lanes, position: Int64s
 ) -> int:
@@ -210,7 +210,7 @@ def _gather(
     return lanes
 
 
-@jit
+@bare
 def _clip_lanes(table: gd.Table, scratch: gd.Lanes, out: Float32s, lanes: int) -> None:
     """Set the prediction `p` of each lane to its score in `out` (float32[lanes]), clipped to the label range."""
     for j in range(lanes):

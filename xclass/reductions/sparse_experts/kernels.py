@@ -19,7 +19,7 @@ from ...binary import adagrad
 from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
 from ...kernels.constants import ONE, TWO, ZERO
-from ...kernels.jit import apart, bare, jit
+from ...kernels.jit import apart, bare
 
 WINDOW = 500.0  # number of examples over which the mean gate values forget
 SPREAD = np.float32(4)  # largest initial weight of the gate
@@ -104,7 +104,7 @@ def draw_gate(gate: Float32s, random: UInt64s) -> None:
             gate[r, e] = SPREAD * (TWO * rng.draw(random) - ONE)
 
 
-@jit
+@bare
 def score(experts: Experts, batch: Batch, i: Int, scratch: Scratch) -> tuple[int, int, np.float32]:
     """Choose the expert of example i and compute the probabilities of its classes.
 
@@ -154,7 +154,7 @@ def score(experts: Experts, batch: Batch, i: Int, scratch: Scratch) -> tuple[int
     return count, chosen, lacking / odds
 
 
-@jit
+@bare
 def learn(
     experts: Experts, settings: Settings, scratch: Scratch, count: int, e: int, label: Int, weight: np.float32
 ) -> None:
