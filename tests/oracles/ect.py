@@ -6,8 +6,8 @@ Idea     E + 1 knock-out tournaments of labels are held round by round. The lose
          once more. The E + 1 winners play a final, again a knock-out. Each match has a regressor, and the label on the
          right side wins if its score is positive. A prediction plays all matches; learning follows the true label
          through the matches that it takes part in.
-Differs  With `play` "paper", the importance of a match of the final is the number of tournaments on the side of the
-         true label, times the weight of the example. `play` "vw" repeats what VW does if E > 0, see `_predict_vw` and
+Play     "paper": the importance of a match of the final is the number of tournaments on the side of the true label
+         (the charge), times the weight of the example. "vw" repeats what VW does if E > 0, see `_predict_vw` and
          `_learn_vw`.
 Names    k labels | E errors | source: where a side of a match comes from, ("label", y) or ("won" | "lost", match).
 """

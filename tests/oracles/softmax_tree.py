@@ -3,6 +3,8 @@
 Source   Zharmagambetov et al. 2021: algorithms 1 and 2, problems (2) and (3), section 4.1.
 Idea     Examples are the rows of a dense array. Nodes are optimised one after the other. Both convex problems, that of
          a leaf and that of a router, are solved by accelerated proximal gradient descent until convergence.
+Differs  from the paper as the kernels do: intercepts have no penalty; a fit that would raise the objective is refused,
+         but none in the first iteration; with "01" the objective has no penalty of the leaves. There is no "remove".
 Names    x rows | y classes | c weights of the rows. The tree is complete, and its nodes are numbered breadth-first from
          0; node i has the children 2 i + 1 and 2 i + 2.
 """

@@ -1,7 +1,7 @@
 """Build label trees by Huffman's algorithm, so that frequent labels are near the root, as in a hierarchical softmax.
 
 Source    Huffman, "A Method for the Construction of Minimum-Redundancy Codes", Proceedings of the IRE, 1952; used for
-          classes by Mikolov et al., "Distributed Representations of Words and Phrases", NIPS 2013.
+          classes by Mikolov et al., "Efficient Estimation of Word Representations in Vector Space", ICLR 2013.
 Cost      O(K log K) for K labels, once.
 Differs   from the paper with `--hsm`, Zharmagambetov et al., "Softmax Tree", 2021 (docs/differences_from_papers.md):
           * the Huffman tree is that of the first 100,000 examples

@@ -18,8 +18,8 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
           quantile loss. If the smallest leaf is a child of the root, VW makes the root a leaf, which predicts the same
           class from then on; `--lom_rules vw` does so too.
 Idea      At an inner node the router is trained towards the left if E > e(y) and towards the right otherwise; its new
-          score then decides where the example goes. That raises the objective J of the node, equation (1), which
-          --print_tree, --audit and the report show. At a leaf the label is counted. A leaf that has seen two labels
+          score then decides where the example goes. That aims at a high value of a relaxation of the objective J of the
+          node, equation (1), which --print_tree, --audit and the report show. At a leaf the label is counted. A leaf that has seen two labels
           splits: at once while there are fewer than T inner nodes, and later if condition (2) of the paper holds, for
           which the smallest leaf is recycled.
 """

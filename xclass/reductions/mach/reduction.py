@@ -1,7 +1,7 @@
 """Hash the classes into a few buckets several times, and predict the class whose buckets are most probable (MACH).
 
 Source    Medini, Huang, Wang, Mohan, Shrivastava, "Extreme Classification in Log Memory using Count-Min Sketch: A Case
-          Study of Amazon Search with 50M Products", NeurIPS 2019.
+          Study of Amazon Search with 50M Products", NeurIPS 2019. Its text was not at hand, only summaries.
 Cost      O(s R B) for learning from an example of s features, and O(s R B + R K) for a prediction; memory for R B
           regressors and R numbers for each class, not for K regressors.
 Names     R repetitions | B buckets of each | K classes seen so far | mean: of the probabilities of a class's buckets.

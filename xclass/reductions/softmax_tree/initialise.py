@@ -8,7 +8,7 @@ Idea      `prototypes`  as in the paper: the prototype of a class is the mean of
           `whole`  as in the paper's figure 3: k-means clusters the rows instead of the prototypes.
           `clusters`  the classes are halved repeatedly by 2-means (`two_means`).
           `random`  the weights of routers are drawn from the normal distribution and scaled to length 1. These routers
-          decide in which leaf a row begins, whatever its class (`reduction`).
+          only decide in which leaf a row begins, whatever its class (`reduction`); training starts with others.
 Cost      k-means: O(nonzeros of the prototypes or rows * leaves) per round, up to ROUNDS rounds.
 Names     k classes | F features | L clusters, one per leaf | n rows
 Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):

@@ -12,8 +12,9 @@ Idea      The objective is (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over router
           (problem (3), `leaf_sgd` or `leaf_exact`). A router learns to send each of its rows to the side on which the
           loss of the row is smaller, where the row is weighted by the difference; rows without a difference are left
           out (problem (2), `router_logistic`). New weights are accepted if the node's part of the objective does not
-          rise, so the objective never rises. In the first iteration rows are in the leaves assigned to them, not where
-          routers send them, and all new weights are accepted.
+          rise, so the objective never rises, except with `remove`, where a row begins to count when it comes to a leaf
+          with its class. In the first iteration rows are in the leaves assigned to them, not where routers send them,
+          and all new weights are accepted.
 Cost      A pass over all rows per level of the tree and iteration, and the fits of the nodes.
 Names     n rows | F features | k classes of a leaf | a node is a number, 0 the root
 Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
