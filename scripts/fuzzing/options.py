@@ -188,7 +188,9 @@ class OptionSets:
 
     def words(self, case: Case) -> tuple[str, ...]:
         """Return the command line of a case."""
-        return (*[word for words in case.words for word in words], *(("-d", case.data) if case.data else ()))
+        given = [word for words in case.words for word in words]
+        data = "classes.vw" if "classes.vw" in given else case.data  # which no output may replace, if it is the data
+        return (*given, *(("-d", data) if data else ()))
 
     def smaller(self, case: Case) -> Iterator[Case]:
         """Leave options out."""

@@ -44,34 +44,34 @@ def model_bytes(model: xclass.Learner, folder: Path) -> bytes:
 @pytest.mark.parametrize("reduction", [("oaa", 5), ("multiclass", None)])
 def test_a_matrix_is_learned_like_its_text(tmp_path, reduction, words):
     name, classes = reduction
-    x, y = matrix()
+    x, y = matrix(100)
     weight = np.random.default_rng(1).integers(1, 4, len(y)) / 2
     xclass.write_vw(tmp_path / "train.vw", x, y, weight)
-    learn("-d", "train.vw", f"--{name}", classes or 0, "-b", 16, *words, "-f", "m", "-p", "p", cwd=tmp_path)
+    learn("-d", "train.vw", f"--{name}", classes or 0, "-b", 12, *words, "-f", "m", "-p", "p", cwd=tmp_path)
     expected = (tmp_path / "m").read_bytes()
     options = {word.lstrip("-"): value for word, value in zip(words[::2], words[1::2], strict=True)}
     for given_x in (x, x.tocsc(), x.toarray(), sparse.csr_array(x), x.astype(np.float32), x.toarray(order="F")):
-        with xclass.Learner(name, classes, bits=16, **options) as model:
+        with xclass.Learner(name, classes, bits=12, **options) as model:
             outcome = model.learn_many(given_x, y, weight)
             assert model_bytes(model, tmp_path) == expected
         assert outcome.prediction.tolist() == [int(line) for line in (tmp_path / "p").read_text().split()]
 
 
 def test_pieces_of_a_large_matrix_are_learned_in_order(tmp_path, monkeypatch):
-    x, y = matrix(1000)
-    with xclass.Learner("multiclass", bits=16) as whole:
+    x, y = matrix(400)
+    with xclass.Learner("multiclass", bits=14) as whole:
         whole.learn_many(x, y)
         expected = model_bytes(whole, tmp_path)
         best, (labels, p) = whole.predict_many(x), whole.predict_many(x, k=3)
-    monkeypatch.setattr("xclass.data.tables.PIECE", 100)
-    with xclass.Learner("multiclass", bits=16) as pieces:
-        for begin in range(0, 1000, 250):
-            pieces.learn_many(x[begin : begin + 250], y[begin : begin + 250])
+    monkeypatch.setattr("xclass.data.tables.PIECE", 40)
+    with xclass.Learner("multiclass", bits=14) as pieces:
+        for begin in range(0, 400, 100):
+            pieces.learn_many(x[begin : begin + 100], y[begin : begin + 100])
         assert model_bytes(pieces, tmp_path) == expected
         assert np.array_equal(pieces.predict_many(x), best)
         again = pieces.predict_many(x, k=3)
         assert np.array_equal(again[0], labels) and np.array_equal(again[1], p)
-        assert labels.shape == p.shape == (1000, 3) and np.array_equal(labels[:, 0], best)
+        assert labels.shape == p.shape == (400, 3) and np.array_equal(labels[:, 0], best)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.booleans())

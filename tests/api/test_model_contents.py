@@ -7,14 +7,15 @@ import re
 
 import numpy as np
 import pytest
-from command import learn, script, xclass
+from command import learn, xclass
 
-from xclass.api import model_contents
+from xclass.api import model_contents, progress
 from xclass.api.learner import Learner, load
 from xclass.api.progress import VW_COUNTS, VW_SUMS
 from xclass.data.schema import Column, Schema
 from xclass.errors import ModelError
 from xclass.model import model_file
+from xclass.run.report import console
 
 TEXT = "".join(f"c{i % 5} | w{i % 5} v{i % 7}\n" for i in range(60))
 
@@ -121,9 +122,9 @@ def test_counters_of_earlier_runs_are_checked(tmp_path, named):
 
 
 def test_more_names_than_a_header_holds(tmp_path):
-    names = [f"label_number_{i}" for i in range(90_000)]
+    names = [f"label_number_{i:030}" for i in range(30_000)]
     path = str(tmp_path / "m")
-    with Learner("random_tree", 90_000, bits=10, learn_names=True) as model:
+    with Learner("random_tree", 30_000, bits=10, learn_names=True) as model:
         model.learn_many(f"{name} | a{i % 50}" for i, name in enumerate(names))
         model.save(path)
     with load(path) as model:
@@ -168,63 +169,57 @@ def test_weights_that_are_infinite_end_with_a_model(tmp_path, exact):
             learn("-i", "m", "-f", "n", *exact, *going_on, stdin=text[:6], cwd=tmp_path)
 
 
-BROKEN = """
-import importlib
-module = importlib.import_module("xclass.{module}")
-def broken(*args, **more):
-    raise {error}("nobody expected this")
-module.{name} = broken
-"""
+STATUS = [(ValueError, 70), (KeyError, 70), (MemoryError, 1), (OSError, 1)]
+LEARN = ("-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m")
 
 
-STATUS = [("ValueError", 70), ("KeyError", 70), ("MemoryError", 1), ("OSError", 1)]
+def raising(error, when=lambda *args: True, otherwise=None):
+    """Return a function that raises an error when its arguments are so, and else calls another one."""
+
+    def broken(*args, **more):
+        if when(*args):
+            raise error("nobody expected this")
+        return otherwise(*args, **more)
+
+    return broken
 
 
 @pytest.mark.parametrize(("error", "status"), STATUS)
-def test_a_summary_that_fails_costs_no_model(tmp_path, error, status):
-    (tmp_path / "d").write_text(TEXT)
-    body = BROKEN.format(module="run.report.console", name="summary", error=error)
-    result = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
+def test_a_summary_that_fails_costs_no_model(place, monkeypatch, error, status):
+    (place / "d").write_text(TEXT)
+    monkeypatch.setattr(console, "summary", raising(error))
+    result = xclass(*LEARN)
     assert result.status == status
     assert ("Traceback" in result.err) == ("please report it" in result.err) == (status == 70)
     assert "nobody expected this" in result.err
-    learn("-t", "-i", "m", stdin=TEXT, cwd=tmp_path)
+    learn("-t", "-i", "m", "--quiet", stdin=TEXT)
 
 
-@pytest.mark.parametrize(("error", "status"), [("ValueError", 70), ("MemoryError", 1)])
-def test_an_error_in_the_middle_leaves_what_was_learned(tmp_path, error, status):
-    (tmp_path / "d").write_text(TEXT * 9)
-    body = BROKEN.format(module="api.progress", name="Progress.end_pass", error=error)
-    result = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
+@pytest.mark.parametrize(("error", "status"), [(ValueError, 70), (MemoryError, 1)])
+def test_an_error_in_the_middle_leaves_what_was_learned(place, monkeypatch, error, status):
+    (place / "d").write_text(TEXT * 9)
+    with monkeypatch.context() as patch:
+        patch.setattr(progress.Progress, "end_pass", raising(error))
+        result = xclass(*LEARN)
     assert result.status == status
     assert "nobody expected this" in result.err
     assert f"what was learned from {60 * 9} examples is in m.interrupted; m was not written" in result.err
-    learn("-t", "-i", "m.interrupted", stdin=TEXT, cwd=tmp_path)
+    learn("-t", "-i", "m.interrupted", stdin=TEXT)
 
 
-ONCE = """
-from xclass.errors import ModelError
-from xclass.model import model_file
-saving = model_file.save
-def broken(path, **more):
-    if str(path).endswith({which!r}):
-        raise {error}("nobody expected this")
-    saving(path, **more)
-model_file.save = broken
-"""
-
-
-@pytest.mark.parametrize(("error", "status"), [("ValueError", 70), ("ModelError", 1)])
-def test_a_model_that_cannot_be_saved_is_saved_beside(tmp_path, error, status):
-    (tmp_path / "d").write_text(TEXT)
-    command = ("-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m")
-    result = script(ONCE.format(which="m", error=error), *command, cwd=tmp_path)
+@pytest.mark.parametrize(("error", "status"), [(ValueError, 70), (ModelError, 1)])
+def test_a_model_that_cannot_be_saved_is_saved_beside(place, monkeypatch, error, status):
+    (place / "d").write_text(TEXT)
+    save = model_file.save
+    monkeypatch.setattr(model_file, "save", raising(error, lambda path: str(path).endswith("m"), save))
+    result = xclass(*LEARN)
     assert result.status == status
     assert "nobody expected this" in result.err
     assert "what was learned is in m.interrupted" in result.err
     assert ("Traceback" in result.err) == (status == 70)
-    learn("-t", "-i", "m.interrupted", stdin=TEXT, cwd=tmp_path)
-    result = script(ONCE.format(which="", error=error), *command, cwd=tmp_path)
+    learn("-t", "-i", "m.interrupted", stdin=TEXT)
+    monkeypatch.setattr(model_file, "save", raising(error))
+    result = xclass(*LEARN)
     assert result.status == status
     assert "what was learned is lost: nobody expected this" in result.err
 

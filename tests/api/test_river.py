@@ -31,7 +31,7 @@ def river_checks():
             yield pytest.param(model, check, id=name, marks=[pytest.mark.slow] if growth else [])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("model", "check"), list(river_checks()))
 def test_checks_of_river(model, check):
     random.seed(5)

@@ -84,7 +84,7 @@ def test_lines_one_by_one(name, options):
 
 
 @pytest.mark.parametrize("name", FAST)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(EXAMPLES, min_size=1, max_size=12))
 def test_dictionaries_one_by_one(name, examples):
     options = {"bits": 10, **({} if name in ("cpt", "multiclass") else {"classes": 4})}
@@ -118,7 +118,7 @@ def test_warnings_of_single_examples_are_issued():
 
 
 def test_a_longer_example_than_the_buffers_hold():
-    lines = [f"{1 + i % 3} | " + " ".join(f"w{i * j}" for j in range(i * 40)) for i in range(1, 40)]
+    lines = [f"{1 + i % 3} | " + " ".join(f"w{i * j}" for j in range(i * 80)) for i in range(1, 20)]
     for name in FAST:
         options = {"bits": 12, **({} if name in ("cpt", "multiclass") else {"classes": 3})}
         with xclass.Learner(name, **options) as single, xclass.Learner(name, **options) as whole:

@@ -55,7 +55,7 @@ def expected_failures(estimator):
     return {**EXPECTED_FAILURES, "check_class_weight_classifiers": "adaptive steps hardly grow with the weight"}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @parametrize_with_checks([XClassifier(name) for name in ALL], expected_failed_checks=expected_failures)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -123,11 +123,11 @@ def test_several_passes_and_options_are_those_of_the_command(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["multiclass", *FIXED])
-def test_a_hundred_pieces_are_one_fit_and_new_labels_are_predicted(tmp_path, name):
-    X, y = data(3000, 40)
+def test_thirty_pieces_are_one_fit_and_new_labels_are_predicted(tmp_path, name):
+    X, y = data(900, 40)
     XClassifier(name, bits=16, max_classes=40).fit(X, y).save(tmp_path / "w")
     pieces = XClassifier(name, bits=16, max_classes=40)
-    for rows in np.array_split(np.arange(3000), 100):
+    for rows in np.array_split(np.arange(900), 30):
         pieces.partial_fit(X[rows], y[rows])
     pieces.save(tmp_path / "p")
     assert (tmp_path / "p").read_bytes() == (tmp_path / "w").read_bytes()
@@ -327,7 +327,7 @@ def test_examples_held_for_a_tree_are_learned_before_predicting():
 
 def test_sparse_dense_and_frames_are_learned_alike():
     pandas = pytest.importorskip("pandas")
-    X, y = data()
+    X, y = data(150)
     wanted = pickle.dumps(XClassifier(bits=14).fit(X, y).learner_)
     wide = X.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
@@ -440,7 +440,7 @@ def iris():
 
 def test_copies_predict_alike(tmp_path):
     X, y = iris()
-    model = XClassifier(passes=3, bits=16, n_jobs=2).fit(X, y)
+    model = XClassifier(passes=3, bits=12, n_jobs=2).fit(X, y)
     joblib.dump(model, tmp_path / "m")
     shallow = copy.copy(model)
     for same in (
@@ -460,7 +460,7 @@ def test_a_small_model_is_a_small_pickle_and_searches_are_fast():
     model = XClassifier(passes=3).fit(X, y)
     assert len(pickle.dumps(model)) < 20_000
     start = time.perf_counter()
-    search = GridSearchCV(XClassifier(passes=5), {"learning_rate": [0.1, 0.5]}, cv=5).fit(X, y)
+    search = GridSearchCV(XClassifier(passes=5), {"learning_rate": [0.1, 0.5]}, cv=3).fit(X, y)
     assert time.perf_counter() - start < 30  # about a second; much more if the weight tables were written
     assert search.best_score_ > 0.7
 
@@ -477,7 +477,7 @@ def test_texts_go_through_pipelines():
 def test_calibration_and_cross_validation():
     X, y = iris()
     for name in ("oaa", "multiclass"):
-        calibrated = CalibratedClassifierCV(XClassifier(name, passes=10, bits=16), cv=3).fit(X, y)
+        calibrated = CalibratedClassifierCV(XClassifier(name, passes=5, bits=14), cv=2).fit(X, y)
         assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
     assert CalibratedClassifierCV(XClassifier("softmax_tree"), cv=3).fit(X, y).score(X, y) > 0.9
     p = cross_val_predict(XClassifier("softmax_tree"), X, y, cv=3, method="predict_proba")
@@ -547,7 +547,7 @@ def test_a_column_that_the_matrix_does_not_have_is_refused(column):
 
 @pytest.mark.parametrize("name", ["multiclass", "oaa", "recall_tree"])
 def test_threads_and_seeds(name):
-    X, y = data(2000, 100)
+    X, y = data(600, 40)
     first, *others = [pickle.dumps(XClassifier(name, bits=16, n_jobs=n).fit(X, y).learner_) for n in (None, 1, 2, -1)]
     assert all(other == first for other in others)
     if name == "recall_tree":
