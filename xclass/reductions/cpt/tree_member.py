@@ -19,6 +19,7 @@ from .options import BRANCH_BYTES
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
 ALWAYS_ALLOWED_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
+MOST_PROBABILITIES = 1 << 16  # labels times examples that are computed at a time, if nothing is learned in between
 LEVELS_TO_GROW = 8  # levels by which the tree may grow before new buffers are needed
 
 
@@ -141,14 +142,19 @@ class Member:
         distributions: list[tuple[Int64s, Float64s]],
     ) -> None:
         """Do what `learn_batch` does, and list all labels, in order, and their probabilities before."""
-        for i in range(begin, end):
+        while begin < end:
             nodes = int(self.tree.size[NODES])
             if len(self.labels) != (nodes + 1) // 2:
                 self.labels = np.sort(self.tree.label[:nodes][self.tree.left[:nodes] == 0])
-            p = np.empty((1, len(self.labels)))
-            self.candidate_probabilities(batch_ops.cut(batch, i, i + 1), 0, 1, self.labels[None], p)
-            distributions[i] = self.labels, p[0]
-            self.learn_batch(batch, label, learns, i, i + 1, predictions)
+            rows = min(end - begin, 1 + MOST_PROBABILITIES // (1 + len(self.labels)))
+            if len(learned := np.flatnonzero(learns[begin : begin + rows])):
+                rows = int(learned[0]) + 1  # those before which the tree stays as it is
+            p = np.empty((rows, len(self.labels)))
+            labels = np.tile(self.labels, (rows, 1))
+            self.candidate_probabilities(batch_ops.cut(batch, begin, begin + rows), 0, rows, labels, p)
+            distributions[begin : begin + rows] = [(self.labels, of_row) for of_row in p]
+            self.learn_batch(batch, label, learns, begin, begin + rows, predictions)
+            begin += rows
 
     def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
         """Write the probabilities of candidates, int64[n, C], to `p`, float64[n, C]; 0 for those without a leaf."""
