@@ -405,9 +405,9 @@ def plain():
     """Return a copy of `tagged_lines` whose functions are not replaced by instructions."""
     spec = importlib.util.spec_from_file_location("xclass.kernels.plain_lines", tagged_lines.__file__)
     module = importlib.util.module_from_spec(spec)
-    registered = list(jit._installers)
+    registered = list(jit.installers)
     spec.loader.exec_module(module)
-    jit._installers[:] = registered
+    jit.installers[:] = registered
     yield module
     sys.modules.pop("xclass.kernels.plain_lines", None)
 

@@ -6,18 +6,19 @@ replaces them by numba intrinsics, so that loops that use them can be vectorised
 
 from __future__ import annotations
 
+import inspect
 import struct
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..array_types import AnyArray, Int, UInt8s
 
-Typed: TypeAlias = tuple[Any, Callable[..., Any]]  # signature of an intrinsic and its code generator
 Array = TypeVar("Array")
 
-BY_SOURCE = True  # tells `kernel_cache` to hash this file, because numba compiles the intrinsics, not these functions
+# tells `kernel_cache` to hash this file, because numba compiles the intrinsics, not these functions
+BY_SOURCE = ("intrinsics.py",)
 
 
 def prefetch(array: AnyArray, position: Int) -> None:
@@ -79,91 +80,81 @@ def count_ones(mask: Int) -> int:
     return bin(int(mask)).count("1")
 
 
-_installed = False
+def generated(result: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that turns a function which generates code into a numba intrinsic of its name.
+
+    `kinds` are numba's types of the arguments, None for that which the caller passes; `result` is the type that is
+    returned, or a function from the types of the arguments to numba's signature.
+    """
+    from numba.extending import intrinsic
+
+    def decorated(codegen: Callable[..., Any]) -> Any:
+        def typed(typingctx: Any, *given: Any) -> tuple[Any, Callable[..., Any]]:
+            return result(*(own if kind is None else kind for own, kind in zip(given, kinds, strict=True))), codegen
+
+        names = ("typingctx", *(f"argument{i}" for i in range(len(kinds))))
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        vars(typed).update(__signature__=inspect.Signature(parameters))
+        typed.__name__ = codegen.__name__
+        return intrinsic(typed)
+
+    return decorated
 
 
 def install() -> None:
-    """Replace the plain functions of this module by numba intrinsics, at the first call only."""
-    global _installed
-    from numba import config
-
-    if _installed or config.DISABLE_JIT:
-        return
-    _installed = True
+    """Replace the plain functions of this module by numba intrinsics."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from numba.extending import intrinsic
 
-    @intrinsic
-    def prefetch(typingctx: Any, array: Any, position: Any) -> Typed:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = signature.args[0]
-            view = context.make_array(kind)(context, builder, args[0])
-            address = cgutils.get_item_pointer(context, builder, kind, view, [args[1]])
-            byte = builder.bitcast(address, ir.IntType(8).as_pointer())
-            i32 = ir.IntType(32)
-            call = builder.module.declare_intrinsic(
-                "llvm.prefetch", [byte.type], ir.FunctionType(ir.VoidType(), [byte.type, i32, i32, i32])
-            )
-            builder.call(call, [byte, i32(1), i32(3), i32(1)])  # write access, keep in all cache levels, data cache
-            return context.get_dummy_value()
-
-        return types.void(array, types.intp), codegen
+    @generated(types.void, None, types.intp)
+    def prefetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        view = context.make_array(kind)(context, builder, args[0])
+        address = cgutils.get_item_pointer(context, builder, kind, view, [args[1]])
+        byte = builder.bitcast(address, ir.IntType(8).as_pointer())
+        i32 = ir.IntType(32)
+        call = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte.type], ir.FunctionType(ir.VoidType(), [byte.type, i32, i32, i32])
+        )
+        builder.call(call, [byte, i32(1), i32(3), i32(1)])  # write access, keep in all cache levels, data cache
+        return context.get_dummy_value()
 
     def cast(source: Any, target: Any) -> Any:
         """Return an intrinsic that reinterprets the bits of a number of type `source` as type `target`."""
 
-        @intrinsic
-        def cast(typingctx: Any, x: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                return builder.bitcast(args[0], context.get_value_type(signature.return_type))
-
-            return target(source), codegen
+        @generated(target, source)
+        def cast(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
         return cast
 
-    @intrinsic
-    def pointer(typingctx: Any, array: Any) -> Typed:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return context.make_array(signature.args[0])(context, builder, args[0]).data
+    @generated(lambda array: types.CPointer(array.dtype)(array), None)
+    def pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, args[0]).data
 
-        return types.CPointer(array.dtype)(array), codegen
+    @generated(types.uint32, None, types.intp)
+    def load32(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(32).as_pointer())
+        return builder.load(address, align=1)
 
-    @intrinsic
-    def load32(typingctx: Any, text: Any, position: Any) -> Typed:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            address = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(32).as_pointer())
-            return builder.load(address, align=1)
+    @generated(types.uint64, None, types.intp, types.uint8)
+    def equal64(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = ir.VectorType(ir.IntType(8), 64)
+        address = builder.bitcast(builder.gep(args[0], [args[1]]), lanes.as_pointer())
+        loaded = builder.load(address, align=1)
+        first = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
+        all_lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        target = builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), all_lanes)
+        return builder.bitcast(builder.icmp_unsigned("==", loaded, target), ir.IntType(64))
 
-        return types.uint32(text, types.intp), codegen
+    @generated(types.int64, types.uint64)
+    def trailing_zeros(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
-    @intrinsic
-    def equal64(typingctx: Any, text: Any, position: Any, byte: Any) -> Typed:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            lanes = ir.VectorType(ir.IntType(8), 64)
-            address = builder.bitcast(builder.gep(args[0], [args[1]]), lanes.as_pointer())
-            loaded = builder.load(address, align=1)
-            first = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
-            all_lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-            target = builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), all_lanes)
-            return builder.bitcast(builder.icmp_unsigned("==", loaded, target), ir.IntType(64))
-
-        return types.uint64(text, types.intp, types.uint8), codegen
-
-    @intrinsic
-    def trailing_zeros(typingctx: Any, mask: Any) -> Typed:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-        return types.int64(types.uint64), codegen
-
-    @intrinsic
-    def count_ones(typingctx: Any, mask: Any) -> Typed:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.ctpop(args[0])
-
-        return types.int64(types.uint64), codegen
+    @generated(types.int64, types.uint64)
+    def count_ones(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
     globals().update(
         prefetch=prefetch,

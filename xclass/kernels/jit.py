@@ -48,7 +48,7 @@ from . import kernel_cache
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
 
 _marked: list[FunctionType] = []
-_installers: list[Callable[[], None]] = []  # see `before_compiling`
+installers: list[Callable[[], None]] = []  # called before a kernel is compiled; they replace functions by intrinsics
 _without_dispatcher: list[_Kernel] = []  # kernels that may have no dispatcher yet
 _dispatcher_lock = threading.RLock()  # stages on different threads may call kernels for the first time at once
 _active = False
@@ -122,11 +122,6 @@ def _marker(kind: str) -> Callable[[F], F]:
 
 jit, bare, allocating = _marker(""), _marker("bare"), _marker("allocating")
 inlined, apart = _marker("inlined"), _marker("apart")
-
-
-def before_compiling(install: Callable[[], None]) -> None:
-    """Note a function that replaces plain functions by numba intrinsics; it is called before anything is compiled."""
-    _installers.append(install)
 
 
 def activate(hide_scipy: bool = True) -> None:
@@ -395,8 +390,8 @@ def _create_dispatchers() -> None:
                     cpu_target.target_context.refresh()
             intrinsics.install()
             _can_compile = True
-        while _installers:
-            _installers.pop()()
+        while installers:
+            installers.pop()()
         while _without_dispatcher:
             _without_dispatcher.pop().dispatcher()
 

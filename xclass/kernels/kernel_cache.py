@@ -115,12 +115,9 @@ def _add_global(digest: Any, name: str, value: Any, callees: list[FunctionType])
 
 @functools.cache
 def _source_hash(module: ModuleType) -> bytes:
-    """Return a hash of the source file of a module that is marked BY_SOURCE, and of the files that BY_SOURCE names."""
-    path = Path(module.__file__ or "")
-    further = module.BY_SOURCE if isinstance(module.BY_SOURCE, tuple) else ()
-    return hashlib.sha256(
-        b"".join(p.read_bytes() for p in (path, *(path.with_name(name) for name in further)))
-    ).digest()
+    """Return a hash of the source files that BY_SOURCE of a module names."""
+    folder = Path(module.__file__ or "").parent
+    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in module.BY_SOURCE)).digest()
 
 
 def _fields(kind: Any) -> Any:

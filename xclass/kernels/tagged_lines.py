@@ -21,7 +21,7 @@ from . import jit, tagged_format
 from .tagged_format import G_CODES, G_FIELD, G_RANDOM, HALF_LANES, LANES, NUMBER_MASK, TAG_MASK, W_FIELD, W_RANDOM
 
 # tells `kernel_cache` to hash these files, because numba compiles the intrinsics, not the functions of this one
-BY_SOURCE = ("tagged_format.py", "tagged_lines_code.py")
+BY_SOURCE = ("tagged_lines.py", "tagged_format.py", "tagged_lines_code.py", "intrinsics.py")
 _LANE = np.arange(LANES, dtype=np.uint32)
 
 
@@ -36,7 +36,6 @@ def store_sums(sums: Float32s, target: Float32s, position: Int) -> None:
 
 
 def add_to_sum(sums: Float32s, q: Int, value: np.float32) -> None:
-    """Add a number to sum q."""
     sums[q] += value
 
 
@@ -161,20 +160,11 @@ def weakest_lane(words: UInt32s, position: Int) -> int:
     return int(np.argmin(words[position : position + LANES] >> np.uint32(G_FIELD) & np.uint32(G_CODES - 1)))
 
 
-_installed = False
-
-
 def install() -> None:
-    """Replace the plain functions of this module by numba intrinsics, at the first call only."""
-    global _installed
-    from numba import config
-
-    if _installed or config.DISABLE_JIT:
-        return
-    _installed = True
+    """Replace the plain functions of this module by numba intrinsics."""
     from . import tagged_lines_code
 
     globals().update(tagged_lines_code.intrinsics())
 
 
-jit.before_compiling(install)
+jit.installers.append(install)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import tagged_format as fmt
+from .intrinsics import generated
 
 
 def intrinsics() -> dict[str, Any]:
@@ -18,7 +19,6 @@ def intrinsics() -> dict[str, Any]:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from numba.extending import intrinsic
 
     i8, i16, i32, i64, f32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
     i32x16, i32x8, f32x8 = ir.VectorType(i32, 16), ir.VectorType(i32, 8), ir.VectorType(f32, 8)
@@ -40,9 +40,6 @@ def intrinsics() -> dict[str, Any]:
         else:
             data = context.make_array(kind)(context, builder, array).data
         return builder.bitcast(builder.gep(data, [position]), vector.as_pointer())
-
-    def zero64() -> Any:
-        return ir.Constant(i64, 0)
 
     def load(context: Any, builder: Any, kind: Any, array: Any, position: Any, vector: Any) -> Any:
         return builder.load(address(context, builder, kind, array, position, vector), align=4)
@@ -81,9 +78,6 @@ def intrinsics() -> dict[str, Any]:
         """Return the bits of a vector of truth values as int64."""
         return builder.zext(builder.bitcast(flags, kind), i64)
 
-    def choose(builder: Any, flags: Any, yes: Any, no: Any) -> Any:
-        return builder.select(flags, yes, no)
-
     class Line:
         """Hold a line that was loaded, or given as `words`, and which of its words belong to a feature and block."""
 
@@ -106,8 +100,8 @@ def intrinsics() -> dict[str, Any]:
 
         def by_number(self) -> Any:
             """Return the words at home in the order of the regressors (i32x8), 0 where there is none."""
-            high = choose(self.builder, self.home_high, self.high, constant(i32x8, 0))
-            return self.permuted(choose(self.builder, self.home_low, self.low, high))
+            high = self.builder.select(self.home_high, self.high, constant(i32x8, 0))
+            return self.permuted(self.builder.select(self.home_low, self.low, high))
 
         def permuted(self, vector: Any) -> Any:
             return permute(self.context, self.builder, vector, self.order)
@@ -144,42 +138,27 @@ def intrinsics() -> dict[str, Any]:
         product = builder.mul(builder.add(splat(builder, number, 8), steps), constant(i32x8, multiplier))
         return builder.lshr(product, constant(i32x8, 32 - bits))
 
-    def clamp(builder: Any, vector: Any, least: int, most: int) -> Any:
-        small = builder.icmp_signed("<", vector, constant(i32x8, least))
-        vector = choose(builder, small, constant(i32x8, least), vector)
-        large = builder.icmp_signed(">", vector, constant(i32x8, most))
-        return choose(builder, large, constant(i32x8, most), vector)
+    @generated(types.CPointer(types.float32))
+    def new_sums(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        memory = cgutils.alloca_once(builder, f32x8)
+        memory.align = 32
+        builder.store(constant(f32x8, 0.0), memory, align=32)
+        return builder.bitcast(memory, f32.as_pointer())
 
-    @intrinsic
-    def new_sums(typingctx: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            memory = cgutils.alloca_once(builder, f32x8)
-            memory.align = 32
-            builder.store(constant(f32x8, 0.0), memory, align=32)
-            return builder.bitcast(memory, f32.as_pointer())
+    @generated(types.void, None, None, types.intp)
+    def store_sums(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = builder.load(builder.bitcast(args[0], f32x8.as_pointer()), align=32)
+        builder.store(vector, address(context, builder, signature.args[1], args[1], args[2], f32x8), align=4)
+        return context.get_dummy_value()
 
-        return types.CPointer(types.float32)(), codegen
-
-    @intrinsic
-    def store_sums(typingctx: Any, sums: Any, target: Any, position: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector = builder.load(builder.bitcast(args[0], f32x8.as_pointer()), align=32)
-            builder.store(vector, address(context, builder, signature.args[1], args[1], args[2], f32x8), align=4)
-            return context.get_dummy_value()
-
-        return types.void(sums, target, types.intp), codegen
-
-    @intrinsic
-    def add_to_sum(typingctx: Any, sums: Any, q: Any, value: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            memory = builder.bitcast(args[0], f32x8.as_pointer())
-            number = splat(builder, builder.trunc(args[1], i32), 8)
-            chosen = builder.icmp_unsigned("==", number, constant(i32x8, list(range(8))))
-            value = choose(builder, chosen, splat(builder, args[2], 8), constant(f32x8, 0.0))
-            builder.store(builder.fadd(builder.load(memory, align=32), value), memory, align=32)
-            return context.get_dummy_value()
-
-        return types.void(sums, types.int64, types.float32), codegen
+    @generated(types.void, None, types.int64, types.float32)
+    def add_to_sum(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        memory = builder.bitcast(args[0], f32x8.as_pointer())
+        number = splat(builder, builder.trunc(args[1], i32), 8)
+        chosen = builder.icmp_unsigned("==", number, constant(i32x8, list(range(8))))
+        value = builder.select(chosen, splat(builder, args[2], 8), constant(f32x8, 0.0))
+        builder.store(builder.fadd(builder.load(memory, align=32), value), memory, align=32)
+        return context.get_dummy_value()
 
     def add_products(builder: Any, sums: Any, line: Any, x: Any) -> Any:
         """Add w * x of the words at home to `sums`; return the bits of the lanes with other words of the block."""
@@ -198,7 +177,7 @@ def intrinsics() -> dict[str, Any]:
         words = gathered(context, builder, pointer, order)
         own = builder.and_(bits, constant(i32x8, [1 << q for q in range(8)]))
         used = builder.icmp_unsigned("!=", own, constant(i32x8, 0))
-        return choose(builder, used, words, constant(i32x8, 0))
+        return builder.select(used, words, constant(i32x8, 0))
 
     def gathered(context: Any, builder: Any, pointer: Any, order: Any) -> Any:
         """Return the i32x8 whose element q is word `order[q]`, 0 to 7, behind a pointer to i32."""
@@ -211,150 +190,126 @@ def intrinsics() -> dict[str, Any]:
             words = builder.insert_element(words, word, number)
         return words
 
-    @intrinsic
-    def add_line(typingctx: Any, sums: Any, words: Any, position: Any, tag: Any, x: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = address(context, builder, signature.args[1], args[1], args[2], i32x16)
-            return add_products(builder, args[0], Line(context, builder, pointer, args[3]), args[4])
+    @generated(types.int64, None, None, types.intp, types.uint32, types.float32)
+    def add_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = address(context, builder, signature.args[1], args[1], args[2], i32x16)
+        return add_products(builder, args[0], Line(context, builder, pointer, args[3]), args[4])
 
-        return types.int64(sums, words, types.intp, types.uint32, types.float32), codegen
+    @generated(types.int64, None, None, types.intp, types.int64, types.uint32, types.float32)
+    def add_packed_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = address(context, builder, signature.args[1], args[1], args[2], i32x16)
+        pointer = builder.bitcast(vector, i32.as_pointer())
+        lanes = builder.trunc(args[3], i32)
+        low = builder.and_(lanes, ir.Constant(i32, 255))
+        second = builder.gep(pointer, [builder.ctpop(low)])
+        high = builder.lshr(lanes, ir.Constant(i32, 8))
+        halves = [expanded(context, builder, pointer, low), expanded(context, builder, second, high)]
+        line = Line(context, builder, vector, args[4], join(builder, *halves))
+        return add_products(builder, args[0], line, args[5])
 
-    @intrinsic
-    def add_packed_line(typingctx: Any, sums: Any, words: Any, position: Any, lanes: Any, tag: Any, x: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector = address(context, builder, signature.args[1], args[1], args[2], i32x16)
-            pointer = builder.bitcast(vector, i32.as_pointer())
-            lanes = builder.trunc(args[3], i32)
-            low = builder.and_(lanes, ir.Constant(i32, 255))
-            second = builder.gep(pointer, [builder.ctpop(low)])
-            high = builder.lshr(lanes, ir.Constant(i32, 8))
-            halves = [expanded(context, builder, pointer, low), expanded(context, builder, second, high)]
-            line = Line(context, builder, vector, args[4], join(builder, *halves))
-            return add_products(builder, args[0], line, args[5])
-
-        return types.int64(sums, words, types.intp, types.int64, types.uint32, types.float32), codegen
-
-    @intrinsic
-    def learn_line(
-        typingctx: Any, words: Any, position: Any, tag: Any, square: Any, x: Any, random: Any, rate: Any, begin: Any,
-        reach: Any,
-    ) -> Any:  # fmt: skip
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kinds = signature.args
-            pointer = address(context, builder, kinds[0], args[0], args[1], i32x16)
-            line = Line(context, builder, pointer, args[2])
-            zero, zeros = constant(i32x8, 0), constant(f32x8, 0.0)
-            squares = load(context, builder, kinds[3], args[3], zero64(), f32x8)
-            active = builder.fcmp_ordered(">", squares, zeros)
-            words = line.by_number()
-            present = builder.icmp_unsigned("!=", words, zero)
-            g_code = builder.and_(
-                builder.shl(words, constant(i32x8, fmt.G_SHIFT - fmt.G_FIELD)),
-                constant(i32x8, fmt.G_CODES - 1 << fmt.G_SHIFT),
-            )
-            g = scaled(builder, builder.bitcast(g_code, f32x8), fmt.G_SCALE)
-            x = splat(builder, args[4], 8)
-            square_x = splat(builder, builder.fmul(args[4], args[4]), 8)
-            total = builder.fadd(builder.fmul(squares, square_x), g)
-            # what can be done in this line: lanes whose words learn, and new words, if no word is elsewhere
-            all_home = builder.icmp_unsigned("==", bits_of(builder, line.elsewhere, i16), zero64())
-            allowed = builder.icmp_unsigned("!=", splat(builder, builder.sext(all_home, i32), 8), zero)
-            active_lane = builder.icmp_unsigned("!=", line.wide_permuted(active), zero)
-            absent = builder.not_(builder.or_(line.home_low, line.home_high))
-            new = builder.and_(builder.and_(active_lane, absent), allowed)
-            empty_low, empty_high = half(builder, line.empty, 0), half(builder, line.empty, 1)
-            new_low = builder.and_(new, empty_low)
-            new_high = builder.and_(new, builder.and_(empty_high, builder.not_(empty_low)))
-            only_high = builder.and_(line.home_high, builder.not_(line.home_low))
-            in_low = builder.or_(builder.and_(active_lane, line.home_low), new_low)
-            in_high = builder.or_(builder.and_(active_lane, only_high), new_high)
-            done = builder.icmp_unsigned("!=", line.wide_permuted(builder.or_(in_low, in_high)), zero)
-            missing = builder.and_(active, builder.not_(done))
-            halved = builder.lshr(builder.bitcast(total, i32x8), constant(i32x8, 1))
-            root = builder.bitcast(builder.sub(constant(i32x8, fmt.ROOT_BITS), halved), f32x8)
-            rate = builder.fmul(x, root)
-            rate = choose(builder, builder.and_(done, builder.fcmp_ordered(">", total, zeros)), rate, zeros)
-            builder.store(rate, address(context, builder, kinds[6], args[6], args[7], f32x8), align=4)
-            reach = builder.bitcast(args[8], f32x8.as_pointer())
-            builder.store(builder.fadd(builder.load(reach, align=32), builder.fmul(x, rate)), reach, align=32)
-            bits = builder.bitcast(scaled(builder, total, fmt.G_UNIT), i32x8)
-            rounded = builder.add(bits, randoms(builder, args[5], fmt.G_RANDOM, fmt.G_SHIFT))
-            code = clamp(builder, builder.ashr(rounded, constant(i32x8, fmt.G_SHIFT)), 1, fmt.G_CODES - 1)
-            code = builder.shl(code, constant(i32x8, fmt.G_FIELD))
-            kept = builder.and_(words, constant(i32x8, ~(fmt.G_CODES - 1 << fmt.G_FIELD) & 0xFFFFFFFF))
-            key = builder.or_(
-                splat(builder, builder.and_(args[2], ir.Constant(i32, ~fmt.NUMBER_MASK & 0xFFFFFFFF)), 8),
-                constant(i32x8, list(range(8))),
-            )
-            words = builder.or_(choose(builder, present, kept, key), code)
-            line.write(words, in_low, in_high)
-            left = bits_of(builder, missing, i8)
-            elsewhere = builder.shl(bits_of(builder, line.elsewhere, i16), ir.Constant(i64, 8))
-            new = builder.shl(bits_of(builder, builder.or_(new_low, new_high), i8), ir.Constant(i64, 24))
-            return builder.or_(left, builder.or_(elsewhere, new))
-
-        return (
-            types.int64(words, types.intp, types.uint32, square, types.float32, types.uint32, rate, types.intp, reach),
-            codegen,
+    @generated(types.int64, None, types.intp, types.uint32, None, types.float32, types.uint32, None, types.intp, None)
+    def learn_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        pointer = address(context, builder, kinds[0], args[0], args[1], i32x16)
+        line = Line(context, builder, pointer, args[2])
+        zero, zeros = constant(i32x8, 0), constant(f32x8, 0.0)
+        squares = load(context, builder, kinds[3], args[3], ir.Constant(i64, 0), f32x8)
+        active = builder.fcmp_ordered(">", squares, zeros)
+        words = line.by_number()
+        present = builder.icmp_unsigned("!=", words, zero)
+        g_code = builder.and_(
+            builder.shl(words, constant(i32x8, fmt.G_SHIFT - fmt.G_FIELD)),
+            constant(i32x8, fmt.G_CODES - 1 << fmt.G_SHIFT),
         )
+        g = scaled(builder, builder.bitcast(g_code, f32x8), fmt.G_SCALE)
+        x = splat(builder, args[4], 8)
+        square_x = splat(builder, builder.fmul(args[4], args[4]), 8)
+        total = builder.fadd(builder.fmul(squares, square_x), g)
+        # what can be done in this line: lanes whose words learn, and new words, if no word is elsewhere
+        all_home = builder.icmp_unsigned("==", bits_of(builder, line.elsewhere, i16), ir.Constant(i64, 0))
+        allowed = builder.icmp_unsigned("!=", splat(builder, builder.sext(all_home, i32), 8), zero)
+        active_lane = builder.icmp_unsigned("!=", line.wide_permuted(active), zero)
+        absent = builder.not_(builder.or_(line.home_low, line.home_high))
+        new = builder.and_(builder.and_(active_lane, absent), allowed)
+        empty_low, empty_high = half(builder, line.empty, 0), half(builder, line.empty, 1)
+        new_low = builder.and_(new, empty_low)
+        new_high = builder.and_(new, builder.and_(empty_high, builder.not_(empty_low)))
+        only_high = builder.and_(line.home_high, builder.not_(line.home_low))
+        in_low = builder.or_(builder.and_(active_lane, line.home_low), new_low)
+        in_high = builder.or_(builder.and_(active_lane, only_high), new_high)
+        done = builder.icmp_unsigned("!=", line.wide_permuted(builder.or_(in_low, in_high)), zero)
+        missing = builder.and_(active, builder.not_(done))
+        halved = builder.lshr(builder.bitcast(total, i32x8), constant(i32x8, 1))
+        root = builder.bitcast(builder.sub(constant(i32x8, fmt.ROOT_BITS), halved), f32x8)
+        rate = builder.fmul(x, root)
+        rate = builder.select(builder.and_(done, builder.fcmp_ordered(">", total, zeros)), rate, zeros)
+        builder.store(rate, address(context, builder, kinds[6], args[6], args[7], f32x8), align=4)
+        reach = builder.bitcast(args[8], f32x8.as_pointer())
+        builder.store(builder.fadd(builder.load(reach, align=32), builder.fmul(x, rate)), reach, align=32)
+        bits = builder.bitcast(scaled(builder, total, fmt.G_UNIT), i32x8)
+        rounded = builder.add(bits, randoms(builder, args[5], fmt.G_RANDOM, fmt.G_SHIFT))
+        code = builder.ashr(rounded, constant(i32x8, fmt.G_SHIFT))
+        for sign, bound in (("<", constant(i32x8, 1)), (">", constant(i32x8, fmt.G_CODES - 1))):
+            code = builder.select(builder.icmp_signed(sign, code, bound), bound, code)
+        code = builder.shl(code, constant(i32x8, fmt.G_FIELD))
+        kept = builder.and_(words, constant(i32x8, ~(fmt.G_CODES - 1 << fmt.G_FIELD) & 0xFFFFFFFF))
+        key = builder.or_(
+            splat(builder, builder.and_(args[2], ir.Constant(i32, ~fmt.NUMBER_MASK & 0xFFFFFFFF)), 8),
+            constant(i32x8, list(range(8))),
+        )
+        words = builder.or_(builder.select(present, kept, key), code)
+        line.write(words, in_low, in_high)
+        left = bits_of(builder, missing, i8)
+        elsewhere = builder.shl(bits_of(builder, line.elsewhere, i16), ir.Constant(i64, 8))
+        new = builder.shl(bits_of(builder, builder.or_(new_low, new_high), i8), ir.Constant(i64, 24))
+        return builder.or_(left, builder.or_(elsewhere, new))
 
-    @intrinsic
-    def move_line(
-        typingctx: Any, words: Any, position: Any, tag: Any, step: Any, random: Any, rate: Any, begin: Any
-    ) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kinds = signature.args
-            pointer = address(context, builder, kinds[0], args[0], args[1], i32x16)
-            line = Line(context, builder, pointer, args[2])
-            zero, zeros = constant(i32x8, 0), constant(f32x8, 0.0)
-            steps = load(context, builder, kinds[3], args[3], zero64(), f32x8)
-            rates = load(context, builder, kinds[5], args[5], args[6], f32x8)
-            active = builder.fcmp_unordered("!=", rates, zeros)
-            words = line.by_number()
-            present = builder.icmp_unsigned("!=", words, zero)
-            w = scaled(builder, weights(builder, words), fmt.W_SCALE)
-            w = builder.fsub(w, builder.fmul(steps, rates))
-            bits = builder.bitcast(scaled(builder, w, fmt.W_UNIT), i32x8)
-            magnitude = builder.and_(bits, constant(i32x8, 0x7FFFFFFF))
-            rounded = builder.add(magnitude, randoms(builder, args[4], fmt.W_RANDOM, fmt.W_SHIFT))
-            code = builder.lshr(rounded, constant(i32x8, fmt.W_SHIFT))
-            large = builder.icmp_unsigned(">", code, constant(i32x8, fmt.W_CODES - 1))
-            code = choose(builder, large, constant(i32x8, fmt.W_CODES - 1), code)
-            sign = builder.and_(bits, constant(i32x8, 1 << 31))
-            sign = choose(builder, builder.icmp_unsigned("!=", code, zero), sign, zero)
-            code = builder.or_(sign, builder.shl(code, constant(i32x8, fmt.W_FIELD)))
-            words = builder.or_(builder.and_(words, constant(i32x8, (1 << fmt.W_FIELD) - 1)), code)
-            moved = builder.icmp_unsigned("!=", line.wide_permuted(active), zero)
-            only_high = builder.and_(line.home_high, builder.not_(line.home_low))
-            line.write(words, builder.and_(moved, line.home_low), builder.and_(moved, only_high))
-            return bits_of(builder, builder.and_(active, builder.not_(present)), i8)
+    @generated(types.int64, None, types.intp, types.uint32, None, types.uint32, None, types.intp)
+    def move_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        pointer = address(context, builder, kinds[0], args[0], args[1], i32x16)
+        line = Line(context, builder, pointer, args[2])
+        zero, zeros = constant(i32x8, 0), constant(f32x8, 0.0)
+        steps = load(context, builder, kinds[3], args[3], ir.Constant(i64, 0), f32x8)
+        rates = load(context, builder, kinds[5], args[5], args[6], f32x8)
+        active = builder.fcmp_unordered("!=", rates, zeros)
+        words = line.by_number()
+        present = builder.icmp_unsigned("!=", words, zero)
+        w = scaled(builder, weights(builder, words), fmt.W_SCALE)
+        w = builder.fsub(w, builder.fmul(steps, rates))
+        bits = builder.bitcast(scaled(builder, w, fmt.W_UNIT), i32x8)
+        magnitude = builder.and_(bits, constant(i32x8, 0x7FFFFFFF))
+        rounded = builder.add(magnitude, randoms(builder, args[4], fmt.W_RANDOM, fmt.W_SHIFT))
+        code = builder.lshr(rounded, constant(i32x8, fmt.W_SHIFT))
+        large = builder.icmp_unsigned(">", code, constant(i32x8, fmt.W_CODES - 1))
+        code = builder.select(large, constant(i32x8, fmt.W_CODES - 1), code)
+        sign = builder.and_(bits, constant(i32x8, 1 << 31))
+        sign = builder.select(builder.icmp_unsigned("!=", code, zero), sign, zero)
+        code = builder.or_(sign, builder.shl(code, constant(i32x8, fmt.W_FIELD)))
+        words = builder.or_(builder.and_(words, constant(i32x8, (1 << fmt.W_FIELD) - 1)), code)
+        moved = builder.icmp_unsigned("!=", line.wide_permuted(active), zero)
+        only_high = builder.and_(line.home_high, builder.not_(line.home_low))
+        line.write(words, builder.and_(moved, line.home_low), builder.and_(moved, only_high))
+        return bits_of(builder, builder.and_(active, builder.not_(present)), i8)
 
-        return types.int64(words, types.intp, types.uint32, step, types.uint32, rate, types.intp), codegen
+    @generated(types.int64, None, types.intp, types.uint32)
+    def match_lanes(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        line = load(context, builder, signature.args[0], args[0], args[1], i32x16)
+        tags = builder.and_(line, constant(i32x16, fmt.TAG_MASK))
+        return bits_of(builder, builder.icmp_unsigned("==", tags, splat(builder, args[2], 16)), i16)
 
-    @intrinsic
-    def match_lanes(typingctx: Any, words: Any, position: Any, tag: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            line = load(context, builder, signature.args[0], args[0], args[1], i32x16)
-            tags = builder.and_(line, constant(i32x16, fmt.TAG_MASK))
-            return bits_of(builder, builder.icmp_unsigned("==", tags, splat(builder, args[2], 16)), i16)
-
-        return types.int64(words, types.intp, types.uint32), codegen
-
-    @intrinsic
-    def weakest_lane(typingctx: Any, words: Any, position: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            line = load(context, builder, signature.args[0], args[0], args[1], i32x16)
-            codes = builder.and_(
-                builder.lshr(line, constant(i32x16, fmt.G_FIELD - 4)),
-                constant(i32x16, fmt.G_CODES - 1 << 4),
-            )
-            keys = builder.or_(codes, constant(i32x16, list(range(16))))
-            kind = ir.FunctionType(i32, [i32x16])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.vector.reduce.umin.v16i32")
-            least = builder.call(function, [keys])
-            return builder.zext(builder.and_(least, ir.Constant(i32, 15)), i64)
-
-        return types.int64(words, types.intp), codegen
+    @generated(types.int64, None, types.intp)
+    def weakest_lane(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        line = load(context, builder, signature.args[0], args[0], args[1], i32x16)
+        codes = builder.and_(
+            builder.lshr(line, constant(i32x16, fmt.G_FIELD - 4)),
+            constant(i32x16, fmt.G_CODES - 1 << 4),
+        )
+        keys = builder.or_(codes, constant(i32x16, list(range(16))))
+        kind = ir.FunctionType(i32, [i32x16])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.vector.reduce.umin.v16i32")
+        least = builder.call(function, [keys])
+        return builder.zext(builder.and_(least, ir.Constant(i32, 15)), i64)
 
     return {
         "new_sums": new_sums, "store_sums": store_sums, "add_to_sum": add_to_sum,
