@@ -19,9 +19,9 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
           class from then on; `--lom_rules vw` does so too.
 Idea      At an inner node the router is trained towards the left if E > e(y) and towards the right otherwise; its new
           score then decides where the example goes. That aims at a high value of a relaxation of the objective J of the
-          node, equation (1), which --print_tree, --audit and the report show. At a leaf the label is counted. A leaf that has seen two labels
-          splits: at once while there are fewer than T inner nodes, and later if condition (2) of the paper holds, for
-          which the smallest leaf is recycled.
+          node, equation (1), which --print_tree, --audit and the report show. At a leaf the label is counted. A leaf
+          that has seen two labels splits: at once while there are fewer than T inner nodes, and later if condition (2)
+          of the paper holds, for which the smallest leaf is recycled.
 """
 
 from __future__ import annotations
