@@ -12,7 +12,7 @@ comparison  figure 4: test error of LOMTree and the Recall Tree less that of one
 order       average progressive error against examples, in the order of the file and permuted by a buffer that holds all
             of it. The paper's axis says accuracy; what falls from 100 to 73 is the error. LTCB: 73.3 in order, 74.6.
 candidates  test error against the number of candidates, with and without path features, and with path features that
-            are also crossed with the example's, as the papers' command lines have them. The paper has ALOI.
+            are also crossed with the example's, as in Vowpal Wabbit's demo. The paper has ALOI.
 bernstein   test error against the multiplier of the bound's penalty; 0 is the empirical recall alone, and `never` stops
             at leaves only, which is what VW does with 0. LTCB: 91 with 0, 78 with 1.
 

@@ -34,7 +34,7 @@ class StandIn:
     papers : names of the scripts in scripts/paper for the papers' sets
     options : options that all methods get
     passes : number of passes
-    crossed : namespace that the recall tree crosses with its path features, as in the papers; empty for none
+    crossed : namespace that the recall tree crosses with its path features, as in VW's demo; empty for none
     softmax_tree : additional options of the softmax tree
     """
 
