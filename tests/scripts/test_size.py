@@ -54,7 +54,10 @@ def test_a_row_for_each_folder_and_measure(monkeypatch):
     assert rows["files of more than 600 lines"] == "1 | | 1 |"
 
 
-def test_a_revision_that_does_not_exist_is_named():
+def test_a_revision_that_does_not_exist_is_named(monkeypatch):
+    monkeypatch.setattr(
+        size, "files_now", lambda: {"text/d": "2\n", "reductions/core/base": TEXT, "reductions/tree": "3\n"}
+    )
     result = tool("size", "--against", "no-such-tag")
     assert "--against no-such-tag: " in result.stderr
     assert "give a tag or a commit" in result.stderr
