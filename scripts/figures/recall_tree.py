@@ -104,10 +104,10 @@ def comparison(given: argparse.Namespace, pyplot) -> None:
     if pyplot:
         figure, areas = pyplot.subplots(1, 2, figsize=(9, 3.6))
         names = [f"{name}\n{classes[name]:,}" for name in sets]
-        for method, title in COMPARED.items():
-            if method != "oaa":
-                areas[0].plot(names, less[method], "o", label=title)
-            areas[1].plot(names, times[method], "o", label=title)
+        for color, (method, title) in enumerate(COMPARED.items()):
+            for area, values in zip(areas, (less, times), strict=True):
+                if area is areas[1] or method != "oaa":
+                    area.plot(names, values[method], "o", color=f"C{color}", label=title)
         areas[0].axhline(0, color="grey", linewidth=0.5)
         areas[1].set_yscale("log")
         name_axes(areas[0], "Statistical performance", "set, number of classes", "test error less OAA's, points")
