@@ -166,13 +166,13 @@ class Averaging:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
         tasks: list[BatchTask] = []
         for part, one in fresh:
-            label = one.batch.label
+            batch = one.batch._make(map(np.array, one.batch))  # for read-only ones kernels would be compiled anew
             if one.name is not None:
                 if one.name not in learner.names.names:
                     self._check_number(part, one, len(learner.names.names))
                     learner.names.append([one.name])
-                label = np.array([learner.names.names.index(one.name) + 1.0])
-            tasks += learner.learn([one.batch._replace(label=label)])
+                batch = batch._replace(label=np.array([learner.names.names.index(one.name) + 1.0]))
+            tasks += learner.learn([batch])
             cursor = self.cursors[part.number - 1]
             waiting = tuple(position for position in cursor.waiting if position != one.position)
             self.cursors[part.number - 1] = cursor._replace(waiting=waiting)

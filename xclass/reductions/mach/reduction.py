@@ -283,7 +283,7 @@ class Mach(Learner):
             output = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), scores)
             scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK)
             for r in range(first, last):
-                column = np.where(learns, r * self.buckets + self.seen.bucket[r, own], -1)
+                column = np.where(learns, r * self.buckets + self.seen.bucket[r, own], np.int64(-1))
                 inputs = class_rows.Inputs(task.batch, column, learns, sampled, task.clock, columns)
                 block = r * self.buckets, (r + 1) * self.buckets
                 self._learn_kernel(table, self.rule, self.rows, *block, False, inputs, output, scratch)
