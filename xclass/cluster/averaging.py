@@ -27,6 +27,7 @@ from ..api.configuration import Config, LearnerUse
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..array_types import UInt8s
+from ..data.batch import Batch
 from ..errors import DataError, XclassError
 from ..merging import models as merging
 from ..reductions.core.contract import BatchTask
@@ -166,7 +167,7 @@ class Averaging:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
         tasks: list[BatchTask] = []
         for part, one in fresh:
-            batch = one.batch._make(map(np.array, one.batch))  # for read-only ones kernels would be compiled anew
+            batch = Batch(*map(np.array, one.batch))  # for read-only ones kernels would be compiled anew
             if one.name is not None:
                 if one.name not in learner.names.names:
                     self._check_number(part, one, len(learner.names.names))

@@ -395,7 +395,7 @@ def learn_sequentially(
         steps = _path_size(tree, settings, a)
         _exchange(place, x, count - crossed, count, count + steps)
         at = plan.first[i]
-        size = np.int64(counts.top_size[a])
+        size: int = np.int64(counts.top_size[a])  # type: ignore[assignment]  # an int to numba
         known = label_counts.is_candidate(counts, a, label)
         for j in range(size):
             plan.item[at + j] = counts.top_label[a, j]
@@ -416,7 +416,7 @@ def learn_sequentially(
         label_counts.count_recall(counts, a, known, weight)
         z = routing.learn_route(tree, counts, settings, table, rule, place, x, count, label, weight, clock[i], random)
         plan.last[i] = z
-        size = np.int64(counts.top_size[z])
+        size = np.int64(counts.top_size[z])  # type: ignore[assignment]
         if not label_counts.is_candidate(counts, z, label):
             continue
         full = path(tree, settings, crosses, z, unscaled, batch, i, place, x, count)
