@@ -18,7 +18,9 @@ import numpy as np
 from ..array_types import AnyArray, Float64s, Int64s
 from ..errors import DataError, UsageError, XclassError
 from ..system.printable import short_repr
-from .batch import DTYPES, LENGTHS, Batch
+from . import batch_ops
+from .batch import DTYPES, LENGTHS, Batch, sizes
+from .class_names import UNKNOWN
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -341,11 +343,12 @@ def batch(given: Batch) -> Batch:
         fields[name] = _field(f"batch.{name}", values, dtype)
     checked = Batch(**fields)
     n, z, groups = checked.n, len(checked.index), len(checked.group_name)
-    for name, k in zip(Batch._fields, LENGTHS, strict=False):
-        length = (n, n + 1, z, groups, groups + 1)[k]
-        if len(fields[name]) != length:
-            raise DataError(f"batch.{name} has {len(fields[name])} entries; the other arrays need {length}")
-    for name, last in (("start", z), ("group_first", groups), ("group_start", z)):
+    lengths = sizes(n, z, groups, len(checked.labels) if checked.has_lists else None)
+    for name, k in zip(Batch._fields, LENGTHS, strict=True):
+        if k is not None and len(fields[name]) != lengths[k]:
+            raise DataError(f"batch.{name} has {len(fields[name])} entries; the other arrays need {lengths[k]}")
+    starts = {"start": z, "group_first": groups, "group_start": z}
+    for name, last in (starts | {"label_start": len(checked.labels)} if checked.has_lists else starts).items():
         values = fields[name]
         if values[0] != 0 or values[-1] != last or (values[1:] < values[:-1]).any():
             raise DataError(f"batch.{name} has to start at 0, never decrease, and end at {last}")
@@ -355,7 +358,21 @@ def batch(given: Batch) -> Batch:
     tags = (checked.tag_start < 0) | (checked.tag_end < checked.tag_start) | (checked.tag_end > len(checked.text))
     if tags.any():
         raise DataError(f"batch.tag_start[{int(np.argmax(tags))}] and tag_end are no part of the text")
-    return checked
+    return _with_lists(checked) if checked.has_lists else checked
+
+
+def _with_lists(given: Batch) -> Batch:
+    """Return a batch with lists of labels, ascending and distinct, after checking the labels and their numbers."""
+    wrong = ~((given.labels >= 0) & (given.labels <= UNKNOWN) & (given.labels == np.floor(given.labels)))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise DataError(f"batch.labels[{at}] is {given.labels[at]:g}; allowed are whole numbers from 0 to {UNKNOWN}")
+    count = np.diff(given.label_start)
+    wrong = (given.label != count) & ~(np.isnan(given.label) & (count == 0))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise DataError(f"batch.label[{at}] is {given.label[at]:g}; the example has {count[at]} labels in batch.labels")
+    return batch_ops.with_lists_in_order(given)
 
 
 def _field(name: str, given: Any, dtype: np.dtype[Any]) -> AnyArray:

@@ -20,6 +20,7 @@ CONSTANT_GROUP = 128  # group of the constant feature; groups from 128 on are re
 
 HIGHEST_LABEL = 2**31  # largest label of a class
 NO_TEXT = np.zeros(0, np.uint8)
+NO_LISTS, NO_LABELS = np.zeros(0, np.int64), np.zeros(0)  # of a batch whose examples have one label each
 SMALL = 1 << 11  # examples, features and groups of a batch whose memory is not worth recycling
 
 
@@ -29,6 +30,9 @@ class Batch(NamedTuple):
     Within an example the features are ordered by namespace group (the first byte of the name), the groups in
     the order of their first feature; group j of the batch spans features `group_start[j]:group_start[j + 1]`
     and example i has groups `group_first[i]:group_first[i + 1]` (the constant is a group of its own).
+
+    The examples have one label each, `label`, or lists of labels: `label` is then the number of labels of each example,
+    and example i has `labels[label_start[i]:label_start[i + 1]]`, ascending and distinct.
 
     Examples
     --------
@@ -44,7 +48,7 @@ class Batch(NamedTuple):
     start: Int64s  # int64[n + 1], where the features of each example begin
     index: UInt32s  # type: ignore[assignment]  # hides tuple.index; uint32[z], hash of the feature, cut to b bits; the constant and crosses are not cut, and tables mask them
     value: Float32s  # float32[z], value of the feature
-    label: Float64s  # float64[n], class as written in the file, or the real label; NaN if there is none
+    label: Float64s  # float64[n], class as written in the file, the real label, or the number of labels; NaN if unknown
     weight: Float32s  # float32[n], importance
     initial: Float32s  # float32[n], offset of the prediction (third word of a simple label), or 0
     group_first: Int64s  # int64[n + 1], first group of each example
@@ -54,6 +58,13 @@ class Batch(NamedTuple):
     tag_end: Int64s  # int64[n], end of the tag; equal to tag_start if there is no tag
     line: Int64s  # int64[n], line number in the file, from 1
     text: UInt8s  # uint8[...], the bytes that the examples were read from
+    label_start: Int64s = NO_LISTS  # int64[n + 1], where the labels of each example begin; int64[0] without lists
+    labels: Float64s = NO_LABELS  # float64[m], classes as written in the file
+
+    @property
+    def has_lists(self) -> bool:
+        """Return whether the examples have lists of labels instead of one label each."""
+        return len(self.label_start) > 0
 
     @property
     def n(self) -> int:
@@ -68,19 +79,33 @@ class Batch(NamedTuple):
         return int(np.diff(self.start).max(initial=0))
 
 
-# of the fields of Batch: types, and the length of each but the text as a position in [n, n + 1, z, g, g + 1]
-DTYPES = tuple(map(np.dtype, ["i8", "u4", "f4", "f8", "f4", "f4", "i8", "u1", "i8", "i8", "i8", "i8", "u1"]))
-LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0)
+# of the fields of Batch: types, and the length of each but the text as a position in the result of `sizes`
+DTYPES = tuple(map(np.dtype, "i8 u4 f4 f8 f4 f4 i8 u1 i8 i8 i8 i8 u1 i8 f8".split()))
+LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0, None, 5, 6)
 
 
-def _fields(n: int, z: int, g: int) -> list[tuple[int, np.dtype[Any]]]:
+def sizes(n: int, z: int, g: int, labels: int | None) -> tuple[int, ...]:
+    """Return the lengths of the arrays of a batch; `labels` is the number of labels in lists, None without lists."""
+    return n, n + 1, z, g, g + 1, 0 if labels is None else n + 1, labels or 0
+
+
+def _arrays(n: int, z: int, g: int, labels: int | None) -> list[tuple[int, np.dtype[Any]]]:
     """Return length and type of each array of a batch but the text."""
-    return [((n, n + 1, z, g, g + 1)[k], dtype) for k, dtype in zip(LENGTHS, DTYPES, strict=False)]
+    lengths = sizes(n, z, g, labels)
+    return [(lengths[k], dtype) for k, dtype in zip(LENGTHS, DTYPES, strict=True) if k is not None]
 
 
-def empty(n: int, z: int, g: int, text: UInt8s = NO_TEXT) -> Batch:
-    """Return a batch with space for n examples, z features and g groups, filled with zeros."""
-    return Batch._make([*(np.zeros(length, dtype) for length, dtype in _fields(n, z, g)), text])
+def _batch(arrays: list[Any], text: UInt8s) -> Batch:
+    """Return a batch of the arrays of `_arrays` and a text."""
+    return Batch(*arrays[:-2], text, *arrays[-2:])
+
+
+def empty(n: int, z: int, g: int, text: UInt8s = NO_TEXT, labels: int | None = None) -> Batch:
+    """Return a batch with space for n examples, z features, g groups and `labels` in lists, filled with zeros.
+
+    Without `labels`, the examples have one label each.
+    """
+    return _batch([np.zeros(length, dtype) for length, dtype in _arrays(n, z, g, labels)], text)
 
 
 class Pool:
@@ -112,19 +137,20 @@ class Pool:
         pieces.append(piece)
         return piece
 
-    def batch(self, n: int, z: int, g: int, text: UInt8s) -> Batch:
-        """Return a batch with space for n examples, z features and g groups.
+    def batch(self, n: int, z: int, g: int, text: UInt8s, labels: int | None = None) -> Batch:
+        """Return a batch with the space that `empty` gives.
 
-        Only the first elements of `start`, `group_first` and `group_start` are set.
+        Only the first elements of `start`, `group_first`, `group_start` and `label_start` are set.
         """
         if n + z + g <= SMALL:
-            return empty(n, z, g, text)
-        fields = _fields(n, z, g)
+            return empty(n, z, g, text, labels)
+        fields = _arrays(n, z, g, labels)
         offsets = [0]
         for length, dtype in fields:
             offsets.append(offsets[-1] + ((length * dtype.itemsize + 63) & ~63))
         memory = self.take(offsets[-1])
         arrays = [np.ndarray(*field, memory, offset) for field, offset in zip(fields, offsets, strict=False)]
-        batch = Batch._make([*arrays, text])
+        batch = _batch(arrays, text)
         batch.start[0] = batch.group_first[0] = batch.group_start[0] = 0
+        batch.label_start[:1] = 0
         return batch

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..array_types import Bools, Float32s, Float64s, Int64s
+from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s
 from ..kernels.jit import jit
 from .batch import CONSTANT_GROUP, Batch, empty
 
@@ -34,7 +34,16 @@ def cut(batch: Batch, low: int, high: int) -> Batch:
         tag_end=batch.tag_end[low:high],
         line=batch.line[low:high],
         text=batch.text,
+        **_lists(batch, low, high),
     )
+
+
+def _lists(batch: Batch, low: int, high: int) -> dict[str, AnyArray]:
+    """Return the fields with the lists of labels of examples low..high-1; none if there are no lists."""
+    if not batch.has_lists:
+        return {}
+    start = batch.label_start[low : high + 1]
+    return {"label_start": start - start[0], "labels": batch.labels[start[0] : start[-1]]}
 
 
 @jit
@@ -52,14 +61,16 @@ def add_weights(label: Float64s, weight: Float32s, held_out: Bools, clock: float
 
 
 @jit
-def measure(batch: Batch, picked: Int64s) -> tuple[int, int, int]:
-    """Return the numbers of features, groups and bytes of tags of the examples `picked` (int64[m])."""
-    z = g = t = 0
+def measure(batch: Batch, picked: Int64s) -> tuple[int, int, int, int]:
+    """Return the numbers of features, groups, bytes of tags and labels in lists of the examples `picked` (int64[m])."""
+    z = g = t = labels = 0
     for i in picked:
+        if len(batch.label_start) > 0:
+            labels += batch.label_start[i + 1] - batch.label_start[i]
         z += batch.start[i + 1] - batch.start[i]
         g += batch.group_first[i + 1] - batch.group_first[i]
         t += batch.tag_end[i] - batch.tag_start[i]
-    return z, g, t
+    return z, g, t, labels
 
 
 @jit
@@ -79,6 +90,11 @@ def copy_rows(batch: Batch, picked: Int64s, out: Batch, m: int, z: int, g: int, 
             g += 1
         z += batch.start[i + 1] - batch.start[i]
         out.label[m] = batch.label[i]
+        if len(batch.label_start) > 0:
+            begin, size = batch.label_start[i], batch.label_start[i + 1] - batch.label_start[i]
+            out.label_start[m + 1] = out.label_start[m] + size
+            for j in range(size):
+                out.labels[out.label_start[m] + j] = batch.labels[begin + j]
         out.weight[m] = batch.weight[i]
         out.initial[m] = batch.initial[i]
         out.line[m] = batch.line[i]
@@ -130,8 +146,10 @@ def pick(parts: Sequence[tuple[Batch, Int64s]], lines: bool = False) -> Batch:
     With `lines`, the batch keeps their complete lines instead of only their tags.
     """
     sizes = [measure(batch, picked) for batch, picked in parts]
-    z, g, t = (sum(size[k] for size in sizes) for k in range(3))
-    out = empty(sum(len(picked) for _, picked in parts), z, g, np.empty(t, np.uint8))
+    z, g, t, labels = (sum(size[k] for size in sizes) for k in range(4))
+    has_lists = any(batch.has_lists for batch, _ in parts)
+    n = sum(len(picked) for _, picked in parts)
+    out = empty(n, z, g, np.empty(t, np.uint8), labels if has_lists else None)
     filled = (0, 0, 0, 0)
     for batch, picked in parts:
         filled = copy_rows(batch, picked, out, *filled)
@@ -152,18 +170,41 @@ def with_features(rows: Batch, other: Batch) -> Batch:
 
 def trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
     """Return the first n examples, z features and g groups of a batch."""
+    if out.has_lists:
+        out = out._replace(**_lists(out, 0, n))
     if n == out.n:  # none is left out, nor is any line empty
         if z == len(out.index) and g == len(out.group_name):
             return out
         return Batch(  # `_replace` takes twice as long
             out.start, out.index[:z], out.value[:z], out.label, out.weight, out.initial, out.group_first,
             out.group_name[:g], out.group_start[: g + 1], out.tag_start, out.tag_end, out.line, out.text,
+            out.label_start, out.labels,
         )  # fmt: skip
     return Batch(
         out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
         out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],
-        out.line[:n], out.text,
+        out.line[:n], out.text, out.label_start, out.labels,
     )  # fmt: skip
+
+
+def with_lists_in_order(batch: Batch) -> Batch:
+    """Return a batch whose lists of labels are ascending, without labels that repeat others of the same example."""
+    start, labels = batch.label_start, batch.labels
+    falls = np.flatnonzero(np.diff(labels) <= 0) + 1
+    if not len(falls) or np.isin(falls, start).all():  # between two examples
+        return batch
+    key = np.unique((np.repeat(np.arange(batch.n), np.diff(start)) << 32) | labels.astype(np.int64))
+    start = np.searchsorted(key, np.arange(batch.n + 1) << 32)
+    label = np.where(np.isnan(batch.label), np.nan, np.diff(start))
+    return batch._replace(label=label, label_start=start, labels=(key & ((1 << 32) - 1)).astype(np.float64))
+
+
+def highest_labels(batch: Batch) -> Float64s:
+    """Return the highest label of each example, NaN for none."""
+    if not batch.has_lists:
+        return batch.label
+    last = np.maximum(batch.label_start[1:] - 1, 0)
+    return np.where(batch.label > 0, np.concatenate([batch.labels, [np.nan]])[last], np.nan)
 
 
 @jit

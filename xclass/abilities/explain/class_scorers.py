@@ -43,7 +43,7 @@ def explain(
     scratch, result = reranking.scratch(batch, len(candidates)), reranking.new_ranking(1, len(candidates))
     learner.rank_kernel(
         scorers, learner.options.normalize_features != "none", batch, weighted.log_weight,
-        label_arrays.whole(batch.label), np.zeros(1, bool), False, 0, 1, proposed, scratch, result,
+        label_arrays.whole(batch), np.zeros(1, bool), False, 0, 1, proposed, scratch, result,
     )  # fmt: skip
     size, count = int(np.count_nonzero(result.top[0])), int(batch.start[1])
     if not size:

@@ -28,7 +28,7 @@ LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_n
 
 
 def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
-    none, number = np.zeros(1, bool), label_arrays.whole(batch.label)
+    none, number = np.zeros(1, bool), label_arrays.whole(batch)
     if learner.scales is not None:
         batch = learner.scales.scaled(batch, none)
     weighted = document_frequency.not_weighted(batch)

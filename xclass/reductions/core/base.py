@@ -275,7 +275,7 @@ class Reduction:
     title : heading of its options in the help
     summary : one line for the help: what it is and when to use it
     options : its `Options` dataclass
-    labels : "multiclass" or "simple" (real-valued)
+    labels : "multiclass" (each example has one class), "multilabel" (a list of classes) or "simple" (a real number)
     enabled : VW's name for it in the line `Enabled learners:`
     build : `build(spec)` returns a new Learner
     resolve_defaults : `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others

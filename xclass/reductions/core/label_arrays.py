@@ -15,22 +15,27 @@ from ...kernels.jit import bare, jit
 
 @bare
 def span(batch: Batch, label: Int64s, i: Int) -> tuple[Int, Int]:
-    """Return the range in which `label` has the labels of example i; now it is int64[n], 0 for none.
+    """Return the range in which `label`, which `whole` returned, has the labels of example i.
 
-    Kernels that learn from labels go through this range. If examples have lists of labels, only this function, `most`
-    and `whole` change: `label` has the labels of all examples, and the range is that of `label_start`.
+    Kernels that learn from labels go through this range.
     """
+    if len(batch.label_start) > 0:
+        return batch.label_start[i], batch.label_start[i + 1]
     return i, i + 1 if label[i] > 0 else i
 
 
 def most(batch: Batch) -> int:
     """Return the most labels of an example."""
-    return 1
+    return int(np.diff(batch.label_start).max(initial=1)) if batch.has_lists else 1
+
+
+def whole(batch: Batch) -> Int64s:
+    """Return the labels of a batch, those of all examples if they have lists, as int64[m], 0 for NaN."""
+    return _whole(batch.labels if batch.has_lists else batch.label)
 
 
 @jit
-def whole(label: Float64s) -> Int64s:
-    """Return labels, float64[n], as int64[n], 0 for NaN."""
+def _whole(label: Float64s) -> Int64s:
     labels = np.empty(len(label), np.int64)
     for i in range(len(label)):
         labels[i] = 0 if np.isnan(label[i]) else np.int64(label[i])

@@ -310,7 +310,7 @@ class ProbabilityTree(Learner):
     def begin(self, task: BatchTask) -> Begun:
         batch = task.batch
         weighted = task.plan or document_frequency.not_weighted(batch)
-        return Begun(weighted, label_arrays.whole(batch.label), task.learned(), np.zeros(batch.n, bool))
+        return Begun(weighted, label_arrays.whole(batch), task.learned(), np.zeros(batch.n, bool))
 
     @property
     def proposals(self) -> int:

@@ -157,7 +157,7 @@ class LomTree(tree_routers.RoutedLearner):
 
     def _learn_batch(self, task: BatchTask) -> None:
         batch = task.batch
-        label = label_arrays.whole(batch.label)
+        label = label_arrays.whole(batch)
         as_vw = self.settings.as_vw
         learns = ~np.isnan(batch.label) & task.learns() if as_vw else task.learned()
         if task.learn:

@@ -253,7 +253,7 @@ class Mach(Learner):
         """Predict and learn a batch: the only stage."""
         batch = task.batch
         n, seen = batch.n, self.seen
-        label, learns = label_arrays.whole(batch.label), task.learned()
+        label, learns = label_arrays.whole(batch), task.learned()
         known, own = np.empty(n, np.int64), np.empty(n, np.int64)
         at = 0
         while (at := number_classes(seen, self.function, self.buckets, at, label, learns, known, own)) < n:
