@@ -83,7 +83,7 @@ def read_xclass(kind: str) -> Callable[[str], None]:
     def read(path: str) -> None:
         options = reader.Options(data=(path,), format=kind)
         parse = parser.Options(learn_names=kind != "libsvm")
-        for _ in reader.Reader(options, parse, 24, True, choose=detect.chooser(options)):
+        for _ in reader.Reader(options, parse, 24, "multiclass", choose=detect.chooser(options)):
             pass
 
     return read

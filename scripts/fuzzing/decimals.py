@@ -114,8 +114,9 @@ def read(case: Case) -> list[float | None]:
     source = reader.Options(format=form, column_kind=("x:number",) if case.place == "csv" else ())
     rules = parser.Options(noconstant=True, on_bad_line="skip", learn_names=form == "xmc")
     batches = reader.Reader(
-        source, rules, 18, form == "xmc", stream=io.BytesIO(content(case)), choose=detect.chooser(source)
-    )
+        source, rules, 18, "multiclass" if form == "xmc" else "simple", stream=io.BytesIO(content(case)),
+        choose=detect.chooser(source),
+    )  # fmt: skip
     result: list[float | None] = [None] * len(case.texts)
     first = 2 if header else 1
     for batch in batches:

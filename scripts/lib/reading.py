@@ -14,7 +14,7 @@ from xclass.text import parser, reader
 def main() -> None:
     """Parse the file that the command line names, and print the number of its examples."""
     jit.activate()
-    batches = reader.Reader(reader.Options(data=(sys.argv[1],)), parser.Options(), 24, True)
+    batches = reader.Reader(reader.Options(data=(sys.argv[1],)), parser.Options(), 24, "multiclass")
     print(sum(batch.n for batch in batches), "examples")
 
 

@@ -23,7 +23,7 @@ def batch_of(text: str, **options) -> tuple:
     padded = np.zeros(len(data) + parser.PADDING, np.uint8)
     padded[: len(data)] = np.frombuffer(data, np.uint8)
     read = parser.Options(on_bad_line="vw", **options)
-    return parser.Parser(read, 18, False).parse(padded, len(data), "data")[0], read
+    return parser.Parser(read, 18, "simple").parse(padded, len(data), "data")[0], read
 
 
 def vw(text: str, *args: str, folder) -> tuple[list[str], str, str]:

@@ -28,8 +28,8 @@ def read(data: bytes, fmt: str, block_bytes: int = 1 << 16, column: str | None =
     source, schema = reader.Options(format=fmt, label_column=column), Schema()
     schema.room = 0  # names of JSON lines keep no kind
     source = reader.Reader(
-        source, parser.Options(**options), BITS, True, stream=io.BytesIO(data), choose=detect.chooser(source, schema),
-        block_bytes=block_bytes,
+        source, parser.Options(**options), BITS, "multiclass", stream=io.BytesIO(data),
+        choose=detect.chooser(source, schema), block_bytes=block_bytes,
     )  # fmt: skip
     source.name = "f"
     batches, message = [], ""

@@ -54,10 +54,9 @@ def learner_of(settled: config.Config, **changed) -> base.Learner:
 def batch_of(settled: config.Config, text: str) -> Batch:
     """Return all examples of a text as one batch."""
     labels = configuration.label_range(settled, spec_of(settled))
-    multiclass = settled.reduction.labels == "multiclass"
     content = io.BytesIO(text.encode())
     batches = reader.Reader(
-        settled.reader, settled.parser, settled.learner.bits, multiclass, *labels, block_bytes=1 << 20,
+        settled.reader, settled.parser, settled.learner.bits, settled.reduction.labels, *labels, block_bytes=1 << 20,
         stream=content,
     )  # fmt: skip
     (batch,) = batches

@@ -68,7 +68,7 @@ def _read(text: bytes, names, block_bytes: int) -> list[int]:
         reader.Options(),
         parser.Options(learn_names=True),
         14,
-        True,
+        "multiclass",
         block_bytes=block_bytes,
         stream=io.BytesIO(text),
         names=names,

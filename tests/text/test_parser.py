@@ -17,9 +17,9 @@ def padded(data: bytes) -> np.ndarray:
     return buffer
 
 
-def parse(data: bytes, multiclass: bool = True, bits: int = 18, lowest=None, highest=None, because="", **options):
+def parse(data: bytes, labels: str = "multiclass", bits: int = 18, lowest=None, highest=None, because="", **options):
     """The batch, the error, and the parser."""
-    reading = parser.Parser(parser.Options(**options), bits, multiclass, lowest, highest, because)
+    reading = parser.Parser(parser.Options(**options), bits, labels, lowest, highest, because)
     batch, error, used = reading.parse(padded(data), len(data), "train.vw")
     assert error is not None or used == len(data)
     return batch, error, reading
@@ -60,6 +60,7 @@ def test_arrays_have_the_dtypes_and_layout_kernels_expect():
         "index": "u4",
         "value": "f4",
         "label": "f8",
+        "labels": "f8",
         "weight": "f4",
         "initial": "f4",
         "group_name": "u1",
@@ -117,7 +118,7 @@ def test_classes_weights_and_tags(line, label, weight, tag):
     ],
 )
 def test_simple_labels(line, label, weight, initial):
-    batch, error, _ = parse(line + b"\n", multiclass=False, on_bad_line="vw")
+    batch, error, _ = parse(line + b"\n", labels="simple", on_bad_line="vw")
     assert error is None
     assert same(batch.label, [label]) and same(batch.weight, [weight]) and same(batch.initial, [initial])
 
@@ -261,55 +262,55 @@ def test_numbers_are_rounded_step_by_step(text):
 # -- malformed lines
 
 MALFORMED = [  # line, column, what the message says, label kind
-    (b"cat |f a", 1, "label 'cat' is not a class number", True),
-    (b"1.5 |f a", 1, "label '1.5' is not a class number", True),
-    (b"2x |f a", 1, "label '2x' is not a class number", True),
-    (b"-1 |f a", 1, "label -1 is negative", True),
-    (b"99999999999 |f a", 1, "label 99999999999 is outside 0..4294967295", True),
-    (b"1 2 3 |f a", 1, "are more than a label and a weight;", True),
-    (b"1 -2 |f a", 3, "weight '-2' is not a finite number of at least 0", True),
-    (b"1 2x |f a", 3, "weight '2x'", True),
-    (b"1 inf |f a", 3, "weight 'inf'", True),
-    (b"1 |f a:1x b", 8, "the value '1x' of a feature is not a number; a feature is name, name:number", True),
-    (b"1 |f a:1:2 b", 8, "the value '1:2' of a feature is not a number", True),
-    (b"1 |f a:- b", 8, "the value '-' of a feature is not a number", True),
-    (b"1 |f a:nan b", 8, "the value 'nan' of a feature is not a number", True),
-    (b"1 |f a:-Infinity b", 8, "the value '-Infinity' of a feature is not a number", True),
-    (b"1 |f a:0x1f b", 8, "the value '0x1f' of a feature is not a number", True),
-    (b"1 |f a:1e b", 8, "the value '1e' of a feature is not a number", True),
-    (b"1 |f a:e5 b", 8, "the value 'e5' of a feature is not a number", True),
-    (b"1 |f a:1e39", 8, "'1e39' is too large; the largest number is 3.4e+38", True),
-    (b"1 |f a: b:2", 7, "feature 'a' has no value; write the value directly after the colon", True),
-    (b"1 |f abc:\t|b leaf", 9, "feature 'abc' has no value", True),
-    (b"1 |f abc:", 9, "feature 'abc' has no value", True),
-    (b"1 |f abc:red|b leaf", 10, "the text 'red', the value of a feature, touches a bar", True),
-    (b"1 1e256 |f a", 3, "'1e256' is too large", True),
-    (b"1 |f:1e256 a", 6, "'1e256' is too large", True),
-    (b"-1e400 |f a", 1, "'-1e400' is too large", False),
-    (b"1 1 1e39 |f a", 5, "'1e39' is too large", False),
+    (b"cat |f a", 1, "label 'cat' is not a class number", "multiclass"),
+    (b"1.5 |f a", 1, "label '1.5' is not a class number", "multiclass"),
+    (b"2x |f a", 1, "label '2x' is not a class number", "multiclass"),
+    (b"-1 |f a", 1, "label -1 is negative", "multiclass"),
+    (b"99999999999 |f a", 1, "label 99999999999 is outside 0..4294967295", "multiclass"),
+    (b"1 2 3 |f a", 1, "are more than a label and a weight;", "multiclass"),
+    (b"1 -2 |f a", 3, "weight '-2' is not a finite number of at least 0", "multiclass"),
+    (b"1 2x |f a", 3, "weight '2x'", "multiclass"),
+    (b"1 inf |f a", 3, "weight 'inf'", "multiclass"),
+    (b"1 |f a:1x b", 8, "the value '1x' of a feature is not a number; a feature is name, name:number", "multiclass"),
+    (b"1 |f a:1:2 b", 8, "the value '1:2' of a feature is not a number", "multiclass"),
+    (b"1 |f a:- b", 8, "the value '-' of a feature is not a number", "multiclass"),
+    (b"1 |f a:nan b", 8, "the value 'nan' of a feature is not a number", "multiclass"),
+    (b"1 |f a:-Infinity b", 8, "the value '-Infinity' of a feature is not a number", "multiclass"),
+    (b"1 |f a:0x1f b", 8, "the value '0x1f' of a feature is not a number", "multiclass"),
+    (b"1 |f a:1e b", 8, "the value '1e' of a feature is not a number", "multiclass"),
+    (b"1 |f a:e5 b", 8, "the value 'e5' of a feature is not a number", "multiclass"),
+    (b"1 |f a:1e39", 8, "'1e39' is too large; the largest number is 3.4e+38", "multiclass"),
+    (b"1 |f a: b:2", 7, "feature 'a' has no value; write the value directly after the colon", "multiclass"),
+    (b"1 |f abc:\t|b leaf", 9, "feature 'abc' has no value", "multiclass"),
+    (b"1 |f abc:", 9, "feature 'abc' has no value", "multiclass"),
+    (b"1 |f abc:red|b leaf", 10, "the text 'red', the value of a feature, touches a bar", "multiclass"),
+    (b"1 1e256 |f a", 3, "'1e256' is too large", "multiclass"),
+    (b"1 |f:1e256 a", 6, "'1e256' is too large", "multiclass"),
+    (b"-1e400 |f a", 1, "'-1e400' is too large", "simple"),
+    (b"1 1 1e39 |f a", 5, "'1e39' is too large", "simple"),
     (
         b"1 |f:1e30 a:1e30",
         13,
         "the value '1e30' of a feature, times the weight of its",
         True,
     ),
-    (b"1 |f:x a", 6, "weight 'x' of a namespace is not a finite number; a namespace is", True),
-    (b"1 |f: |g a", 6, "not a finite number; a namespace is", True),
-    (b"1 |f:nan a", 6, "weight 'nan' of a namespace is not a finite number; a namespace is", True),
-    (b"1 |f:1:2 a", 6, "weight '1:2' of a namespace is not a finite number; a namespace is", True),
-    (b"1 |:2 a", 4, "':2' is not the name of a namespace", True),
-    (b"1 |f a\rb", 7, "there is a carriage return inside the line", True),
-    (b"cat |f a", 1, "label 'cat' is not a finite number", False),
-    (b"nan |f a", 1, "label 'nan' is not a finite number", False),
-    (b"1 x |f a", 3, "weight 'x'", False),
-    (b"1 1 x |f a", 5, "initial prediction 'x' is not a finite number", False),
-    (b"1 2 3 4 |f a", 1, "are more than a label, a weight and an initial", False),
+    (b"1 |f:x a", 6, "weight 'x' of a namespace is not a finite number; a namespace is", "multiclass"),
+    (b"1 |f: |g a", 6, "not a finite number; a namespace is", "multiclass"),
+    (b"1 |f:nan a", 6, "weight 'nan' of a namespace is not a finite number; a namespace is", "multiclass"),
+    (b"1 |f:1:2 a", 6, "weight '1:2' of a namespace is not a finite number; a namespace is", "multiclass"),
+    (b"1 |:2 a", 4, "':2' is not the name of a namespace", "multiclass"),
+    (b"1 |f a\rb", 7, "there is a carriage return inside the line", "multiclass"),
+    (b"cat |f a", 1, "label 'cat' is not a finite number", "simple"),
+    (b"nan |f a", 1, "label 'nan' is not a finite number", "simple"),
+    (b"1 x |f a", 3, "weight 'x'", "simple"),
+    (b"1 1 x |f a", 5, "initial prediction 'x' is not a finite number", "simple"),
+    (b"1 2 3 4 |f a", 1, "are more than a label, a weight and an initial", "simple"),
 ]
 
 
-@pytest.mark.parametrize(("line", "column", "message", "multiclass"), MALFORMED)
-def test_stop_ends_after_the_good_examples(line, column, message, multiclass):
-    batch, error, reading = parse(b"1 |f a\n\n" + line + b"\n2 |f b\n", multiclass)
+@pytest.mark.parametrize(("line", "column", "message", "labels"), MALFORMED)
+def test_stop_ends_after_the_good_examples(line, column, message, labels):
+    batch, error, reading = parse(b"1 |f a\n\n" + line + b"\n2 |f b\n", labels)
     assert batch.line.tolist() == [1]
     assert batch.start.tolist() == [0, 2] and len(batch.index) == 2 and len(batch.group_name) == 2
     assert str(error).startswith(f"train.vw:3:{column}: ") and message in str(error)
@@ -317,11 +318,11 @@ def test_stop_ends_after_the_good_examples(line, column, message, multiclass):
     assert reading.lines == 3
 
 
-@pytest.mark.parametrize(("line", "column", "reason", "multiclass"), MALFORMED)
-def test_skip_leaves_the_line_out(line, column, reason, multiclass):
+@pytest.mark.parametrize(("line", "column", "reason", "labels"), MALFORMED)
+def test_skip_leaves_the_line_out(line, column, reason, labels):
     good = b"1 |f a |g b\n\n"
-    batch, error, reading = parse(good + line + b"\n2 |f b\n", multiclass, on_bad_line="skip")
-    other, _, _ = parse(good + b"\n2 |f b\n", multiclass)
+    batch, error, reading = parse(good + line + b"\n2 |f b\n", labels, on_bad_line="skip")
+    other, _, _ = parse(good + b"\n2 |f b\n", labels)
     assert error is None
     assert all(same(batch[i], other[i]) for i in range(9)) and batch.line.tolist() == [1, 4]
     assert (reading.skipped, reading.bad) == (1, 1)
@@ -373,21 +374,21 @@ def test_a_class_outside_the_range_is_malformed(label):
 
 
 def test_a_class_that_is_read_as_a_tag_is_told_once():
-    reading = parser.Parser(parser.Options(), 18, True)
+    reading = parser.Parser(parser.Options(), 18, "multiclass")
     for _ in range(2):
         batch, error, _ = reading.parse(padded(b"1 |f a\n17|f a\n18|f b\n"), 20, "train.vw")
         assert error is None and np.isnan(batch.label[1])
     assert len(reading.notes) == 1
     assert reading.notes[0].startswith("train.vw:2: '17' touches the bar and is read as a tag")
     assert parse(b"'17 |f a\nx17|f a\n")[2].notes == []
-    assert parse(b"17|f a\n", multiclass=False)[2].notes == []
+    assert parse(b"17|f a\n", labels="simple")[2].notes == []
 
 
 # -- batches in flight
 
 
 def test_memory_of_a_batch_is_not_used_again_while_somebody_holds_it():
-    reading = parser.Parser(parser.Options(), 18, True)
+    reading = parser.Parser(parser.Options(), 18, "multiclass")
     references = []
     for i in range(50):
         text = b"%d |f a%d\n" % (i, i)
@@ -401,7 +402,7 @@ def test_memory_of_a_batch_is_not_used_again_while_somebody_holds_it():
 
 
 def test_memory_is_used_again_once_it_is_free():
-    reading = parser.Parser(parser.Options(), 18, True)
+    reading = parser.Parser(parser.Options(), 18, "multiclass")
     places = set()
     for _ in range(20):
         batch, _, _ = reading.parse(padded(b"1 |f a\n"), 7, "f")
@@ -412,6 +413,6 @@ def test_memory_is_used_again_once_it_is_free():
 
 def test_each_kernel_is_compiled_once():
     parse(b"1 |a x |b y |a z:2\n17|f a\n1 2 'x |f a:b\n")
-    parse(b"1 |a x |b y |a z:2\n-1 2 3 |f a:b\n", multiclass=False, hash="all", hash_seed=3)
+    parse(b"1 |a x |b y |a z:2\n-1 2 3 |f a:b\n", labels="simple", hash="all", hash_seed=3)
     for kernel in (tokens.find_delimiters, tokens.parse_lines, batch_ops.merge_groups):
         assert len(getattr(kernel, "signatures", [0])) == 1

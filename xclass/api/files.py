@@ -26,6 +26,7 @@ from . import configuration
 from .labels import weights_of
 from .learner_core import LearnerCore
 
+KINDS = {"classes": "multiclass", "numbers": "simple", "lists": "multilabel"}  # of `read_vw` -> as in `Reduction`
 HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
 
@@ -44,9 +45,10 @@ def read_vw(
     *paths : str or path-like
         Files to read, one after the other. Names that end in `.gz`, `.bz2`, `.xz` or `.zst` are decompressed.
         Without paths, standard input is read.
-    labels : {"classes", "numbers"}, default "classes"
+    labels : {"classes", "numbers", "lists"}, default "classes"
         Type of the labels: "classes" for positive whole numbers, "numbers" for the real numbers that the reduction
-        "scalar" learns. If labels are names, use `Learner.learn_file` instead.
+        "scalar" learns, "lists" for several classes an example, such as `1,5,7`. If labels are names, use
+        `Learner.learn_file` instead.
     noconstant : bool, default False
         Leave out the constant feature, for learners with `noconstant=True`.
     format, label_column, **columns
@@ -78,12 +80,12 @@ def read_vw(
     ...     model.predict_many("| warm").tolist()
     [1]
     """
-    if labels not in ("classes", "numbers"):
-        raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
+    if labels not in KINDS:
+        raise UsageError(f"labels: {labels!r} is none of {', '.join(map(repr, KINDS))}")
     source = options_of(paths, format, label_column=label_column, **columns)
     jit.activate(hide_scipy=False)
     options = parser.Options(noconstant=noconstant)
-    batches = reader.Reader(source, options, HASH_BITS, labels == "classes", choose=detect.chooser(source))
+    batches = reader.Reader(source, options, HASH_BITS, KINDS[labels], choose=detect.chooser(source))
     try:
         with configuration.KEYWORDS:
             yield from batches
@@ -143,7 +145,7 @@ def read(core: LearnerCore, source: reader.Options, learn: bool = False) -> Iter
     growing, names.growing = names.growing, names.growing and learn
     before = schema.copy(fixed=not learn)
     opened = reader.Reader(
-        source, config.parser, configuration.feature_bits(config), config.reduction.labels == "multiclass",
+        source, config.parser, configuration.feature_bits(config), config.reduction.labels,
         *core.label_range, names=names, choose=detect.chooser(source, schema if learn else before),
     )  # fmt: skip
     opened.parser.notes, opened.parser.learning = core.notes, learn

@@ -75,8 +75,8 @@ class Inputs:
 
     @cached_property
     def _parser(self) -> parser.Parser:
-        multiclass, bits = self._config.reduction.labels == "multiclass", feature_bits(self._config)
-        of_texts = parser.Parser(self._config.parser, bits, multiclass, *self._label_range, self._names)
+        kind, bits = self._config.reduction.labels, feature_bits(self._config)
+        of_texts = parser.Parser(self._config.parser, bits, kind, *self._label_range, self._names)
         of_texts.notes = self.notes
         return of_texts
 

@@ -193,12 +193,12 @@ class PartReader:
         config = self._config
         options = replace(config.reader, data=self.part.paths)
         text = self.reader = reader.Reader(
-            options, config.parser, feature_bits(config), config.reduction.labels == "multiclass", *self._label_range,
+            options, config.parser, feature_bits(config), config.reduction.labels, *self._label_range,
             names=self._names, choose=detect.chooser(options, self.schema),
         )  # fmt: skip
         data = config.reader.data or self.part.paths
         first = reader.Reader(
-            replace(config.reader, data=data[:1]), config.parser, 18, False,
+            replace(config.reader, data=data[:1]), config.parser, 18, "simple",
             choose=detect.chooser(config.reader, self.schema),
         )  # fmt: skip
         if not isinstance(data[0], urls.VirtualFile) and (

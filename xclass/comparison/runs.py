@@ -67,8 +67,9 @@ def read_labels(source: reader.Options) -> Labels:
     path = " ".join(source.data)
     names = Names((), growing=True)
     batches = reader.Reader(
-        source, parser.Options(learn_names=True), files.HASH_BITS, True, names=names, choose=detect.chooser(source)
-    )
+        source, parser.Options(learn_names=True), files.HASH_BITS, "multiclass", names=names,
+        choose=detect.chooser(source),
+    )  # fmt: skip
     found, tags = [np.empty(0)], list[str]()
     for batch in batches:
         found.append(batch.label.copy())

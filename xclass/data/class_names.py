@@ -31,7 +31,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import bare, jit
 from . import hashing
 
-SPACE = 32  # the largest byte that can follow a name
+SPACE, COMMA = 32, 44  # the largest byte that can follow a name, and what follows it in a list
 DONE, TABLE_FULL, TOO_MANY_NAMES = range(3)  # why `number_names` returned
 UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is no class
 NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a prediction is written
@@ -115,9 +115,9 @@ def number_names(
 ) -> tuple[int, int, int]:
     """Replace positions of names in `label` by the numbers of the names; new names are added to the table.
 
-    In `data`, every name ends with a byte of at most 32, which is followed by three bytes or more. `label` is
-    float64[n], NaN for no name, and written from `row` on; `count` names are known. If `fixed`, unknown names get the
-    label UNKNOWN. Return the example that could not be numbered, or n; the number of known names; and DONE,
+    In `data`, every name ends with a comma or a byte of at most 32, which is followed by three bytes or more. `label`
+    is float64[n], NaN for no name, and written from `row` on; `count` names are known. If `fixed`, unknown names get
+    the label UNKNOWN. Return the example that could not be numbered, or n; the number of known names; and DONE,
     TABLE_FULL, or TOO_MANY_NAMES.
     """
     text = intrinsics.pointer(data)
@@ -126,7 +126,7 @@ def number_names(
             continue
         begin = np.int64(label[i])
         end = begin
-        while text[end] > SPACE:
+        while text[end] > SPACE and text[end] != COMMA:
             end += 1
         h = hashing.siphash(text, begin, end, table.key)
         slot = slot_of(data, begin, end, h, table)
@@ -243,7 +243,7 @@ class Names:
             if status != TABLE_FULL:
                 return row
             begin = int(label[row])
-            needed = int(np.argmax(text[begin:] <= SPACE))  # bytes of the name
+            needed = int(np.argmax(text[begin:] <= SPACE))  # bytes of the name at most
             table = self._new_table(needed)
 
     def _new_table(self, extra_letters: int) -> Table:

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..array_types import Int, Int64s, UInt8s
-from ..data import class_names, feature_names
+from ..array_types import Int64s, UInt8s
+from ..data import feature_names
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..text import label_words, line_parts, numbers
-from ..text.label_words import COMMA, UNLABELLED
+from ..text.label_words import UNLABELLED
 from ..text.line_parts import Rules
-from ..text.malformed import LABEL_NAME, MAX_MESSAGES, OUTSIDE, REAL_LABEL, SKIP, UNLISTED, VW
+from ..text.malformed import MAX_MESSAGES, REAL_LABEL, SKIP, VW
 from ..text.parser import PADDING, Scan
 
 DEFAULT_GROUP = 32  # byte of the default namespace
@@ -107,24 +107,9 @@ def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float,
         if p != end or digits == 0 or not math.isfinite(real):
             return np.nan, REAL_LABEL
         return np.float64(real), 0
-    if rules.learn_names:
-        for p in range(begin, end):
-            if text[p] == COMMA or text[p] <= numbers.SPACE:
-                return np.nan, LABEL_NAME
-        return np.float64(begin), 0
-    number: Int
-    if len(rules.names.hash) > 0:
-        number = class_names.class_of(text, begin, end, rules.names)
-        if number == 0:
-            return np.nan, UNLISTED
-    else:
-        number = class_names.class_number(text, begin, end)
-        if number < 0:
-            return np.nan, label_words.problem_of(number)
-    if number == UNLABELLED:
-        return np.nan, 0
-    if number > UNLABELLED or (rules.highest >= 0 and (number < rules.lowest or number > rules.highest)):
-        return np.nan, OUTSIDE
+    number, problem = label_words.read_class(text, begin, end, rules)
+    if problem != 0 or (number == UNLABELLED and not rules.learn_names):
+        return np.nan, problem
     return np.float64(number), 0
 
 

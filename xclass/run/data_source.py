@@ -20,13 +20,12 @@ def opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: byte
     If the lines that examples are read from are needed, every pass parses the text. `peeked` are bytes already read
     from standard input.
     """
-    labels = learner.label_range
+    kind, labels = config.reduction.labels, learner.label_range
     if config.run.testonly:
         learner.schema.room = 0  # so that nothing of the data has to be examined before the first prediction
-    multiclass = config.reduction.labels == "multiclass"
     empty = io.BytesIO() if config.run.no_stdin and not config.reader.data else None
     text = Reader(
-        config.reader, config.parser, feature_bits(config), multiclass, *labels, stream=empty, names=learner.names,
+        config.reader, config.parser, feature_bits(config), kind, *labels, stream=empty, names=learner.names,
         peeked=peeked, choose=detect.chooser(config.reader, learner.schema),
     )  # fmt: skip
     o = config.run
@@ -35,7 +34,7 @@ def opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: byte
     of_passes = config.passes
     continued = of_passes.initial_pass_length is not None and of_passes.passes == 1
     limit = None if continued else of_passes.examples
-    key = cache_key.make_key(config.parser, feature_bits(config), multiclass, labels.lowest, labels.highest, limit)
+    key = cache_key.make_key(config.parser, feature_bits(config), kind, labels.lowest, labels.highest, limit)
     key.update(detect.key(config.reader, learner.schema))
     if config.parser.learn_names and config.run.testonly:
         key["names"] = "those of the model"

@@ -126,7 +126,7 @@ def serve() -> None:
 def compile_reading() -> None:
     """Compile the kernels of the parser by parsing a line."""
     jit.activate()
-    parser = Parser(Options(), 18, True)
+    parser = Parser(Options(), 18, "multiclass")
     text = np.zeros(len(LINE) + 64, np.uint8)
     text[: len(LINE)] = np.frombuffer(LINE, np.uint8)
     parser.parse(text, len(LINE), "")

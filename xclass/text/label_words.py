@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from ..array_types import Int, UInt8s
+from ..array_types import Float64s, Int, UInt8s
 from ..data import class_names
 from ..errors import UsageError
 from ..kernels.jit import apart, bare
 from . import malformed, numbers, vw_numbers
 from .line_parts import Rules
-from .numbers import NEWLINE, SPACE, TAB
+from .numbers import BAR, NEWLINE, SPACE, TAB
 
 COMMA, ZERO = 44, 48
 UNLABELLED = 2**32 - 1  # class by which VW marks an unlabelled example
@@ -58,6 +58,79 @@ def problem_of(number: Int) -> int:
     return malformed.LABEL_FORM if number == class_names.OTHER_FORM else malformed.CLASS_NUMBER
 
 
+@bare
+def read_class(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[Int, int]:
+    """Return the class `text[begin:end]`, which is not empty, and the number of its problem in `malformed` or 0.
+
+    A comma or a byte of at most 32 follows it. With `rules.learn_names` the result is its position.
+    """
+    number: Int = begin
+    if rules.learn_names:
+        for p in range(begin, end):
+            if text[p] == COMMA or text[p] <= SPACE:
+                return number, malformed.LABEL_NAME
+        return number, 0
+    if len(rules.names.hash) > 0:
+        number = class_names.class_of(text, begin, end, rules.names)
+        if number == 0:
+            return number, malformed.UNLISTED
+    else:
+        number = class_names.class_number(text, begin, end)
+        if number < 0:
+            return number, problem_of(number)
+    outside = number > UNLABELLED or (rules.highest >= 0 and (number < rules.lowest or number > rules.highest))
+    return number, malformed.OUTSIDE if outside and number != UNLABELLED else 0
+
+
+@apart
+def read_list(
+    text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, m: int
+) -> tuple[float, int, int, int]:
+    """Read the classes `text[begin:end]`, which commas separate, into `labels` from `m` on.
+
+    A comma alone is the list of an example that is known to have no class. With VW's rules it is no label, and empty
+    parts of a list are left out.
+
+    Return the number of classes, NaN for no label, the place after them in `labels`, the number of the problem in
+    `malformed`, or 0, and its position.
+    """
+    first, p, problem, position = m, begin, 0, begin
+    strict = rules.treatment != malformed.VW
+    if strict and end == begin + 1 and text[begin] == COMMA:
+        return 0.0, m, 0, begin
+    number: Int
+    while p <= end:
+        e = p
+        while e < end and text[e] != COMMA:
+            e += 1
+        if strict:
+            if e == p:
+                return np.nan, first, malformed.EMPTY_LABEL, p
+            number, problem = read_class(text, p, e, rules)
+            if problem != 0 or number == UNLABELLED:
+                return np.nan, first, problem if problem != 0 else malformed.OUTSIDE, p
+            labels[m] = np.float64(number)
+            m += 1
+        elif e > p:
+            number, stop = _read_class(text, p)
+            if stop == p:
+                problem, position = malformed.LABEL, p
+            labels[m] = np.float64(number & UNLABELLED)
+            m += 1
+        p = e + 1
+    return np.float64(m - first) if m > first else np.nan, m, problem, position
+
+
+@bare
+def second_label(text: UInt8s, position: int) -> int:
+    """Return the position after the first comma of the word at `position`, or -1 if it has none."""
+    while text[position] > SPACE and text[position] != BAR:
+        if text[position] == COMMA:
+            return position + 1
+        position += 1
+    return -1
+
+
 @apart
 def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.float32, bool]:
     """Return the number `text[begin:end]`, 0 if it is none, and whether it is malformed."""
@@ -70,15 +143,16 @@ def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.flo
 
 @bare
 def read_label(
-    text: UInt8s, begin: int, end: int, rules: Rules
-) -> tuple[float, np.float32, np.float32, int, int, int, int]:
+    text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, m: int
+) -> tuple[float, np.float32, np.float32, int, int, int, int, int]:
     """Read label, weight, initial prediction and tag from `text[begin:end]`, the part of a line before its first bar.
 
-    The last word is the tag if it touches the bar or begins with an apostrophe.
+    The last word is the tag if it touches the bar or begins with an apostrophe. Lists of labels are read into `labels`
+    from `m` on, see `read_list`.
 
     The label is NaN for none, and with `rules.learn_names` the position of the name in the text. The other results are
-    the range of the tag, the number of the problem in `malformed`, or 0, and its position. LABEL_AS_TAG,
-    LABEL_BEFORE_TAB and TAG_ONLY are only warnings.
+    the place after the last label in `labels`, the range of the tag, the number of the problem in `malformed`, or 0,
+    and its position. LABEL_AS_TAG, LABEL_BEFORE_TAB and TAG_ONLY are only warnings.
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
     p = begin
@@ -114,8 +188,10 @@ def read_label(
             if words == 0 and rules.multiclass:
                 problem, position = malformed.TAG_ONLY, last
         elif words == 0 and rules.multiclass:
-            listed = len(rules.names.hash) > 0 and class_names.class_of(text, last, last_end, rules.names) > 0
-            number = class_names.class_number(text, last, last_end) != class_names.NO_NUMBER
+            e = max(second_label(text, last) - 1, last)
+            e = last_end if e == last else e
+            listed = len(rules.names.hash) > 0 and class_names.class_of(text, last, e, rules.names) > 0
+            number = class_names.class_number(text, last, e) != class_names.NO_NUMBER
             if number or listed or rules.learn_names:
                 problem, position = malformed.LABEL_AS_TAG, last
     if words == 0:
@@ -128,18 +204,23 @@ def read_label(
                 number = first - 1 > begin
             if number or (len(rules.names.hash) > 0 and class_names.class_of(text, begin, first - 1, rules.names) > 0):
                 problem, position = malformed.LABEL_BEFORE_TAB, begin
-        return label, weight, initial, tag_start, tag_end, problem, position
+        return label, weight, initial, m, tag_start, tag_end, problem, position
 
     strict = rules.treatment != malformed.VW
     value: Int
-    if rules.multiclass:
+    if rules.lists:
+        if words > 2 or (words > 1 and not strict):
+            problem = malformed.CLASS_WORDS if strict else malformed.LABEL_WORDS
+            return label, weight, initial, m, tag_start, tag_end, problem, word0
+        label, m, problem, position = read_list(text, word0, end0, rules, labels, m)
+    elif rules.multiclass:
         if words > 2:
-            return label, weight, initial, tag_start, tag_end, malformed.CLASS_WORDS, word0
+            return label, weight, initial, m, tag_start, tag_end, malformed.CLASS_WORDS, word0
         if rules.learn_names:
             value, p = word0, end0  # class_names replaces the position by a number later
             for q in range(word0, end0):
                 if text[q] == COMMA or text[q] < SPACE:
-                    return label, weight, initial, tag_start, tag_end, malformed.CLASS, word0
+                    return label, weight, initial, m, tag_start, tag_end, malformed.CLASS, word0
         elif len(rules.names.hash) > 0:
             value, p = class_names.class_of(text, word0, end0, rules.names), end0
             if value == 0:
@@ -151,7 +232,7 @@ def read_label(
         else:
             value, p = _read_class(text, word0)
         if problem == malformed.CLASS_NUMBER or (p != end0 and text[p] != SPACE and text[p] != 0):
-            return label, weight, initial, tag_start, tag_end, malformed.CLASS, word0
+            return label, weight, initial, m, tag_start, tag_end, malformed.CLASS, word0
         if strict and value > UNLABELLED:
             problem, position = malformed.OUTSIDE, word0
         value &= UNLABELLED
@@ -162,7 +243,7 @@ def read_label(
                 problem, position = malformed.OUTSIDE, word0
     else:
         if words > 3:
-            return label, weight, initial, tag_start, tag_end, malformed.LABEL_WORDS, word0
+            return label, weight, initial, m, tag_start, tag_end, malformed.LABEL_WORDS, word0
         number, is_wrong = _read_real(text, word0, end0, rules)
         if is_wrong:
             problem, position = malformed.LABEL, word0
@@ -181,7 +262,7 @@ def read_label(
         initial, is_wrong = _read_real(text, word2, end2, rules)
         if problem == 0 and is_wrong:
             problem, position = malformed.INITIAL, word2
-    return label, weight, initial, tag_start, tag_end, problem, position
+    return label, weight, initial, m, tag_start, tag_end, problem, position
 
 
 # -- Python

@@ -25,6 +25,7 @@ class Rules(NamedTuple):
     """Hold what kernels need to know to parse a line; `Parser` derives it from its options."""
 
     multiclass: bool  # whether labels are classes
+    lists: bool  # whether each example has a list of classes
     mask: np.uint32  # the bits of a hash that make the index of a feature
     hash_all: bool  # whether names that are numbers are hashed, too
     hash_seed: np.uint32  # seed of the hash

@@ -24,6 +24,7 @@ EMPTY_VALUE, BAR_AFTER_VALUE, TAG_ONLY = range(36, 39)  # of VW text
 LABEL_FORM = 39  # of a label in any format
 RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
+EMPTY_LABEL = 44  # of a list of labels
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -52,8 +53,10 @@ SENTENCES = {
     "3.4e+38",
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline; if "
     r"lines end with it alone, convert the file, `tr '\r' '\n' < FILE > NEW`",
-    SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', and a reduction learns one; keep one "
-    "label per line, or repeat the line for each label",
+    SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', and this reduction learns one; "
+    "--multilabel_oaa K and --plt K learn lists of labels; or keep one label per line, or repeat the line for each",
+    EMPTY_LABEL: "the list of labels has an empty label; write one comma and no blank between labels, such as 1,5,7, "
+    "and a comma alone for an example that has none",
     CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "
     "--learn_names takes names",
     REAL_LABEL: "label '{seen}' is not a finite number; names of classes need a reduction, --multiclass for one",
@@ -84,6 +87,9 @@ SENTENCES = {
     ENTRY: "'{seen}' is not allowed here; give {column}",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
+OF_LABELS = (  # whose word is a label, which in a list ends at a comma
+    NEGATIVE, OUTSIDE, TOO_MANY_CLASSES, SEVERAL_LABELS, CLASS_NUMBER, LABEL_NAME, UNLISTED, LABEL_FORM,
+)  # fmt: skip
 TOO_LARGE = "'{seen}' is too large; the largest number is 3.4e+38"  # instead of a sentence about what is no number
 TWO_SPELLINGS = (
     "label {seen!r} is the same class as {earlier!r}, because names have _ in place of blanks; rename one if they are "

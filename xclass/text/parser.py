@@ -112,6 +112,7 @@ class Parser:
 
     Parameters
     ----------
+    labels : kind of the labels, as in `Reduction.labels`
     lowest, highest : lowest and highest class allowed; None for every class. Ignored with `--on_bad_line vw`
     range_option : the option that sets the range, for messages: `--oaa 1000`
 
@@ -132,7 +133,7 @@ class Parser:
         self,
         options: Options,
         bits: int,
-        multiclass: bool,
+        labels: str,
         lowest: int | None = None,
         highest: int | None = None,
         range_option: str = "",
@@ -157,7 +158,8 @@ class Parser:
         empty = np.zeros(PADDING, np.uint8)
         seed = np.uint32(options.hash_seed)
         self.rules = Rules(
-            multiclass=multiclass,
+            multiclass=labels != "simple",
+            lists=labels == "multilabel",
             mask=np.uint32((1 << min(bits, 32)) - 1),
             hash_all=hash_all,
             hash_seed=seed,
@@ -226,6 +228,8 @@ class Parser:
                 self.notes.append(f"{name}:{line + before}: {warning}")
         if self.options.learn_names:
             batch, full = self._number_names(batch, name, scan.label_column)
+        if batch.has_lists and self.rules.treatment != malformed.VW:
+            batch = batch_ops.with_lists_in_order(batch)
         error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, malformed.MAX_MESSAGES), scan.stopped, name)
         return batch, full or error
 
@@ -240,14 +244,17 @@ class Parser:
         if self._weights is None:
             self._weights = NameWeights(count_before)
         positions = None
+        label = batch.labels if batch.has_lists else batch.label
         # only in VW text can a number be a part of the name that looks like a weight
-        if label_column is None and self.names.growing and not self._weights.can_skip(batch.weight):
+        may_be_name = label_column is None and self.names.growing and not batch.has_lists
+        if may_be_name and not self._weights.can_skip(batch.weight):
             positions = batch.label.copy()
         max_classes = self.rules.highest if self.rules.highest >= 0 else None
         keep = np.ones(batch.n, bool)
-        row = 0
-        while (row := self.names.number(batch.text, batch.label, row, max_classes, self._spellings)) < batch.n:
-            position = int(batch.label[row])
+        at = 0
+        while (at := self.names.number(batch.text, label, at, max_classes, self._spellings)) < len(label):
+            row = int(np.searchsorted(batch.label_start, at, side="right")) - 1 if batch.has_lists else at
+            position = int(label[at])
             if label_column is not None:
                 line_start = position - label_column(row) + 1
             else:
@@ -261,7 +268,7 @@ class Parser:
             if len(self.first_messages) < malformed.MAX_MESSAGES:
                 self.first_messages.append(message)
             keep[row] = False
-            batch.label[row] = np.nan
+            label[at : batch.label_start[row + 1] if batch.has_lists else at + 1] = np.nan
         if positions is not None:
             self._compare_weights(batch, positions, count_before, name)
         if not keep.all():
@@ -330,6 +337,8 @@ class Parser:
         problem, line, start, position = note
         word = malformed.name_before if problem == malformed.EMPTY_VALUE else malformed.word_at
         seen = word(text, position)
+        if problem in malformed.OF_LABELS and (self.rules.lists or problem == malformed.SEVERAL_LABELS):
+            seen = seen.partition(",")[0]
         of_name = problem == malformed.CLASS and self.rules.learn_names
         sentence = malformed.sentence_about(malformed.LABEL_NAME if of_name else problem, text, position)
         sentence = sentence.format(seen=seen, range=self._range, column=malformed.words_after(text, position))
@@ -362,7 +371,8 @@ class Scanner:
         if len(self._positions) < end + 64:
             self._positions = np.empty(end + 64, np.int32)
         complete, blanks, bars, lines, returns = tokens.find_delimiters(text, end, self._positions)
-        out = self._pool.batch(lines, blanks + lines, bars + lines, text[:end])
+        labels = int(np.count_nonzero(text[:end] == label_words.COMMA)) + lines if self._rules.lists else None
+        out = self._pool.batch(lines, blanks + lines, bars + lines, text[:end], labels)
         notes = np.zeros((malformed.MAX_MESSAGES + 2, 4), np.int64)
         if complete == 0:
             return Scan(out, (0, 0, 0), 0, 0, 0, 0, False, notes)

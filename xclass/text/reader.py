@@ -186,7 +186,7 @@ class Reader:
         options: Options,
         parse: parser.Options,
         bits: int,
-        multiclass: bool,
+        labels: str,
         lowest: int | None = None,
         highest: int | None = None,
         range_option: str = "",
@@ -199,7 +199,7 @@ class Reader:
         self._peeked = peeked
         self._choose = choose
         self.format: TextFormat | None = None
-        self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, range_option, names)
+        self.parser = parser.Parser(parse, bits, labels, lowest, highest, range_option, names)
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
         self.name: str = self.paths[0] or "stdin"
@@ -285,7 +285,7 @@ class Reader:
         assert isinstance(self.format, OtherFormat)
         for k, name in enumerate(names, number):
             if not name.isascii():
-                rows = np.flatnonzero(batch.label == k)
+                rows = np.flatnonzero(batch.label == k)  # none if there are lists, which have a name in any line
                 encoded = name.encode("utf-8", "surrogateescape")
                 self.format.check_encoding(encoded, self.name, int(batch.line[rows[0]]) if len(rows) else 1)
         self._take_notes()

@@ -105,7 +105,8 @@ def parse_lines(
     features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     name_rules = line_parts.name_rules_of(rules)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
-    n = z = g = k = start = bad = skipped = 0
+    labels = intrinsics.pointer(out.labels)
+    n = z = g = m = k = start = bad = skipped = 0
     scattered = stopped = False
     treatment = rules.treatment
     numbers_as_classes = rules.multiclass and len(rules.names.hash) == 0 and not rules.learn_names
@@ -120,7 +121,7 @@ def parse_lines(
             k += 2 if c == RETURN else 1
             start = np.int64(delimiter[k - 1]) + 1
             continue
-        z0, g0 = z, g
+        z0, g0, m0 = z, g, m
         label = np.nan
         weight, initial = np.float32(1), np.float32(0)
         tag_start = tag_end = position = at
@@ -130,10 +131,15 @@ def parse_lines(
             label = np.float64(number)
             if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
                 problem = malformed.OUTSIDE
+            if rules.lists:
+                labels[m], label = label, 1.0
+                m += 1
             k += 1
         elif c != BAR or e > at:
             k, e = line_parts.end_of_label(text, delimiter, k, at)
-            label, weight, initial, tag_start, tag_end, problem, position = label_words.read_label(text, at, e, rules)
+            label, weight, initial, m, tag_start, tag_end, problem, position = label_words.read_label(
+                text, at, e, rules, labels, m
+            )
         if problem == malformed.LABEL_AS_TAG or problem == malformed.LABEL_BEFORE_TAB or problem == malformed.TAG_ONLY:
             if notes_pointer[0] == 0 or (notes_pointer[0] == malformed.TAG_ONLY and problem != malformed.TAG_ONLY):
                 line_parts.note(notes_pointer, 0, problem, line, start, position)
@@ -142,6 +148,10 @@ def parse_lines(
             bad += 1
             line_parts.note(notes_pointer, bad, problem, line, start, position)
             problem = 0
+        elif problem == malformed.CLASS or problem == malformed.LABEL or problem == malformed.UNKNOWN_NAME:
+            p = label_words.second_label(text, position)
+            if p >= 0 and treatment != malformed.VW:
+                problem, position = malformed.SEVERAL_LABELS, p
 
         if returns > 0 and treatment != malformed.VW and problem == 0:
             p = line_parts.inner_return(text, delimiter, k)
@@ -172,7 +182,7 @@ def parse_lines(
         if problem != 0:
             left_out = treatment != malformed.VW or problem <= malformed.CLASS_WORDS
             if left_out:
-                z, g = z0, g0
+                z, g, m = z0, g0, m0
             if left_out and treatment != malformed.SKIP:
                 line_parts.note(notes_pointer, -1, problem, line, start, position)
                 stopped = True
@@ -194,5 +204,7 @@ def parse_lines(
         out.tag_start[n], out.tag_end[n], out.line[n] = tag_start, tag_end, line
         n += 1
         out.start[n], out.group_first[n] = z, g
+        if rules.lists:
+            out.label_start[n] = m
     group_start[g] = z
     return n, z, g, line, bad, skipped, scattered, stopped

@@ -50,10 +50,10 @@ class Stream:
         labels = configuration.label_range(config, spec)
         names = class_names.Names(spec.names, spec.learn_names)
         parsed = text.Reader(
-            files, config.parser, WHOLE, True, *labels, names=names, peeked=peeked, choose=detect.chooser(files)
+            files, config.parser, WHOLE, "multiclass", *labels, names=names, peeked=peeked, choose=detect.chooser(files)
         )
         parsed.preview(peeked)
-        key = cache_key.make_key(config.parser, WHOLE, True, labels.lowest, labels.highest, None)
+        key = cache_key.make_key(config.parser, WHOLE, "multiclass", labels.lowest, labels.highest, None)
         key.update(detect.key(files, Schema()))
         self._source = cache.Source(parsed, kept, key, self._constant, passes=2, needed=True)
         self._reader = self._read()

@@ -1,0 +1,158 @@
+"""Lists of labels in VW text: what is read, put right and refused, and that other readers of labels name the remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_parser import parse
+
+from xclass.data import batch_ops
+from xclass.data.class_names import UNKNOWN, Names
+from xclass.text import parser
+
+NONE, EMPTY = None, []
+
+
+def lists(batch) -> list[list[float] | None]:
+    """The list of each example, None if its labels are not known."""
+    ends = zip(batch.label_start[:-1], batch.label_start[1:], batch.label, strict=True)
+    found = [NONE if np.isnan(count) else batch.labels[low:high].tolist() for low, high, count in ends]
+    known = [x for x in found if x is not NONE]
+    assert [len(x) for x in known] == batch.label[~np.isnan(batch.label)].tolist()
+    return found
+
+
+def read(text: bytes, **more):
+    batch, error, reading = parse(text, "multilabel", lowest=0, highest=9, **more)
+    return lists(batch), error, reading, batch
+
+
+@pytest.mark.parametrize(
+    ("line", "labels", "weight", "tag"),
+    [
+        (b"1,5,7 | a", [1, 5, 7], 1, b""),
+        (b"7 |f a", [7], 1, b""),
+        (b"7 2.5 |f a", [7], 2.5, b""),
+        (b"7,5,1,5 .5 'tag |f a", [1, 5, 7], 0.5, b"tag"),
+        (b"0,1 tag| a", [0, 1], 1, b"tag"),
+        (b", | a", EMPTY, 1, b""),
+        (b"| a", NONE, 1, b""),
+        (b" | a", NONE, 1, b""),
+        (b"'tag | a", NONE, 1, b"tag"),
+        (b"prefix\t3,2 | a", [2, 3], 1, b""),
+        (b"3,2", NONE, 1, b"3,2"),
+        (b"3,2 ", [2, 3], 1, b""),
+    ],
+)
+def test_a_list_is_put_in_order(line, labels, weight, tag):
+    found, error, _, batch = read(b"2,1 | x\n" + line + b"\n9 | y\n")
+    assert error is None
+    assert found == [[1, 2], labels, [9]]
+    assert batch.weight[1] == np.float32(weight)
+    assert batch.text[batch.tag_start[1] : batch.tag_end[1]].tobytes() == tag
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "message"),
+    [
+        (b"1,10 | a", 3, "label 10 is outside 0..9"),
+        (b"1,-1,2 | a", 3, "label -1 is negative"),
+        (b"1,,2 | a", 3, "the list of labels has an empty label"),
+        (b",1 | a", 1, "the list of labels has an empty label"),
+        (b"1, | a", 3, "the list of labels has an empty label"),
+        (b"1, 2 | a", 3, "the list of labels has an empty label"),
+        (b"1,x,2 | a", 3, "label 'x' is not a class number"),
+        (b"1,1.7 | a", 3, "label '1.7' is not a class number"),
+        (b"1,02 | a", 3, "label '02' has a sign or leading zeros"),
+        (b"1,4294967295 | a", 3, "label 4294967295 is outside 0..9"),
+        (b"1 2 3 | a", 1, "are more than a label and a weight"),
+        (b"1,2 x | a", 5, "weight 'x' is not a finite number"),
+    ],
+)
+def test_a_malformed_list_is_refused_with_its_column(line, column, message):
+    text = b"1 | a\n" + line + b"\n2,3 | b\n"
+    found, error, _, _ = read(text)
+    assert found == [[1]]
+    assert str(error).startswith(f"train.vw:2:{column}: ") and message in str(error)
+    found, error, reading, _ = read(text, on_bad_line="skip")
+    assert (found, error) == ([[1], [2, 3]], None)
+    assert f"train.vw:2:{column}: " in reading.report()[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "labels"),
+    [  # multilabel.md, 3.1
+        (b"1 2 | a", NONE),
+        (b"1, 2 | a", NONE),
+        (b"1,,2 | a", [1, 2]),
+        (b",1 | a", [1]),
+        (b", | a", NONE),
+        (b"x,y | a", [0, 0]),
+        (b"1x | a", [1]),
+        (b"1.7 | a", [1]),
+        (b"-1 | a", [4294967295]),
+        (b"3,1 | a", [3, 1]),
+        (b"1,1 | a", [1, 1]),
+        (b"77 | a", [77]),
+    ],
+)
+def test_vw_reads_a_malformed_list_in_its_way(line, labels):
+    found, error, _, _ = read(line + b"\n", on_bad_line="vw", number_rules="vw")
+    assert (found, error) == ([labels], None)
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "simple"])
+@pytest.mark.parametrize("options", [{}, {"learn_names": True}, {"named_labels": "1,5,7"}, {"on_bad_line": "skip"}])
+def test_a_reduction_of_one_label_refuses_lists_and_names_the_remedy(kind, options):
+    batch, error, reading = parse(b"1 | a\n1,5,7 | a\n", kind, **options)
+    said = str(error) if error else reading.report()[1]
+    assert batch.n == 1
+    assert "train.vw:2:3: the line has several labels, the second of them at '5', and this reduction learns one" in said
+    assert "--multilabel_oaa" in said and "--plt" in said
+
+
+def test_names_are_numbered_as_they_come_and_put_in_order():
+    text = b"tea,black_tea | a\ncup,tea,cup | b\n| c\n, | d\ncup | e\n"
+    found, error, reading, _ = read(text, learn_names=True)
+    assert error is None
+    assert reading.names.names == ["tea", "black_tea", "cup"]
+    assert found == [[1, 2], [1, 3], NONE, EMPTY, [3]]
+    for names, wanted in ((["tea", "cup"], [[1, UNKNOWN], [1, 2], NONE, EMPTY, [2]]), ([], [[UNKNOWN]] * 2)):
+        reading = parser.Parser(parser.Options(learn_names=True), 18, "multilabel", names=Names(tuple(names)))
+        batch, error, _ = reading.parse(np.frombuffer(text.ljust(len(text) + 80, b"\0"), np.uint8), len(text), "f")
+        assert error is None and lists(batch)[: len(wanted)] == wanted
+
+
+def test_listed_names_are_found_in_lists():
+    found, error, _, _ = read(b"b,a | x\na | x\n", named_labels="a,b")
+    assert (found, error) == ([[1, 2], [1]], None)
+    assert "train.vw:1:3: label 'c' is not one of --named_labels" in str(read(b"b,c | x\n", named_labels="a,b")[1])
+
+
+def test_a_name_too_many_leaves_its_line_out():
+    text = b"a,b | x\nb,c,d | y\na | z\n"
+    parsed = parse(text, "multilabel", lowest=1, highest=2, learn_names=True, on_bad_line="skip")
+    assert lists(parsed[0]) == [[1, 2], [1]]
+    assert "train.vw:2:3: label 'c' is a new name" in parsed[2].report()[1]
+    assert parsed[2].skipped == 1
+    assert "train.vw:2:3: label 'c' is a new name" in str(parse(text, "multilabel", 18, 1, 2, learn_names=True)[1])
+
+
+LISTS = st.lists(st.none() | st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=30)
+
+
+@given(LISTS, st.data())
+def test_cut_and_picked_examples_keep_their_lists(wanted, data):
+    words = ["" if one is None else ",".join(map(str, one)) or "," for one in wanted]
+    found, error, _, batch = read("".join(f"{word} |f a\n" for word in words).encode())
+    wanted = [None if one is None else sorted(set(one)) for one in wanted]
+    assert (found, error) == (wanted, None)
+    low = data.draw(st.integers(0, batch.n))
+    high = data.draw(st.integers(low, batch.n))
+    assert lists(batch_ops.cut(batch, low, high)) == wanted[low:high]
+    order = data.draw(st.permutations(range(batch.n)))
+    assert lists(batch_ops.pick([(batch, np.array(order))])) == [wanted[i] for i in order]
+    highest = batch_ops.highest_labels(batch)
+    assert [None if np.isnan(x) else x for x in highest] == [max(one) if one else None for one in wanted]
