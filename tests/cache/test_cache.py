@@ -25,7 +25,20 @@ from xclass.cache import source as cache
 from xclass.data.batch import Batch
 from xclass.text import parser, reader
 
-NUMBERS = ("start", "index", "value", "label", "weight", "initial", "group_first", "group_name", "group_start", "line")
+NUMBERS = (
+    "start",
+    "label_start",
+    "labels",
+    "index",
+    "value",
+    "label",
+    "weight",
+    "initial",
+    "group_first",
+    "group_name",
+    "group_start",
+    "line",
+)
 
 
 def tags(batch: Batch) -> list[bytes]:
@@ -40,18 +53,18 @@ def assert_same(actual: Batch, expected: Batch) -> None:
     assert tags(actual) == tags(expected)
 
 
-def source(path, file=None, *, classes=True, bits=18, passes=1, limit=None, kill=False, **parse):
+def source(path, file=None, *, labels="multiclass", bits=18, passes=1, limit=None, kill=False, **parse):
     """A `Source` and the text's reader."""
     options = parser.Options(**parse)
-    text = reader.Reader(reader.Options(data=(str(path),)), options, bits, classes)
-    key = cache_key.make_key(options, bits, classes, None, None, limit)
+    text = reader.Reader(reader.Options(data=(str(path),)), options, bits, labels)
+    key = cache_key.make_key(options, bits, labels, None, None, limit)
     chosen = cache.Options(cache_file=None if file is None else str(file), kill_cache=kill)
     return cache.Source(text, chosen, key, not options.noconstant, passes)
 
 
 def copies(batches) -> list[tuple[Batch, int]]:
     """Keep batches beyond the next one."""
-    return [(Batch(*(np.array(field) for field in batch)), before) for batch, before in batches]
+    return [(Batch._make(map(np.array, batch)), before) for batch, before in batches]
 
 
 def assert_passes_are_equal(path, *, passes=3, **more) -> None:
@@ -70,9 +83,10 @@ def assert_passes_are_equal(path, *, passes=3, **more) -> None:
 
 
 @pytest.mark.bounds
-@pytest.mark.parametrize("classes", [True, False])
+@pytest.mark.parametrize("labels", ["multiclass", "simple", "multilabel"])
 @pytest.mark.parametrize("options", [{}, {"noconstant": True}, {"bits": 30}, {"hash": "all", "limit": 50}])
-def test_batches_from_the_cache_are_those_from_the_text(tmp_path, classes, options):
+def test_batches_from_the_cache_are_those_from_the_text(tmp_path, labels, options):
+    classes = labels != "simple"
     rng = random.Random(f"{classes} {options}")
     path = tmp_path / "data"
     for text in (
@@ -89,12 +103,13 @@ def test_batches_from_the_cache_are_those_from_the_text(tmp_path, classes, optio
             + "\n"
             for i in range(500)
         ),
+        "3,1,3 |\n| a\n, |\n4294967294,0 |\n\n1 2 |\n" * (labels == "multilabel"),
         "1 |\n\n |f\n\n\n2 |f a:0\n",
         "1 2 'tag|\n" * 3 + "|x a\n",
         "",
     ):
         path.write_text(text)
-        assert_passes_are_equal(path, classes=classes, **options)
+        assert_passes_are_equal(path, labels=labels, **options)
 
 
 def test_every_way_to_store_a_column_gives_its_numbers_back():
@@ -168,7 +183,7 @@ def test_cache_is_smaller_than_the_text(tmp_path):
     path = tmp_path / "data"
     for text in (multiclass(1, 3000, 6000), real(2, 6000), "".join(f"{i % 9} | a b c\n" for i in range(6000))):
         path.write_text(text)
-        list(source(path, tmp_path / "c", kill=True, classes="." not in text.split(" ")[0]))
+        list(source(path, tmp_path / "c", kill=True, labels="simple" if "." in text.split(" ")[0] else "multiclass"))
         assert os.path.getsize(tmp_path / "c") < 0.6 * os.path.getsize(path)
 
 

@@ -8,7 +8,8 @@
 
 A column contains classes, the bits of float32 values, or counts, as numbers of 32 bits. If that is smaller, a
 dictionary has its distinct numbers, and its numbers are positions in the dictionary. They take 1 to 4 bytes each, or
-none if all are equal (no tags, all weights 1). The constant feature is not stored, and of the text only the tags are.
+none if all are equal (no tags, all weights 1). With lists of labels, the label of an example is their number, and the
+last column has the labels. The constant feature is not stored, and of the text only the tags are.
 Numbers are little-endian; dictionaries, columns and blocks begin at multiples of 8 bytes.
 
 Cost      Decoding takes about 1 ns per feature, the checksum .6 ns per 8 bytes.
@@ -24,12 +25,13 @@ from ..kernels import hash_table, intrinsics
 from ..kernels.constants import GOLDEN, SPREAD
 from ..kernels.jit import jit
 
-COLUMNS = ("label", "weight", "initial", "groups", "line", "tag", "name", "length", "index", "value")
+COLUMNS = ("label", "weight", "initial", "groups", "line", "tag", "name", "length", "index", "value", "labels")
 OF_GROUPS, OF_FEATURES = ("name", "length"), ("index", "value")
 # Positions in the header: checksum of what follows, size of the block in bytes, the numbers of examples, features and
-# namespace groups, bytes of tags, number of the first line, number of lines in the files before, whether each example
-# ends with the constant; then for each column the size of its dictionary and the bytes of a number.
-CHECKSUM, BYTES, N, ENCODING = 0, 1, 2, 9
+# namespace groups, bytes of tags, labels in lists, -1 without lists, number of the first line, number of lines in the
+# files before, whether each example ends with the constant; then for each column the size of its dictionary and the
+# bytes of a number.
+CHECKSUM, BYTES, N, ENCODING = 0, 1, 2, 10
 HEADER = ENCODING + 2 * len(COLUMNS)
 MOST_ROWS = 1 << 40
 ONE_BITS = 0x3F800000  # the bits of 1.0
@@ -129,6 +131,7 @@ def _columns(batch: Batch, classes: bool, constant: bool) -> dict[str, AnyArray]
         "length": np.diff(batch.group_start)[groups],
         "index": batch.index[features],
         "value": batch.value.view(np.uint32)[features],
+        "labels": batch.labels,
     }
 
 
@@ -167,7 +170,8 @@ def pack(batch: Batch, lines_before: int, classes: bool, constant: bool) -> tupl
     before = np.cumsum(sizes) - sizes  # bytes of the tags before each one
     parts.append(batch.text[np.repeat(batch.tag_start - before, sizes) + np.arange(sizes.sum())])
     head[N:ENCODING] = (
-        batch.n, len(columns["index"]), len(columns["name"]), len(parts[-1]), batch.line[0], lines_before, constant,
+        batch.n, len(columns["index"]), len(columns["name"]), len(parts[-1]),
+        len(batch.labels) if batch.has_lists else -1, batch.line[0], lines_before, constant,
     )  # fmt: skip
     head[BYTES] = sum(_padded(part.nbytes) for part in parts)
     padded = (part.tobytes().ljust(_padded(part.nbytes), b"\0") for part in parts)
@@ -188,8 +192,10 @@ def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[
     if body > end:
         raise damaged
     head = data[at:body].view(np.int64).tolist()
-    size, n, z, g, t, first_line, lines_before, constant = head[BYTES:ENCODING]
-    if size % 8 or not 8 * HEADER <= size <= end - at or min(n, z, g, t) < 0 or max(n, z, g, t) >= MOST_ROWS:
+    size, n, z, g, t, labels, first_line, lines_before, constant = head[BYTES:ENCODING]
+    if size % 8 or not 8 * HEADER <= size <= end - at or min(n, z, g, t, labels + 1) < 0:
+        raise damaged
+    if max(n, z, g, t, labels) >= MOST_ROWS:
         raise damaged
     total = block_checksum(data[at : at + size])
     if total != head[CHECKSUM] % (1 << 64) or constant not in (0, 1):
@@ -197,7 +203,7 @@ def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[
     places = []  # of each column: where its numbers are, their bytes, and its dictionary
     for k, name in enumerate(COLUMNS):
         distinct, width = head[ENCODING + 2 * k : ENCODING + 2 * k + 2]
-        m = z if name in OF_FEATURES else g if name in OF_GROUPS else n
+        m = z if name in OF_FEATURES else g if name in OF_GROUPS else max(labels, 0) if name == "labels" else n
         of_dictionary, of_numbers = _padded(4 * distinct), _padded(width * m)
         if not 0 <= width <= 4 or not (width == 0) * min(m, 1) <= distinct <= 1 << 16:
             raise damaged
@@ -215,7 +221,8 @@ def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[
     groups, tags = decode("groups", examples), decode("tag", examples)
     if groups.sum() != g or tags.sum() != t or body + t > at + size:
         raise damaged
-    out = pool.batch(n, z + n * constant, g + n * constant, data[body : body + t].copy())
+    tag_text = data[body : body + t].copy()
+    out = pool.batch(n, z + n * constant, g + n * constant, tag_text, labels if labels >= 0 else None)
     np.cumsum(groups.astype(np.int64) + constant, out=out.group_first[1:])
     np.cumsum(decode("length", out.group_first, constant, 1), out=out.group_start[1:])
     if out.group_start[-1] != z + n * constant:
@@ -230,6 +237,11 @@ def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[
     out.label[:] = label if classes else label.view(np.float32)
     if classes:
         out.label[label == UNLABELLED] = np.nan
+    if labels >= 0:
+        out.label_start[1:] = np.cumsum(np.nan_to_num(out.label))
+        if out.label_start[-1] != labels:
+            raise damaged
+        out.labels[:] = decode("labels", np.array([0, labels]))
     np.cumsum(tags, out=out.tag_end)
     np.subtract(out.tag_end, tags, out=out.tag_start)
     np.cumsum(decode("line", examples), out=out.line)

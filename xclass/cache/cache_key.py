@@ -17,23 +17,24 @@ from typing import Any
 
 from ..options.declare import OptionGroup
 
-VERSION = 4  # incremented whenever the format of blocks changes
+VERSION = 5  # incremented whenever the format of blocks changes
 SHOWN_LENGTH = 200  # characters of a value in a message
 # nanoseconds between two times that a file system can give, at most, and on one that counts whole seconds
 STEP, COARSE_STEP = 2 * 10**7, 2 * 10**9
 
 
 def make_key(
-    parse: OptionGroup, bits: int, multiclass: bool, lowest: int | None, highest: int | None, limit: int | None
+    parse: OptionGroup, bits: int, labels: str, lowest: int | None, highest: int | None, limit: int | None
 ) -> dict[str, Any]:
     """Return the part of the key that does not depend on the data.
 
-    `parse` has the options of the parser, and `limit` is the number of lines to read, None for all.
+    `parse` has the options of the parser, `labels` is the kind of the labels, see `Reduction`, and `limit` the number
+    of lines to read, None for all.
     """
     return {
         "version": VERSION,
         "bits": bits,
-        "labels": "classes" if multiclass else "numbers",
+        "labels": labels,
         "lowest": lowest,
         "highest": highest,
         "examples": limit,

@@ -85,7 +85,7 @@ class Source:
         self._reparse = names and reader.rereadable
         self._key = key
         self._limit: int | None = key["examples"]
-        self._classes = key["labels"] == "classes"
+        self._classes = key["labels"] != "simple"
         self._constant = constant
         self._passes = passes
         self._needed = needed
