@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from command import xclass
 from hypothesis import given
 from hypothesis import strategies as st
 from test_parser import parse
@@ -107,10 +108,33 @@ def test_vw_reads_a_malformed_list_in_its_way(line, labels):
 @pytest.mark.parametrize("options", [{}, {"learn_names": True}, {"named_labels": "1,5,7"}, {"on_bad_line": "skip"}])
 def test_a_reduction_of_one_label_refuses_lists_and_names_the_remedy(kind, options):
     batch, error, reading = parse(b"1 | a\n1,5,7 | a\n", kind, **options)
-    said = str(error) if error else reading.report()[1]
     assert batch.n == 1
+    assert (error is None) == (kind == "multiclass" and "on_bad_line" in options)  # no regression from the other lines
+    said = str(error) if error else reading.report()[1]
     assert "train.vw:2:3: the line has several labels, the second of them at '5', and this reduction learns one" in said
     assert "--multilabel_oaa" in said and "--plt" in said
+
+
+FILES = {
+    "vw": "0 | a\n1,5,7 | a\n",
+    "names.vw": "tea | a\n" * 4 + "tea,black_tea | a\n",
+    "libsvm": "1 1:1\n1,5,7 1:1\n",
+    "xmc": "2 9 9\n1 1:1\n1,5,7 1:1\n",
+    "fasttext": "__label__tea a\n__label__tea __label__cup a\n",
+    "csv": 'label,text\n1,a\n"1,5,7",a\n',
+    "jsonl": '{"label": "tea", "text": "a"}\n{"label": ["tea", "cup"], "text": "a"}\n',
+}
+
+
+@pytest.mark.parametrize("options", [[], ["--oaa", "9"], ["--on_bad_line", "skip"]])
+@pytest.mark.parametrize("name", FILES)
+def test_files_with_lists_are_refused_by_one_message(tmp_path, name, options):
+    path = tmp_path / name
+    path.write_text(FILES[name])
+    form = name.rpartition(".")[2]
+    result = xclass("-d", path, "--format", form, "--quiet", *options)
+    assert result.status
+    assert "--multilabel_oaa K and --plt K learn lists of labels" in result.err
 
 
 def test_names_are_numbered_as_they_come_and_put_in_order():

@@ -80,7 +80,9 @@ class Batch(NamedTuple):
 
 
 # of the fields of Batch: types, and the length of each but the text as a position in the result of `sizes`
-DTYPES = tuple(map(np.dtype, "i8 u4 f4 f8 f4 f4 i8 u1 i8 i8 i8 i8 u1 i8 f8".split()))
+DTYPES = tuple(
+    map(np.dtype, ["i8", "u4", "f4", "f8", "f4", "f4", "i8", "u1", "i8", "i8", "i8", "i8", "u1", "i8", "f8"])
+)
 LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0, None, 5, 6)
 
 

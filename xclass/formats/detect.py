@@ -237,5 +237,5 @@ class FormatLabels:
         for label, is_name in self._format.labels_of(text):
             if label and not self._numbered and is_name:
                 self._labels.settle(label)
-                return
-            self._labels.add_label(label)
+            else:
+                self._labels.add_label(label)

@@ -120,4 +120,4 @@ class FastText(OtherFormat):
         for line in text.split(b"\n"):
             given = line.removeprefix(b"\xef\xbb\xbf").split()
             if given:
-                yield next((word for word in given if word.startswith(PREFIX)), b"").removeprefix(PREFIX), True
+                yield b",".join(word.removeprefix(PREFIX) for word in given if word.startswith(PREFIX)), True

@@ -67,10 +67,10 @@ class MalformedError(Exception):
 
 
 def label_text(given: object, key: str = "label") -> bytes:
-    """Return a label as text, empty for none; raise MalformedError if it is no label."""
+    """Return a label, or a list of labels, as text, empty for none; raise MalformedError if it is no label."""
     if isinstance(given, list):
-        if len(given) > 1:
-            raise MalformedError(malformed.SEVERAL_LABELS, (key,), given[1], True)
+        if len(given) > 1 and not any(isinstance(label, list) for label in given):
+            return b",".join(label_text(label, key) for label in given)
         given = given[0] if given else None
     if given is None:
         return b""

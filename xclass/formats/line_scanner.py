@@ -15,7 +15,7 @@ from ..kernels.jit import inlined, jit
 from ..text import label_words, line_parts, numbers
 from ..text.label_words import UNLABELLED
 from ..text.line_parts import Rules
-from ..text.malformed import MAX_MESSAGES, REAL_LABEL, SKIP, VW
+from ..text.malformed import MAX_MESSAGES, REAL_LABEL, SEVERAL_LABELS, SKIP, VW
 from ..text.parser import PADDING, Scan
 
 DEFAULT_GROUP = 32  # byte of the default namespace
@@ -65,7 +65,7 @@ def note_problem(
     """
     pointer = intrinsics.pointer(notes.reshape(-1))
     skipped = rules.treatment != VW or ends
-    if skipped and rules.treatment != SKIP:
+    if skipped and not (rules.treatment == SKIP and label_words.can_be_skipped(problem, rules)):
         line_parts.note(pointer, -1, problem, line, start, where)
         return bad, False, True
     line_parts.note(pointer, bad + 1, problem, line, start, where)
@@ -102,15 +102,18 @@ def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float,
 
     The label is not empty, and a byte of at most 32 follows it. With `rules.learn_names` the result is its position.
     """
+    label, problem = np.nan, REAL_LABEL
     if not rules.multiclass:
         real, p, digits = numbers.read_number(text, begin)
-        if p != end or digits == 0 or not math.isfinite(real):
-            return np.nan, REAL_LABEL
-        return np.float64(real), 0
-    number, problem = label_words.read_class(text, begin, end, rules)
-    if problem != 0 or (number == UNLABELLED and not rules.learn_names):
-        return np.nan, problem
-    return np.float64(number), 0
+        if p == end and digits > 0 and math.isfinite(real):
+            label, problem = np.float64(real), 0
+    else:
+        number, problem = label_words.read_class(text, begin, end, rules)
+        if problem == 0 and (number != UNLABELLED or rules.learn_names):
+            label = np.float64(number)
+    if problem != 0 and 0 < label_words.second_label(text, begin) <= end:
+        problem = SEVERAL_LABELS
+    return label, problem
 
 
 # -- Python

@@ -22,7 +22,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers
 from ..text.line_parts import Rules
-from ..text.malformed import BLANK, MAX_MESSAGES
+from ..text.malformed import BLANK, MAX_MESSAGES, SEVERAL_LABELS
 from ..text.parser import Scan
 from . import line_scanner
 from .line_scanner import DEFAULT_GROUP
@@ -233,7 +233,8 @@ class RecordScanner:
         padded = line_scanner.padded(whole)
         read_labels(padded, begin[::3], stop[::3], self.rules, label, problem)
         for i in np.flatnonzero(problem).tolist():
-            problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), examples.label[i], True)
+            seen = examples.label[i].partition(b",")[2] if problem[i] == SEVERAL_LABELS else examples.label[i]
+            problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), seen, True)
             examples.problems.setdefault(i, problem_of_label)
         notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
         if seen_words:

@@ -3,7 +3,8 @@
 If the first labels are whole numbers from 1 on and at least three of them differ, they are classes. Other numbers (-1
 and 1, 0, fractions) are real-valued labels for the binary learner without a reduction, as in VW. If none of the first
 three labels is a number, labels are names. So are whole numbers that classes cannot have: those with leading zeros,
-which would not be printed as they are written, and those above the largest class, which are identifiers.
+which would not be printed as they are written, and those above the largest class, which are identifiers. A label with a
+comma is a list of labels.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 from ..data import class_names
 from ..data.batch import HIGHEST_LABEL
 from ..errors import UsageError
+from .malformed import LEARN_LISTS
 
 MAX_LABELS, MAX_LINES = 100, 1000  # detection ends after this many labels or lines
 MIN_NAMES = 3  # labels are names once the first three are; a single name may be a heading
@@ -27,6 +29,7 @@ NUMBERS_ANYWAY = (
     "--multiclass or another reduction"
 )
 
+LISTS = "labels are lists, the first of them {list!r}; {cure}, where K is the number of labels; a number has no comma"
 BINARY_CLASSES = (
     "--binary predicts -1 or 1, and the labels look like classes; to learn classes, leave it out; to learn from the "
     "labels as numbers, give --loss_function squared as well"
@@ -38,19 +41,20 @@ class LabelDetector:
     """Examine lines of text until it is known whether their labels are classes.
 
     With `read_on`, more lines are read where they improve the result: after a label 0, which is not a class, for a more
-    precise message, and after an unlabelled line, to find names. It is False for a pipe, where the user would wait.
-    With `only_names`, labels are known to be classes, and only names are to be detected.
+    precise message, after an unlabelled line, to find names, and after names, to find lists. It is False for a pipe,
+    where the user would wait. With `only_names`, labels are known to be classes, and only names are to be detected.
 
     Attributes
     ----------
     classes : whether labels are classes; None until that is known
     name : the first label if labels are names, else empty
+    list : the first label that is a list, else empty; with `only_names`, the first label of a list stands for it
     """
 
     def __init__(self, read_on: bool = False, only_names: bool = False) -> None:
         self._read_on, self._only_names = read_on, only_names
         self.classes: bool | None = None
-        self.name = ""
+        self.name = self.list = ""
         self._seen: set[str] = set()  # numbers so far
         self._identifier = self._signed = ""  # the first number that only a name can be, and the first one with a +
         self._has_zero = self._has_negative = self._fraction = self._settled = False
@@ -69,19 +73,30 @@ class LabelDetector:
         if self.classes is not None:
             return
         self._lines += 1
+        first, comma, _ = label.partition(b",")
+        if comma and not self._only_names:
+            self.list, self.classes = label.decode("utf-8", "replace"), True
+            return
+        label = first
         if label:
             is_name = not NUMBER_LIKE.fullmatch(label) and label not in NOT_NAMES
             if may_be_name and not self._labels and is_name:
                 self.name = self.name or label.decode("utf-8", "replace")
-                self._names += 1
-                self.classes = True if self._names == MIN_NAMES else None
+                self._count_name(1)
                 return
-            if self.name:  # a number after names: the names were headings or mistakes
+            if self.name and self._names < MIN_NAMES:  # a number: the names before were headings or mistakes
                 self.name, self.classes = "", self._only_names
                 return
-            self._add_number(label.decode("utf-8", "replace"))
+            if not self.name:
+                self._add_number(label.decode("utf-8", "replace"))
         if self._labels == MAX_LABELS or self._lines == MAX_LINES or (self._only_names and not self._read_on):
             self.end()
+
+    def _count_name(self, least: int) -> None:
+        """Count a name; labels are names after MIN_NAMES, but if there is more to read, later labels may be lists."""
+        self._names = max(self._names + 1, least)
+        if self._names >= (MAX_LABELS if self._read_on and not self._only_names else MIN_NAMES):
+            self.classes = True
 
     def _add_number(self, label: str) -> None:
         number = class_names.number_of(label)
@@ -102,7 +117,12 @@ class LabelDetector:
 
     def settle(self, name: bytes) -> None:
         """Decide that labels are names, because `name` is one, whatever it looks like, such as text in JSON."""
-        self.classes, self.name, self._settled = True, name.decode("utf-8", "replace"), True
+        if self.classes is not None or (b"," in name and not self._only_names):
+            self.add_label(name)
+            return
+        if not self._settled:
+            self.name, self._settled = name.partition(b",")[0].decode("utf-8", "replace"), True
+        self._count_name(MIN_NAMES)
 
     def end(self) -> None:
         if self.classes is not None:
@@ -184,6 +204,9 @@ def implied_options(
         labels = LabelDetector(read_on, only_names)
         examine_lines(labels)
         labels.end()
+        if labels.list:
+            shown = labels.list if len(labels.list) <= SHOWN_LENGTH else labels.list[:SHOWN_LENGTH] + "..."
+            raise UsageError(LISTS.format(list=shown, cure=LEARN_LISTS))
         return labels
 
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):

@@ -122,6 +122,12 @@ def read_list(
 
 
 @bare
+def can_be_skipped(problem: int, rules: Rules) -> bool:
+    """Return whether `--on_bad_line skip` skips a line with a problem: lists of labels are no data for a regression."""
+    return problem != malformed.SEVERAL_LABELS or rules.multiclass
+
+
+@bare
 def second_label(text: UInt8s, position: int) -> int:
     """Return the position after the first comma of the word at `position`, or -1 if it has none."""
     while text[position] > SPACE and text[position] != BAR:

@@ -26,6 +26,8 @@ RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 EMPTY_LABEL = 44  # of a list of labels
 
+LEARN_LISTS = "--multilabel_oaa K and --plt K learn lists of labels"  # what to do where a reduction learns one label
+LIST = re.compile(rb"^[^|:\n]*[0-9],[0-9]", re.MULTILINE)  # a line that begins with a list of labels
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
     CLASS: "label '{seen}' is not a class number; a line is `label weight 'tag |namespace features`; a new model "
@@ -54,7 +56,7 @@ SENTENCES = {
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline; if "
     r"lines end with it alone, convert the file, `tr '\r' '\n' < FILE > NEW`",
     SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', and this reduction learns one; "
-    "--multilabel_oaa K and --plt K learn lists of labels; or keep one label per line, or repeat the line for each",
+    f"{LEARN_LISTS}; names and numbers have no comma",
     EMPTY_LABEL: "the list of labels has an empty label; write one comma and no blank between labels, such as 1,5,7, "
     "and a comma alone for an example that has none",
     CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "

@@ -183,7 +183,7 @@ def parse_lines(
             left_out = treatment != malformed.VW or problem <= malformed.CLASS_WORDS
             if left_out:
                 z, g, m = z0, g0, m0
-            if left_out and treatment != malformed.SKIP:
+            if left_out and not (treatment == malformed.SKIP and label_words.can_be_skipped(problem, rules)):
                 line_parts.note(notes_pointer, -1, problem, line, start, position)
                 stopped = True
                 break
