@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from command import xclass
@@ -11,7 +13,9 @@ from test_parser import parse
 
 from xclass.data import batch_ops
 from xclass.data.class_names import UNKNOWN, Names
-from xclass.text import parser
+from xclass.errors import DataError
+from xclass.formats import detect
+from xclass.text import parser, reader
 
 NONE, EMPTY = None, []
 
@@ -162,6 +166,64 @@ def test_a_name_too_many_leaves_its_line_out():
     assert "train.vw:2:3: label 'c' is a new name" in parsed[2].report()[1]
     assert parsed[2].skipped == 1
     assert "train.vw:2:3: label 'c' is a new name" in str(parse(text, "multilabel", 18, 1, 2, learn_names=True)[1])
+
+
+NUMBERS = {  # format -> lines with the lists 1,5,7; 3; none; and the empty list where the format can write it
+    "libsvm": "7,1,5,1 1:1\n3 1:1\n1:1\n, 1:1\n",
+    "xmc": "4 9 9\n7,1,5,1 1:1\n3 1:1\n 1:1\n, 1:1\n",
+    "csv": 'label,text\n"7, 1,5,1",a\n3,a\n,a\n",",a\n',
+    "jsonl": '{"label": [7, 1, 5, 1], "text": "a"}\n{"label": 3, "text": "a"}\n{"label": null, "text": "a"}\n'
+    '{"label": [], "text": "a"}\n',
+    "fasttext": "__label__7 a __label__1 __label__5\nb __label__3\na\n",
+}
+NAMES = {  # lists cup,tea; green tea
+    "csv": 'label,text\n"tea, cup",a\ngreen tea,a\n',
+    "jsonl": '{"label": ["tea", "cup"], "text": "a"}\n{"label": "green tea", "text": "a"}\n',
+    "fasttext": "__label__tea a __label__cup\nb __label__green_tea\n",
+}
+
+
+def of_format(form: str, text: str, **options):
+    """The examples of a text in a format as one batch, and the names of the labels."""
+    source, names = reader.Options(format=form), Names((), options.get("learn_names", False))
+    batches = reader.Reader(
+        source, parser.Options(**options), 18, "multilabel", 0, 9, stream=io.BytesIO(text.encode()), names=names,
+        choose=detect.chooser(source),
+    )  # fmt: skip
+    (batch,) = batches
+    return batch, names.names
+
+
+@pytest.mark.parametrize("form", NUMBERS)
+def test_every_format_has_lists(form):
+    batch, _ = of_format(form, NUMBERS[form])
+    assert lists(batch) == [[1, 5, 7], [3], NONE, EMPTY][: batch.n]
+
+
+@pytest.mark.parametrize("form", NAMES)
+def test_every_format_has_lists_of_names(form):
+    batch, names = of_format(form, NAMES[form], learn_names=True)
+    assert lists(batch) == [[1, 2], [3]]
+    assert names == ["tea", "cup", "green_tea" if form == "fasttext" else "green tea"]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "place", "message"),
+    [
+        ("libsvm", "1 1:1\n1,10 1:1\n", "2:3", "label 10 is outside 0..9"),
+        ("libsvm", "1,,2 1:1\n", "1:3", "the list of labels has an empty label"),
+        ("xmc", "1 9 5\n1,7 1:1\n", "2:3", "label '7' is not a whole number below the number of labels in the header"),
+        ("csv", 'label,text\n"1,x",a\n', "2:1", "label 'x' is not a class number"),
+        ("jsonl", '{"label": [1, 10], "text": "a"}\n', "1:11", "label 10 is outside 0..9"),
+        ("jsonl", '{"label": ["a,b", "c"], "text": "a"}\n', "1:11", "label 'a' contains a comma"),
+        ("fasttext", "__label__1 __label__1,2 a\n", "1:21", "contains a comma"),
+        ("fasttext", "a __label__1 __label__\n", "1:23", "has no name behind it"),
+    ],
+)
+def test_a_malformed_list_of_any_format_is_refused_with_its_place(form, text, place, message):
+    with pytest.raises(DataError) as caught:
+        of_format(form, text)
+    assert str(caught.value).startswith(f"stdin:{place}: ") and message in str(caught.value)
 
 
 LISTS = st.lists(st.none() | st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=30)

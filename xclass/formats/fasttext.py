@@ -6,7 +6,7 @@ A word that begins with `__label__` is the label, wherever it stands; every othe
 namespace with the value 1. A line without words is an example without features.
 
 Source    fastText's supervised mode.
-Differs   from fastText, which learns several labels of a line and adds a word for the end of each line.
+Differs   from fastText, which adds a word for the end of each line.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from ..data import feature_names, hashing
 from ..data.batch import Batch
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
+from ..text import label_words
 from ..text.line_parts import Rules
-from ..text.malformed import INNER_RETURN, NO_NAME, SEVERAL_LABELS
+from ..text.malformed import INNER_RETURN, LABEL_NAME, NO_NAME, SEVERAL_LABELS
 from ..text.parser import Parser
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import line_scanner
@@ -52,15 +53,16 @@ def parse_words(
     """Parse lines of fastText; arguments and results are those of a `LineScanner` kernel."""
     text = intrinsics.pointer(data)
     index, value = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    labels = intrinsics.pointer(out.labels)
     seed, mask, every = rules.unnamed, rules.mask, rules.hash_all
-    n = z = g = line = bad = skipped = p = 0
+    n = z = g = m = line = bad = skipped = p = 0
     stopped = False
     while p < end and not stopped:
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
         stop = line_scanner.end_of_line(text, p)
-        z0 = z
+        z0, m0 = z, m
         label = np.nan
         labelled = False
         problem, where = 0, start
@@ -75,12 +77,19 @@ def parse_words(
             if p == first:
                 break
             if is_label(text, first, p):
-                if labelled:
+                if labelled and not rules.lists:
                     problem, where = SEVERAL_LABELS, first
                     break
                 labelled = True
                 where = first + LENGTH
-                label, problem = (np.nan, NO_NAME) if p == where else line_scanner.read_label(text, where, p, rules)
+                if p == where:
+                    problem = NO_NAME
+                elif rules.lists and label_words.second_label(text, where) >= 0:
+                    problem = LABEL_NAME
+                else:
+                    label, m, problem, where = line_scanner.read_label(text, where, p, rules, labels, m)
+                    if rules.lists:
+                        label = np.float64(m - m0)
                 if problem != 0:
                     break
                 continue
@@ -95,9 +104,9 @@ def parse_words(
         if problem != 0:
             bad, left_out, stopped = line_scanner.note_problem(notes, rules, True, problem, line, start, where, bad)
             skipped += left_out
-            z = z0
+            z, m = z0, m0
         else:  # an empty line, too, since fastText writes a prediction for each line
-            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
+            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, m, label, start, line)
     return n, z, g, line, bad, skipped, stopped
 
 

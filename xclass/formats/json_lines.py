@@ -1,6 +1,6 @@
 """Read JSON lines, one object for each example: `{"label": "tea", "text": "kettle leaf", "features": {"sugar": 0.5}}`.
 
-    label       text or number; null or a list of one label, too
+    label       text or number, a list of them where a reduction learns several labels; null for none
     text        its words are features of the default namespace
     features    {name: value} for the default namespace, {namespace: {name: value}} for others; a value is a number,
                 true for 1, false or null for no feature, or a text, which makes one feature with the name, as
@@ -70,7 +70,11 @@ def label_text(given: object, key: str = "label") -> bytes:
     """Return a label, or a list of labels, as text, empty for none; raise MalformedError if it is no label."""
     if isinstance(given, list):
         if len(given) > 1 and not any(isinstance(label, list) for label in given):
-            return b",".join(label_text(label, key) for label in given)
+            labels = [label_text(label, key) for label in given]
+            with_comma = next((label for label in labels if b"," in label), None)
+            if with_comma is not None:
+                raise MalformedError(malformed.LABEL_NAME, (key,), with_comma.decode("utf-8", "replace"), True)
+            return b",".join(labels)
         given = given[0] if given else None
     if given is None:
         return b""
@@ -385,6 +389,8 @@ class JsonScanner(records.RecordScanner):
                 self._warn(given)
             if self._lines.label is not None:
                 label = label_text(given.get(self._lines.label), self._lines.label)
+                if self.rules.lists and given.get(self._lines.label) == []:
+                    label = b","  # known to have no label
             if not self._lines.flat:
                 tag = tag_word(given.get("tag"))
             self._add_items(given, number)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..array_types import Int64s, UInt8s
+from ..array_types import Float64s, Int64s, UInt8s
 from ..data import feature_names
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
@@ -74,11 +74,12 @@ def note_problem(
 
 @jit
 def end_example(
-    out: Batch, rules: Rules, n: int, z0: int, z: int, g: int, label: float, where: int, line: int
+    out: Batch, rules: Rules, n: int, z0: int, z: int, g: int, m: int, label: float, where: int, line: int
 ) -> tuple[int, int, int]:
     """Complete example n, whose features from z0 to z are in the default namespace; return n, z and g for the next one.
 
-    `where` is a position in the line, for the tag, which is empty.
+    `m` is the place after its last label in `out.labels`, and `where` a position in the line, for the tag, which is
+    empty.
     """
     if z > z0:
         out.group_name[g], out.group_start[g] = np.uint8(DEFAULT_GROUP), z0
@@ -92,16 +93,24 @@ def end_example(
     out.line[n] = line
     n += 1
     out.start[n], out.group_first[n] = z, g
+    if rules.lists:
+        out.label_start[n] = m
     out.group_start[g] = z
     return n, z, g
 
 
 @jit
-def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float, int]:
-    """Return the label `text[begin:end]`, as in a Batch, and the number of the problem in `malformed` or 0.
+def read_label(
+    text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, m: int
+) -> tuple[float, int, int, int]:
+    """Read the label `text[begin:end]`, which is not empty; a byte of at most 32 follows it.
 
-    The label is not empty, and a byte of at most 32 follows it. With `rules.learn_names` the result is its position.
+    A list of labels is read into `labels` from `m` on, see `label_words.read_list`. Return the label as in a Batch, its
+    position with `rules.learn_names`, the place after the last label in `labels`, the number of the problem in
+    `malformed`, or 0, and its position.
     """
+    if rules.lists:
+        return label_words.read_list(text, begin, end, rules, labels, m)
     label, problem = np.nan, REAL_LABEL
     if not rules.multiclass:
         real, p, digits = numbers.read_number(text, begin)
@@ -112,8 +121,8 @@ def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float,
         if problem == 0 and (number != UNLABELLED or rules.learn_names):
             label = np.float64(number)
     if problem != 0 and 0 < label_words.second_label(text, begin) <= end:
-        problem = SEVERAL_LABELS
-    return label, problem
+        return label, m, SEVERAL_LABELS, label_words.second_label(text, begin)
+    return label, m, problem, begin
 
 
 # -- Python
@@ -146,7 +155,10 @@ class LineScanner:
         """Parse the complete lines of `text[:end]`; `text` is as in `Parser.parse`."""
         lines = int(np.count_nonzero(text[:end] == numbers.NEWLINE))
         blanks = int(np.count_nonzero(text[:end] <= numbers.SPACE))  # at least the number of features
-        out = self._pool.batch(lines, blanks + lines, 2 * lines, text[:end])
+        labels = None
+        if self._rules.lists:
+            labels = blanks + lines + int(np.count_nonzero(text[:end] == label_words.COMMA))  # at least their number
+        out = self._pool.batch(lines, blanks + lines, 2 * lines, text[:end], labels)
         notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
         n, z, g, line, bad, skipped, stopped = self._kernel(text, end, self._rules, out, notes, *self._more)
         return Scan(out, (n, z, g), end, line, bad, skipped, stopped, notes)

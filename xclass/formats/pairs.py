@@ -27,7 +27,7 @@ from ..system.printable import short_repr
 from ..text import numbers, parser
 from ..text.label_words import COMMA
 from ..text.line_parts import Rules
-from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
+from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import line_scanner
 
@@ -65,17 +65,16 @@ def read_index(text: UInt8s, begin: int) -> tuple[Int, int]:
 
 @jit
 def label_problem(text: UInt8s, begin: int, end: int, most: int) -> tuple[int, int]:
-    """Return the problem of the label of a line, or 0, and its position.
+    """Return the problem of a label of a line that is not below `most`, the number in the header, and its position.
 
-    `most` is the number of labels in the header; -1 in LIBSVM.
+    The problem is 0 if there is none, and where `most` is -1, in LIBSVM.
     """
-    for p in range(begin, end):
-        if text[p] == COMMA:
-            return SEVERAL_LABELS, p + 1
-    if most >= 0:
-        number, p = read_index(text, begin)
-        if p != end or number >= most:
-            return BEYOND_LABELS, begin
+    p = begin
+    while most >= 0 and p < end:
+        number, stop = read_index(text, p)
+        if (stop < end and text[stop] != COMMA) or number >= most:
+            return BEYOND_LABELS, p
+        p = stop + 1
     return 0, begin
 
 
@@ -89,16 +88,17 @@ def parse_pairs(
     """
     text = intrinsics.pointer(data)
     index, value_of = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    labels = intrinsics.pointer(out.labels)
     seed, mask, every = rules.unnamed, rules.mask, rules.hash_all
     headed = most_labels >= 0
-    n = z = g = line = bad = skipped = p = 0
+    n = z = g = m = line = bad = skipped = p = 0
     stopped = False
     while p < end and not stopped:
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
         stop = line_scanner.end_of_line(text, p)
-        z0 = z
+        z0, m0 = z, m
         label = np.nan
         problem, where = 0, start
         count = 0
@@ -132,7 +132,7 @@ def parse_pairs(
                         if p + 1 < stop:
                             text[p + 1] = HASH
                     if problem == 0:
-                        label, problem = line_scanner.read_label(text, first, p, rules)
+                        label, m, problem, where = line_scanner.read_label(text, first, p, rules, labels, m)
                     of_label = True
                 else:
                     problem, of_label = PAIR, False
@@ -159,9 +159,9 @@ def parse_pairs(
             bad, left_out, stopped = line_scanner.note_problem(notes, rules, of_label, problem, line, start, where, bad)
             skipped += left_out
         if left_out or stopped:
-            z = z0
+            z, m = z0, m0
         elif count > 0 or headed:
-            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
+            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, m, label, start, line)
     return n, z, g, line, bad, skipped, stopped
 
 

@@ -22,7 +22,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers
 from ..text.line_parts import Rules
-from ..text.malformed import BLANK, MAX_MESSAGES, SEVERAL_LABELS
+from ..text.malformed import BLANK, MAX_MESSAGES
 from ..text.parser import Scan
 from . import line_scanner
 from .line_scanner import DEFAULT_GROUP
@@ -77,17 +77,20 @@ def assemble(
 
 
 @jit
-def read_labels(text: UInt8s, begin: Int64s, end: Int64s, rules: Rules, label: Float64s, problem: Int64s) -> None:
+def read_labels(
+    text: UInt8s, begin: Int64s, end: Int64s, rules: Rules, label: Float64s, problem: Int64s, where: Int64s,
+    labels: Float64s,
+) -> None:  # fmt: skip
     """Read the labels of n examples.
 
-    `begin` and `end`, int64[n], are the range of each label, empty for none; a byte of at most 32 follows it. `label`
-    and `problem`, float64[n] and int64[n], are written, see `line_scanner.read_label`.
+    `begin` and `end`, int64[n], are the range of each label, empty for none; a byte of at most 32 follows it. `label`,
+    `problem`, `where`, float64[n] and int64[n], and `labels` are written, see `line_scanner.read_label`.
     """
-    pointer = intrinsics.pointer(text)
+    pointer, into, m = intrinsics.pointer(text), intrinsics.pointer(labels), 0
     for i in range(len(begin)):
         label[i], problem[i] = np.nan, 0
         if end[i] > begin[i]:
-            label[i], problem[i] = line_scanner.read_label(pointer, begin[i], end[i], rules)
+            label[i], m, problem[i], where[i] = line_scanner.read_label(pointer, begin[i], end[i], rules, into, m)
 
 
 @jit
@@ -221,7 +224,13 @@ class RecordScanner:
         `text` has the bytes of the items, `empty` are the lines that are empty, and `column_of_label` returns the
         column of the label of an example, for messages.
         """
-        spellings = spellings_of(examples.label, examples.line)
+        lists, named, lines_of = self.rules.lists, examples.label, examples.line
+        if lists:
+            parts_of = [[part.strip() for part in label.split(b",")] for label in examples.label]
+            examples.label = [b",".join(parts) for parts in parts_of]
+            named = list(itertools.chain.from_iterable(parts_of))
+            lines_of = [line for line, parts in zip(examples.line, parts_of, strict=True) for _ in parts]
+        spellings = spellings_of(named, lines_of)
         keys = [label.replace(b" ", b"_") for label in examples.label] if spellings else examples.label
         parts = list(itertools.chain.from_iterable(zip(keys, examples.tag, examples.source, strict=True)))
         size = np.fromiter(map(len, parts), np.int64, len(parts))
@@ -229,11 +238,12 @@ class RecordScanner:
         begin = stop - size
         whole = b"%b %b %b\n" * len(examples.line) % tuple(parts)
         n = len(examples.line)
-        label, problem = np.empty(n), np.empty(n, np.int64)
+        label, problem, where = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+        labels = np.empty(len(named) if lists else 0)
         padded = line_scanner.padded(whole)
-        read_labels(padded, begin[::3], stop[::3], self.rules, label, problem)
+        read_labels(padded, begin[::3], stop[::3], self.rules, label, problem, where, labels)
         for i in np.flatnonzero(problem).tolist():
-            seen = examples.label[i].partition(b",")[2] if problem[i] == SEVERAL_LABELS else examples.label[i]
+            seen = examples.label[i][where[i] - begin[3 * i] :]  # from the malformed label of a list on
             problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), seen, True)
             examples.problems.setdefault(i, problem_of_label)
         notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
@@ -242,17 +252,21 @@ class RecordScanner:
         rows = np.flatnonzero(kept)
         is_text = np.isnan(items.value)
         most = int(((items.end - items.begin + 1) // 2)[is_text].sum()) + len(is_text) + len(rows)
-        out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded)
+        count = np.nan_to_num(label).astype(np.int64) if lists else np.zeros(n, np.int64)
+        labels = labels[: count.sum()][np.repeat(kept, count)]
+        out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded, len(labels) if lists else None)
+        if lists:
+            out.label_start[1:], out.labels[:] = np.cumsum(count[rows]), labels
         z, g = assemble(line_scanner.padded(text), items, *self.namespaces.arrays(), self.rules, rows, out)
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]
         stopped = bool(notes[-1, 0])
         left_out = np.sort(np.concatenate((empty, np.array(examples.line, np.int64)[~kept])))
-        named = self.rules.learn_names or len(self.rules.names.hash)
+        has_names = self.rules.learn_names or len(self.rules.names.hash)
         return Scan(
             out, (len(rows), z, g), end, lines, bad, skipped, stopped, notes,
-            lambda row: column_of_label(int(rows[row])), left_out, spellings if named else {},
+            lambda row: column_of_label(int(rows[row])), left_out, spellings if has_names else {},
         )  # fmt: skip
 
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:
