@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_parser import parse
 
+from xclass import Learner, read_vw
 from xclass.data import batch_ops
 from xclass.data.class_names import UNKNOWN, Names
-from xclass.errors import DataError
+from xclass.errors import DataError, UsageError
 from xclass.formats import detect
 from xclass.text import parser, reader
 
@@ -139,6 +140,17 @@ def test_files_with_lists_are_refused_by_one_message(tmp_path, name, options):
     result = xclass("-d", path, "--format", form, "--quiet", *options)
     assert result.status
     assert "--multilabel_oaa K and --plt K learn lists of labels" in result.err
+
+
+def test_a_batch_with_lists_is_read_and_refused_by_a_learner_of_one_label(tmp_path):
+    path = tmp_path / "data"
+    path.write_text("0,3 | a\n| b\n")
+    (batch,) = read_vw(path, labels="lists")
+    assert lists(batch) == [[0, 3], NONE]
+    with Learner("oaa", classes=3, bits=8) as model:
+        for lines in (batch, ["0,3 | a"]):
+            with pytest.raises((UsageError, DataError), match="--multilabel_oaa K and --plt K learn lists"):
+                model.learn_many(lines)
 
 
 def test_names_are_numbered_as_they_come_and_put_in_order():

@@ -17,6 +17,7 @@ from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 from ..text import parser
 from ..text.label_detection import MAX_LINES, LabelDetector
+from ..text.malformed import LEARN_LISTS
 from . import arrays
 from .configuration import feature_bits
 from .labels import LabelConverter, are_names, weights_of
@@ -106,6 +107,7 @@ class Inputs:
     def _batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         if isinstance(given, Batch):
             given = array_input.batch(given)
+            self._check_kind(given)
             self._check_constant(given)
             weights_of(given.weight, given.n)
             batch = arrays.masked(given, feature_bits(self._config))
@@ -385,6 +387,16 @@ class Inputs:
             raise error
         self.notes += self._parser.take_report()
         return batch
+
+    def _check_kind(self, batch: Batch) -> None:
+        """Check that a batch has lists of labels if and only if the learner learns them."""
+        lists = self._config.reduction.labels == "multilabel"
+        if batch.has_lists != lists and (batch.has_lists or not np.isnan(batch.label).all()):
+            raise UsageError(
+                'the examples of the batch have one label each, and this learner learns lists: read them by '
+                'read_vw(..., labels="lists")' if lists else
+                f"the examples of the batch have lists of labels, and this learner learns one label; {LEARN_LISTS}"
+            )  # fmt: skip
 
     def _check_constant(self, batch: Batch) -> None:
         """Check that a batch has the constant feature if and only if the learner uses it."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..binary import gd
-from ..data import class_names, interactions
+from ..data import batch_ops, class_names, interactions
 from ..data.batch import PATH_GROUP, Batch
 from ..data.schema import OTHER, Schema
 from ..errors import UsageError
@@ -176,7 +176,7 @@ class LearnerCore:
         highest_seen = None
         if self.names.growing:
             self.names.highest_seen = max(self.names.highest_seen, self.reduction.highest_placed)
-            highest_seen = self.names.note_labels(task.batch.label)
+            highest_seen = self.names.note_labels(batch_ops.highest_labels(task.batch))
         if task.learn and task.batch.n:
             self.examples += int(np.count_nonzero(task.learned()))
             self.clock = float(task.clock[-1])

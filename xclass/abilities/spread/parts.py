@@ -54,7 +54,7 @@ def without_features(task: BatchTask) -> BatchTask:
     light = Batch(
         none, np.empty(0, np.uint32), np.empty(0, np.float32), batch.label.copy(), batch.weight.copy(),
         batch.initial.copy(), none, np.empty(0, np.uint8), np.zeros(1, np.int64), end - size, end, batch.line.copy(),
-        text,
+        text, batch.label_start.copy(), batch.labels.copy(),
     )  # fmt: skip
     result = BatchTask(light, task.learn, task.clock.copy(), shown_features=task.shown_features, held_out=task.held_out)
     result.skipped = task.skipped.copy()
