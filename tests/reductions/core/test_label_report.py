@@ -1,0 +1,98 @@
+"""Measures of lists of labels: equal to napkinXC's and scikit-learn's functions, and to sums of parts of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xclass.data.batch import empty
+from xclass.reductions.core.label_report import LabelLists, LabelReport
+
+A, B = 0.55, 1.5
+
+
+def lists_of(lists, dtype=np.int64):
+    return np.concatenate([*map(np.array, lists), []]).astype(dtype), np.cumsum([0, *map(len, lists)])
+
+
+def batch_of(true, weight=None):
+    """A batch with lists of labels; None is an example whose labels are not known."""
+    labels, start = lists_of([one or [] for one in true], np.float64)
+    label = np.array([np.nan if one is None else len(one) for one in true])
+    batch = empty(len(true), 0, 0)
+    return batch._replace(
+        label=label, label_start=start, labels=labels,
+        weight=np.ones(len(true), np.float32) if weight is None else np.float32(weight),
+    )  # fmt: skip
+
+
+def sample(seed, n=200, labels=30, low=1):
+    """True, ranked and chosen labels, and the frequencies of labels in training."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(labels) / 3)
+    true = [sorted(rng.choice(labels, rng.integers(low, 7), False, p=p * 0.99 + 0.01 / labels)) for _ in range(n)]
+    ranked = [rng.permutation(labels)[: rng.integers(0, 9)].tolist() for _ in range(n)]
+    ranked = [
+        list(dict.fromkeys([*map(int, t[:2]), *r])) if rng.random() < 0.6 else r
+        for t, r in zip(true, ranked, strict=True)
+    ]
+    chosen = [r[: rng.integers(0, 4)] for r in ranked]
+    return [list(map(int, t)) for t in true], ranked, chosen, rng.integers(0, 40, labels)
+
+
+def figures(true, ranked, chosen, count, examples, **more):
+    report = LabelReport(len(count), more.pop("top_k", None))
+    report.add(
+        batch_of(true, **more), LabelLists(*lists_of(ranked)), LabelLists(*lists_of(chosen)), 0, count, examples, (A, B)
+    )
+    return report
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_measures_are_those_of_napkinxc_and_sklearn(seed):
+    napkin = pytest.importorskip("napkinxc.metrics")
+    sklearn = pytest.importorskip("sklearn.metrics")
+    true, ranked, chosen, count = sample(seed)
+    known = figures([*true, None, []], [*ranked, [1], [2]], [*chosen, [], []], count, 400, top_k=7).figures()
+    inverse = 1 + (np.log(400) - 1) * (B + 1) ** A * (count + B) ** -A
+    for k in (1, 3, 5, 7):
+        for name, values in {
+            "precision": napkin.precision_at_k(true, ranked, k=7),
+            "recall": napkin.recall_at_k(true, ranked, k=7),
+            "ndcg": napkin.ndcg_at_k(true, ranked, k=7),
+            "psp": napkin.psprecision_at_k(true, ranked, inverse, k=7),
+            "psndcg": napkin.psndcg_at_k(true, ranked, inverse, k=7),
+            "coverage": napkin.coverage_at_k(true, ranked, k=7),
+        }.items():
+            assert known[f"{name}_at_{k}"] == pytest.approx(values[k - 1], abs=1e-12), (name, k)
+    indicator = np.zeros((2, len(true) + 1, len(count)), int)
+    for i, (t, c) in enumerate(zip(true, chosen, strict=True)):
+        indicator[0, i, t] = indicator[1, i, c] = 1
+    for average in ("micro", "macro"):
+        wanted = sklearn.f1_score(*indicator, average=average, zero_division=0)
+        assert known[f"{average}_f1"] == pytest.approx(wanted, abs=1e-12)
+    wanted = sklearn.hamming_loss(*indicator) * len(count) * (len(true) + 1) / (len(true) + 2)
+    assert known["hamming_loss"] == pytest.approx(wanted, abs=1e-12)  # VW divides by all lines, and not by labels
+
+
+def test_measures_follow_their_definitions():
+    """The four examples have the ranks 1 2, none, 2, and an unknown label."""
+    true, ranked = [[0, 2], [1], [3], [0, 2**32 - 2]], [[2, 0, 1], [], [1, 3], [1]]
+    report = figures(true, ranked, ranked, np.array([4, 3, 2, 1]), 10)
+    known = report.figures()
+    assert known["precision_at_1"] == 1 / 4 and known["precision_at_3"] == pytest.approx((2 / 3 + 1 / 3) / 4)
+    assert known["recall_at_3"] == (1 + 0 + 1 + 0) / 4
+    assert known["ndcg_at_3"] == pytest.approx((1 + 0 + 1 / np.log2(3) + 0) / 4)
+    q = 1 + (np.log(10) - 1) * (B + 1) ** A * (np.array([4, 3, 2, 1, 0]) + B) ** -A
+    assert known["psp_at_1"] == pytest.approx(q[2] / (q[2] + q[1] + q[3] + q[4]))
+    assert report.lines()[0] == "precision at 1, 3, 5 = 0.250000, 0.250000, 0.150000"
+
+
+def test_parts_of_the_data_add_up_to_the_whole():
+    true, ranked, chosen, count = sample(7, low=0)
+    weight = np.random.default_rng(1).integers(0, 4, len(true)) / 2
+    whole = figures(true, ranked, chosen, count, 500, weight=weight)
+    sum_of = LabelReport(3)
+    for part in (slice(0, 50), slice(50, None)):
+        sum_of.add_tallies(figures(true[part], ranked[part], chosen[part], count, 500, weight=weight[part]).tallies())
+    assert sum_of.figures() == pytest.approx(whole.figures(), abs=1e-12)

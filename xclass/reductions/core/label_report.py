@@ -1,0 +1,232 @@
+"""Measure ranked and chosen labels against lists of labels over a run: precision, recall, nDCG, F1 and their like.
+
+Source    Jain, Prabhu, Varma 2016 (propensities); the definitions at k places are those of `napkinxc.metrics`, F1 and
+          Hamming loss those of VW's --plt and of scikit-learn.
+Cost      O(k + labels of the example) for each example, and 4 sums for each label.
+Names     q(y) inverse propensity of label y, 1 + C (N_y + B)^-A, where N_y of N examples that were learned have the label
+          and C = (ln N - 1) (B + 1)^A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...array_types import Float64s, Int, Int64s
+from ...data.batch import Batch
+from ...kernels.jit import jit
+from . import label_arrays
+from .calibration import Result
+
+PLACES = (1, 3, 5)  # k of the measures, and --top_k
+AT_K = ("precision", "recall", "ndcg", "psp", "best_psp", "psndcg", "best_psndcg")  # rows of `Sums.at_k`
+# columns of `Sums.of_label`: weight of the examples that have a label, to which it is given and that have it too
+TRUE, CHOSEN, RIGHT = range(3)
+
+
+class LabelLists(NamedTuple):
+    """Hold a list of labels for each of n examples; those of example i are `labels[start[i]:start[i + 1]]`."""
+
+    labels: Int64s  # int64[m], classes as written in the file
+    start: Int64s  # int64[n + 1]
+
+
+class Sums(NamedTuple):
+    """Hold the sums over examples from which all figures follow; those of two parts of the data can be added."""
+
+    at_k: Float64s  # float64[len(AT_K), places], over the examples that have a true label
+    total: Float64s  # float64[3], weight of these, of all labelled examples, and of all examples
+    of_label: Float64s  # float64[K, 3], see TRUE
+    found: Float64s  # float64[K, places], weight of the examples that have a label and rank it in the first k
+
+
+# -- kernels
+
+
+@jit
+def measure(
+    batch: Batch, label: Int64s, ranked: LabelLists, chosen: LabelLists, lowest: int, inverse: Float64s, place: Int64s,
+    sums: Sums,
+) -> None:  # fmt: skip
+    """Add the examples of a batch to `sums`.
+
+    Parameters
+    ----------
+    label : see `label_arrays.span`; ascending for each example
+    ranked, chosen : predicted labels, the best first, and those above the threshold; a label occurs once in a list
+    lowest : the lowest label, whose sums are in row 0
+    inverse : float64[K + 1], inverse propensity of each label, the last that of a label which never occurred
+    place : int64[places], ascending, k of each measure
+    """
+    at_k, total, of_label, found = sums
+    labels, most = of_label.shape[0], place[len(place) - 1]
+    best = np.empty(most)
+    for i in range(len(batch.label)):
+        weight = np.float64(batch.weight[i])
+        total[2] += weight
+        if np.isnan(batch.label[i]):
+            continue
+        total[1] += weight
+        first, last = label_arrays.span(batch, label, i)
+        for j in range(first, last):
+            y = label[j] - lowest
+            if 0 <= y < labels:
+                of_label[y, TRUE] += weight
+        for j in range(chosen.start[i], chosen.start[i + 1]):
+            y = chosen.labels[j] - lowest
+            of_label[y, CHOSEN] += weight
+            if _is_in(label, first, last, chosen.labels[j]):
+                of_label[y, RIGHT] += weight
+        if last == first:
+            continue
+        total[0] += weight
+        size = _largest(label, first, last, lowest, inverse, best)
+        hits, psp, best_psp = 0, 0.0, 0.0
+        dcg, best_dcg, psdcg, best_psdcg = 0.0, 0.0, 0.0, 0.0
+        column = 0
+        for j in range(most):
+            gain = 1.0 / math.log2(j + 2.0)
+            if j < last - first:
+                best_dcg += gain
+            if j < size:
+                best_psp += best[j]
+                best_psdcg += best[j] * gain
+            at = ranked.start[i] + j
+            if at < ranked.start[i + 1] and _is_in(label, first, last, ranked.labels[at]):
+                y = ranked.labels[at] - lowest
+                hits += 1
+                psp += inverse[y]
+                dcg += gain
+                psdcg += inverse[y] * gain
+                for c in range(column, len(place)):
+                    found[y, c] += weight
+            if j + 1 == place[column]:
+                at_k[0, column] += weight * hits / (j + 1)
+                at_k[1, column] += weight * hits / (last - first)
+                at_k[2, column] += weight * dcg / best_dcg
+                at_k[3, column] += weight * psp / (j + 1)
+                at_k[4, column] += weight * best_psp / (j + 1)
+                at_k[5, column] += weight * psdcg / best_dcg
+                at_k[6, column] += weight * best_psdcg / best_dcg
+                column += 1
+
+
+@jit
+def _is_in(label: Int64s, first: Int, last: Int, wanted: Int) -> bool:
+    """Return whether a label is one of `label[first:last]`, which ascend."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if label[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < last and label[low] == wanted)
+
+
+@jit
+def _largest(label: Int64s, first: Int, last: Int, lowest: int, inverse: Float64s, best: Float64s) -> int:
+    """Write the largest inverse propensities of `label[first:last]` to `best`, in falling order; return how many."""
+    size = 0
+    for j in range(first, last):
+        y = label[j] - lowest
+        q = inverse[y] if 0 <= y < len(inverse) - 1 else inverse[len(inverse) - 1]
+        k = size
+        while k > 0 and best[k - 1] < q:
+            if k < len(best):
+                best[k] = best[k - 1]
+            k -= 1
+        if k < len(best):
+            best[k] = q
+            size = min(size + 1, len(best))
+    return size
+
+
+# -- Python
+
+
+def inverse_propensities(count: Int64s, examples: int, a: float, b: float) -> Float64s:
+    """Return the inverse propensity of each label, and that of a label which never occurred, float64[K + 1].
+
+    `count`, int64[K], are the examples that have each label, of so many `examples`.
+    """
+    c = max(math.log(max(examples, 1)) - 1.0, 0.0) * (b + 1.0) ** a
+    weights: Float64s = 1.0 + c * (np.append(count, 0) + b) ** -a
+    return weights
+
+
+class LabelReport:
+    """Accumulate the measures of one run, for its summary; the interface is that of `calibration.Report`.
+
+    `labels` is the number of labels, which may grow, `top_k` the value of --top_k, None if it is not given, and
+    `chooses` says whether labels are chosen by a threshold.
+    """
+
+    def __init__(self, labels: int, top_k: int | None = None, chooses: bool = True) -> None:
+        self.place = np.array(sorted({*PLACES, top_k or 1}), np.int64)
+        self.chooses = chooses
+        self.sums = Sums(
+            np.zeros((len(AT_K), len(self.place))), np.zeros(3), np.zeros((labels, 3)),
+            np.zeros((labels, len(self.place))),
+        )  # fmt: skip
+
+    def add(
+        self, batch: Batch, ranked: LabelLists, chosen: LabelLists, lowest: int, count: Int64s, examples: int,
+        propensity: tuple[float, float],
+    ) -> None:  # fmt: skip
+        """Add the examples of a batch; the parameters are those of `measure` and `inverse_propensities`."""
+        self._grow(len(count))
+        inverse = inverse_propensities(count, examples, *propensity)
+        measure(batch, label_arrays.whole(batch), ranked, chosen, lowest, inverse, self.place, self.sums)
+
+    def _grow(self, labels: int) -> None:
+        missing = labels - len(self.sums.of_label)
+        if missing > 0:
+            grown = {name: np.pad(getattr(self.sums, name), ((0, missing), (0, 0))) for name in ("of_label", "found")}
+            self.sums = self.sums._replace(**grown)
+
+    def tallies(self) -> dict[str, Any]:
+        """Return the sums, for `add_tallies` of another report."""
+        return self.sums._asdict()
+
+    def add_tallies(self, tallies: Mapping[str, Any]) -> None:
+        self._grow(len(tallies["of_label"]))
+        for name, values in tallies.items():
+            own = getattr(self.sums, name)
+            own[: len(values)] += values
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the summary by name, those that are known."""
+        at_k, total, of_label, found = self.sums
+        figures: dict[str, float] = {}
+        if total[0] > 0:
+            mean = dict(zip(AT_K, at_k / total[0], strict=True))
+            mean["psp"] /= mean["best_psp"]
+            mean["psndcg"] /= mean["best_psndcg"]
+            has = of_label[:, TRUE] > 0
+            mean["coverage"] = (found[has] > 0).sum(axis=0) / max(has.sum(), 1)
+            for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):
+                figures.update((f"{name}_at_{k}", float(p)) for k, p in zip(self.place, mean[name], strict=True))
+        if self.chooses and total[1] > 0:
+            twice, both = 2 * of_label[:, RIGHT], of_label[:, TRUE] + of_label[:, CHOSEN]
+            figures["micro_f1"] = float(twice.sum() / both.sum()) if both.any() else 0.0
+            figures["macro_f1"] = float(np.divide(twice, both, out=np.zeros(len(both)), where=both > 0).mean())
+            figures["hamming_loss"] = float((both - twice).sum() / total[2])
+        return figures
+
+    def lines(self) -> list[str]:
+        """Return the lines of the summary, one for each measure."""
+        known = self.figures()
+        lines = []
+        for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):
+            if f"{name}_at_1" in known:
+                shown = ", ".join(f"{known[f'{name}_at_{k}']:.6f}" for k in self.place)
+                lines.append(f"{name} at {', '.join(map(str, self.place))} = {shown}")
+        names = {"micro_f1": "micro F1", "macro_f1": "macro F1", "hamming_loss": "hamming loss"}
+        return [*lines, *(f"{text} = {known[name]:.6f}" for name, text in names.items() if name in known)]
+
+    def results(self) -> list[Result]:
+        return []
