@@ -9,7 +9,7 @@ import pytest
 from command import xclass
 from hypothesis import given
 from hypothesis import strategies as st
-from test_parser import parse
+from test_parser import padded, parse
 
 from xclass import Learner, read_vw
 from xclass.data import batch_ops
@@ -161,7 +161,7 @@ def test_names_are_numbered_as_they_come_and_put_in_order():
     assert found == [[1, 2], [1, 3], NONE, EMPTY, [3]]
     for names, wanted in ((["tea", "cup"], [[1, UNKNOWN], [1, 2], NONE, EMPTY, [2]]), ([], [[UNKNOWN]] * 2)):
         reading = parser.Parser(parser.Options(learn_names=True), 18, "multilabel", names=Names(tuple(names)))
-        batch, error, _ = reading.parse(np.frombuffer(text.ljust(len(text) + 80, b"\0"), np.uint8), len(text), "f")
+        batch, error, _ = reading.parse(padded(text), len(text), "f")
         assert error is None and lists(batch)[: len(wanted)] == wanted
 
 
@@ -227,7 +227,7 @@ def test_every_format_has_lists_of_names(form):
         ("xmc", "1 9 5\n1,7 1:1\n", "2:3", "label '7' is not a whole number below the number of labels in the header"),
         ("csv", 'label,text\n"1,x",a\n', "2:1", "label 'x' is not a class number"),
         ("jsonl", '{"label": [1, 10], "text": "a"}\n', "1:11", "label 10 is outside 0..9"),
-        ("jsonl", '{"label": ["a,b", "c"], "text": "a"}\n', "1:11", "label 'a' contains a comma"),
+        ("jsonl", '{"label": ["a,b", "c"], "text": "a"}\n', "1:11", "label 'a,b' contains a comma"),
         ("fasttext", "__label__1 __label__1,2 a\n", "1:21", "contains a comma"),
         ("fasttext", "a __label__1 __label__\n", "1:23", "has no name behind it"),
     ],

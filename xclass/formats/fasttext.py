@@ -11,6 +11,7 @@ Differs   from fastText, which adds a word for the end of each line.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -53,16 +54,16 @@ def parse_words(
     """Parse lines of fastText; arguments and results are those of a `LineScanner` kernel."""
     text = intrinsics.pointer(data)
     index, value = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
-    labels = intrinsics.pointer(out.labels)
+    lists = intrinsics.pointer(out.label_start), intrinsics.pointer(out.labels)
     seed, mask, every = rules.unnamed, rules.mask, rules.hash_all
-    n = z = g = m = line = bad = skipped = p = 0
+    n = z = g = line = bad = skipped = p = 0
     stopped = False
     while p < end and not stopped:
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
         stop = line_scanner.end_of_line(text, p)
-        z0, m0 = z, m
+        z0 = z
         label = np.nan
         labelled = False
         problem, where = 0, start
@@ -84,12 +85,15 @@ def parse_words(
                 where = first + LENGTH
                 if p == where:
                     problem = NO_NAME
-                elif rules.lists and label_words.second_label(text, where) >= 0:
-                    problem = LABEL_NAME
+                elif rules.lists:
+                    count = 0 if math.isnan(label) else np.int64(label)
+                    number, problem = label_words.read_class(text, where, p, rules)
+                    lists[1][lists[0][n] + count] = number
+                    label = np.float64(count + 1)
                 else:
-                    label, m, problem, where = line_scanner.read_label(text, where, p, rules, labels, m)
-                    if rules.lists:
-                        label = np.float64(m - m0)
+                    label, problem, where = line_scanner.read_label(text, where, p, rules, lists, n)
+                if problem != 0 and label_words.second_label(text, first + LENGTH) >= 0:
+                    problem, where = LABEL_NAME, first + LENGTH
                 if problem != 0:
                     break
                 continue
@@ -104,9 +108,9 @@ def parse_words(
         if problem != 0:
             bad, left_out, stopped = line_scanner.note_problem(notes, rules, True, problem, line, start, where, bad)
             skipped += left_out
-            z, m = z0, m0
+            z = z0
         else:  # an empty line, too, since fastText writes a prediction for each line
-            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, m, label, start, line)
+            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
     return n, z, g, line, bad, skipped, stopped
 
 

@@ -70,15 +70,13 @@ def label_text(given: object, key: str = "label") -> bytes:
     """Return a label, or a list of labels, as text, empty for none; raise MalformedError if it is no label."""
     if isinstance(given, list):
         if len(given) > 1 and not any(isinstance(label, list) for label in given):
-            labels = [label_text(label, key) for label in given]
-            with_comma = next((label for label in labels if b"," in label), None)
-            if with_comma is not None:
-                raise MalformedError(malformed.LABEL_NAME, (key,), with_comma.decode("utf-8", "replace"), True)
-            return b",".join(labels)
+            return b",".join(label_text(label, key) for label in given)
         given = given[0] if given else None
     if given is None:
         return b""
     if isinstance(given, str):
+        if "," in given:
+            raise MalformedError(malformed.LABEL_NAME, (key,), given, True)
         try:
             return records.one_line(given.encode("utf-8", "surrogateescape"))
         except UnicodeEncodeError:  # half of a surrogate pair, which `class_names.is_allowed` refuses

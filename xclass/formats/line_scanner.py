@@ -11,7 +11,7 @@ from ..array_types import Float64s, Int64s, UInt8s
 from ..data import feature_names
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
-from ..kernels.jit import inlined, jit
+from ..kernels.jit import apart, inlined, jit
 from ..text import label_words, line_parts, numbers
 from ..text.label_words import UNLABELLED
 from ..text.line_parts import Rules
@@ -74,12 +74,11 @@ def note_problem(
 
 @jit
 def end_example(
-    out: Batch, rules: Rules, n: int, z0: int, z: int, g: int, m: int, label: float, where: int, line: int
+    out: Batch, rules: Rules, n: int, z0: int, z: int, g: int, label: float, where: int, line: int
 ) -> tuple[int, int, int]:
     """Complete example n, whose features from z0 to z are in the default namespace; return n, z and g for the next one.
 
-    `m` is the place after its last label in `out.labels`, and `where` a position in the line, for the tag, which is
-    empty.
+    `where` is a position in the line, for the tag, which is empty.
     """
     if z > z0:
         out.group_name[g], out.group_start[g] = np.uint8(DEFAULT_GROUP), z0
@@ -91,26 +90,26 @@ def end_example(
     out.label[n], out.weight[n], out.initial[n] = label, np.float32(1), np.float32(0)
     out.tag_start[n] = out.tag_end[n] = where
     out.line[n] = line
+    if rules.lists:
+        out.label_start[n + 1] = out.label_start[n] + (0 if math.isnan(label) else np.int64(label))
     n += 1
     out.start[n], out.group_first[n] = z, g
-    if rules.lists:
-        out.label_start[n] = m
     out.group_start[g] = z
     return n, z, g
 
 
-@jit
+@apart
 def read_label(
-    text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, m: int
-) -> tuple[float, int, int, int]:
+    text: UInt8s, begin: int, end: int, rules: Rules, lists: tuple[Int64s, Float64s], n: int
+) -> tuple[float, int, int]:
     """Read the label `text[begin:end]`, which is not empty; a byte of at most 32 follows it.
 
-    A list of labels is read into `labels` from `m` on, see `label_words.read_list`. Return the label as in a Batch, its
-    position with `rules.learn_names`, the place after the last label in `labels`, the number of the problem in
-    `malformed`, or 0, and its position.
+    `lists` points to the fields `label_start` and `labels` of the batch, into which a list of labels of example n is
+    read, see `label_words.read_list`. Return the label as in a Batch, its position with `rules.learn_names`, the number
+    of the problem in `malformed`, or 0, and its position.
     """
     if rules.lists:
-        return label_words.read_list(text, begin, end, rules, labels, m)
+        return label_words.read_list(text, begin, end, rules, lists[1], lists[0][n])
     label, problem = np.nan, REAL_LABEL
     if not rules.multiclass:
         real, p, digits = numbers.read_number(text, begin)
@@ -121,8 +120,8 @@ def read_label(
         if problem == 0 and (number != UNLABELLED or rules.learn_names):
             label = np.float64(number)
     if problem != 0 and 0 < label_words.second_label(text, begin) <= end:
-        return label, m, SEVERAL_LABELS, label_words.second_label(text, begin)
-    return label, m, problem, begin
+        return label, SEVERAL_LABELS, label_words.second_label(text, begin)
+    return label, problem, begin
 
 
 # -- Python

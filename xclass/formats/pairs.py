@@ -24,10 +24,10 @@ from ..errors import DataError
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..system.printable import short_repr
-from ..text import numbers, parser
+from ..text import label_words, numbers, parser
 from ..text.label_words import COMMA
 from ..text.line_parts import Rules
-from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES
+from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import line_scanner
 
@@ -64,11 +64,14 @@ def read_index(text: UInt8s, begin: int) -> tuple[Int, int]:
 
 
 @jit
-def label_problem(text: UInt8s, begin: int, end: int, most: int) -> tuple[int, int]:
-    """Return the problem of a label of a line that is not below `most`, the number in the header, and its position.
+def label_problem(text: UInt8s, begin: int, end: int, most: int, lists: bool) -> tuple[int, int]:
+    """Return the problem of the label of a line, or 0, and its position.
 
-    The problem is 0 if there is none, and where `most` is -1, in LIBSVM.
+    `most` is the number of labels in the header, -1 in LIBSVM, and `lists` says whether the line may have several.
     """
+    p = label_words.second_label(text, begin)
+    if not lists and 0 < p <= end:
+        return SEVERAL_LABELS, p
     p = begin
     while most >= 0 and p < end:
         number, stop = read_index(text, p)
@@ -88,17 +91,17 @@ def parse_pairs(
     """
     text = intrinsics.pointer(data)
     index, value_of = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
-    labels = intrinsics.pointer(out.labels)
+    lists = intrinsics.pointer(out.label_start), intrinsics.pointer(out.labels)
     seed, mask, every = rules.unnamed, rules.mask, rules.hash_all
     headed = most_labels >= 0
-    n = z = g = m = line = bad = skipped = p = 0
+    n = z = g = line = bad = skipped = p = 0
     stopped = False
     while p < end and not stopped:
         line += 1
         start = p
         p = line_scanner.begin_of_line(text, p)
         stop = line_scanner.end_of_line(text, p)
-        z0, m0 = z, m
+        z0 = z
         label = np.nan
         problem, where = 0, start
         count = 0
@@ -126,13 +129,13 @@ def parse_pairs(
                     while not ends_word(text, p, headed):
                         p += 1
                 elif count == 1 and text[p] != COLON:
-                    problem, where = label_problem(text, first, p, most_labels)
+                    problem, where = label_problem(text, first, p, most_labels, rules.lists)
                     if text[p] == HASH and not headed:  # the name of a class is read up to a blank
                         text[p] = SPACE
                         if p + 1 < stop:
                             text[p + 1] = HASH
                     if problem == 0:
-                        label, m, problem, where = line_scanner.read_label(text, first, p, rules, labels, m)
+                        label, problem, where = line_scanner.read_label(text, first, p, rules, lists, n)
                     of_label = True
                 else:
                     problem, of_label = PAIR, False
@@ -159,9 +162,9 @@ def parse_pairs(
             bad, left_out, stopped = line_scanner.note_problem(notes, rules, of_label, problem, line, start, where, bad)
             skipped += left_out
         if left_out or stopped:
-            z, m = z0, m0
+            z = z0
         elif count > 0 or headed:
-            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, m, label, start, line)
+            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
     return n, z, g, line, bad, skipped, stopped
 
 

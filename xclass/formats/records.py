@@ -86,11 +86,13 @@ def read_labels(
     `begin` and `end`, int64[n], are the range of each label, empty for none; a byte of at most 32 follows it. `label`,
     `problem`, `where`, float64[n] and int64[n], and `labels` are written, see `line_scanner.read_label`.
     """
-    pointer, into, m = intrinsics.pointer(text), intrinsics.pointer(labels), 0
+    pointer, start = intrinsics.pointer(text), np.zeros(1, np.int64)
+    lists = intrinsics.pointer(start), intrinsics.pointer(labels)
     for i in range(len(begin)):
         label[i], problem[i] = np.nan, 0
         if end[i] > begin[i]:
-            label[i], m, problem[i], where[i] = line_scanner.read_label(pointer, begin[i], end[i], rules, into, m)
+            label[i], problem[i], where[i] = line_scanner.read_label(pointer, begin[i], end[i], rules, lists, 0)
+            start[0] += 0 if math.isnan(label[i]) else np.int64(label[i])
 
 
 @jit

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..array_types import Float64s, Int, UInt8s
+from ..array_types import Float64s, Int, Int64s, UInt8s
 from ..data import class_names
 from ..errors import UsageError
 from ..kernels.jit import apart, bare
@@ -83,21 +83,18 @@ def read_class(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[Int, i
 
 
 @apart
-def read_list(
-    text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, m: int
-) -> tuple[float, int, int, int]:
-    """Read the classes `text[begin:end]`, which commas separate, into `labels` from `m` on.
+def read_list(text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, first: int) -> tuple[float, int, int]:
+    """Read the classes `text[begin:end]`, which commas separate, into `labels` from `first` on.
 
     A comma alone is the list of an example that is known to have no class. With VW's rules it is no label, and empty
     parts of a list are left out.
 
-    Return the number of classes, NaN for no label, the place after them in `labels`, the number of the problem in
-    `malformed`, or 0, and its position.
+    Return the number of classes, NaN for no label, the number of the problem in `malformed`, or 0, and its position.
     """
-    first, p, problem, position = m, begin, 0, begin
+    m, p, problem, position = first, begin, 0, begin
     strict = rules.treatment != malformed.VW
     if strict and end == begin + 1 and text[begin] == COMMA:
-        return 0.0, m, 0, begin
+        return 0.0, 0, begin
     number: Int
     while p <= end:
         e = p
@@ -105,10 +102,10 @@ def read_list(
             e += 1
         if strict:
             if e == p:
-                return np.nan, first, malformed.EMPTY_LABEL, p
+                return np.nan, malformed.EMPTY_LABEL, p
             number, problem = read_class(text, p, e, rules)
             if problem != 0 or number == UNLABELLED:
-                return np.nan, first, problem if problem != 0 else malformed.OUTSIDE, p
+                return np.nan, problem if problem != 0 else malformed.OUTSIDE, p
             labels[m] = np.float64(number)
             m += 1
         elif e > p:
@@ -118,7 +115,7 @@ def read_list(
             labels[m] = np.float64(number & UNLABELLED)
             m += 1
         p = e + 1
-    return np.float64(m - first) if m > first else np.nan, m, problem, position
+    return np.float64(m - first) if m > first else np.nan, problem, position
 
 
 @bare
@@ -149,16 +146,16 @@ def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.flo
 
 @bare
 def read_label(
-    text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, m: int
-) -> tuple[float, np.float32, np.float32, int, int, int, int, int]:
+    text: UInt8s, begin: int, end: int, rules: Rules, lists: tuple[Int64s, Float64s], n: int
+) -> tuple[float, np.float32, np.float32, int, int, int, int]:
     """Read label, weight, initial prediction and tag from `text[begin:end]`, the part of a line before its first bar.
 
-    The last word is the tag if it touches the bar or begins with an apostrophe. Lists of labels are read into `labels`
-    from `m` on, see `read_list`.
+    The last word is the tag if it touches the bar or begins with an apostrophe. `lists` points to the fields
+    `label_start` and `labels` of the batch, into which a list of labels of example n is read, see `read_list`.
 
     The label is NaN for none, and with `rules.learn_names` the position of the name in the text. The other results are
-    the place after the last label in `labels`, the range of the tag, the number of the problem in `malformed`, or 0,
-    and its position. LABEL_AS_TAG, LABEL_BEFORE_TAB and TAG_ONLY are only warnings.
+    the range of the tag, the number of the problem in `malformed`, or 0, and its position. LABEL_AS_TAG,
+    LABEL_BEFORE_TAB and TAG_ONLY are only warnings.
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
     p = begin
@@ -210,23 +207,23 @@ def read_label(
                 number = first - 1 > begin
             if number or (len(rules.names.hash) > 0 and class_names.class_of(text, begin, first - 1, rules.names) > 0):
                 problem, position = malformed.LABEL_BEFORE_TAB, begin
-        return label, weight, initial, m, tag_start, tag_end, problem, position
+        return label, weight, initial, tag_start, tag_end, problem, position
 
     strict = rules.treatment != malformed.VW
     value: Int
     if rules.lists:
         if words > 2 or (words > 1 and not strict):
             problem = malformed.CLASS_WORDS if strict else malformed.LABEL_WORDS
-            return label, weight, initial, m, tag_start, tag_end, problem, word0
-        label, m, problem, position = read_list(text, word0, end0, rules, labels, m)
+            return label, weight, initial, tag_start, tag_end, problem, word0
+        label, problem, position = read_list(text, word0, end0, rules, lists[1], lists[0][n])
     elif rules.multiclass:
         if words > 2:
-            return label, weight, initial, m, tag_start, tag_end, malformed.CLASS_WORDS, word0
+            return label, weight, initial, tag_start, tag_end, malformed.CLASS_WORDS, word0
         if rules.learn_names:
             value, p = word0, end0  # class_names replaces the position by a number later
             for q in range(word0, end0):
                 if text[q] == COMMA or text[q] < SPACE:
-                    return label, weight, initial, m, tag_start, tag_end, malformed.CLASS, word0
+                    return label, weight, initial, tag_start, tag_end, malformed.CLASS, word0
         elif len(rules.names.hash) > 0:
             value, p = class_names.class_of(text, word0, end0, rules.names), end0
             if value == 0:
@@ -238,7 +235,7 @@ def read_label(
         else:
             value, p = _read_class(text, word0)
         if problem == malformed.CLASS_NUMBER or (p != end0 and text[p] != SPACE and text[p] != 0):
-            return label, weight, initial, m, tag_start, tag_end, malformed.CLASS, word0
+            return label, weight, initial, tag_start, tag_end, malformed.CLASS, word0
         if strict and value > UNLABELLED:
             problem, position = malformed.OUTSIDE, word0
         value &= UNLABELLED
@@ -249,7 +246,7 @@ def read_label(
                 problem, position = malformed.OUTSIDE, word0
     else:
         if words > 3:
-            return label, weight, initial, m, tag_start, tag_end, malformed.LABEL_WORDS, word0
+            return label, weight, initial, tag_start, tag_end, malformed.LABEL_WORDS, word0
         number, is_wrong = _read_real(text, word0, end0, rules)
         if is_wrong:
             problem, position = malformed.LABEL, word0
@@ -268,7 +265,7 @@ def read_label(
         initial, is_wrong = _read_real(text, word2, end2, rules)
         if problem == 0 and is_wrong:
             problem, position = malformed.INITIAL, word2
-    return label, weight, initial, m, tag_start, tag_end, problem, position
+    return label, weight, initial, tag_start, tag_end, problem, position
 
 
 # -- Python

@@ -90,7 +90,7 @@ SENTENCES = {
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
 OF_LABELS = (  # whose word is a label, which in a list ends at a comma
-    NEGATIVE, OUTSIDE, TOO_MANY_CLASSES, SEVERAL_LABELS, CLASS_NUMBER, LABEL_NAME, UNLISTED, LABEL_FORM,
+    NEGATIVE, OUTSIDE, TOO_MANY_CLASSES, SEVERAL_LABELS, CLASS_NUMBER, UNLISTED, LABEL_FORM,
 )  # fmt: skip
 TOO_LARGE = "'{seen}' is too large; the largest number is 3.4e+38"  # instead of a sentence about what is no number
 TWO_SPELLINGS = (

@@ -105,8 +105,8 @@ def parse_lines(
     features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     name_rules = line_parts.name_rules_of(rules)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
-    labels = intrinsics.pointer(out.labels)
-    n = z = g = m = k = start = bad = skipped = 0
+    lists = intrinsics.pointer(out.label_start), intrinsics.pointer(out.labels)
+    n = z = g = k = start = bad = skipped = 0
     scattered = stopped = False
     treatment = rules.treatment
     numbers_as_classes = rules.multiclass and len(rules.names.hash) == 0 and not rules.learn_names
@@ -121,7 +121,7 @@ def parse_lines(
             k += 2 if c == RETURN else 1
             start = np.int64(delimiter[k - 1]) + 1
             continue
-        z0, g0, m0 = z, g, m
+        z0, g0 = z, g
         label = np.nan
         weight, initial = np.float32(1), np.float32(0)
         tag_start = tag_end = position = at
@@ -132,13 +132,12 @@ def parse_lines(
             if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
                 problem = malformed.OUTSIDE
             if rules.lists:
-                labels[m], label = label, 1.0
-                m += 1
+                lists[1][lists[0][n]], label = label, 1.0
             k += 1
         elif c != BAR or e > at:
             k, e = line_parts.end_of_label(text, delimiter, k, at)
-            label, weight, initial, m, tag_start, tag_end, problem, position = label_words.read_label(
-                text, at, e, rules, labels, m
+            label, weight, initial, tag_start, tag_end, problem, position = label_words.read_label(
+                text, at, e, rules, lists, n
             )
         if problem == malformed.LABEL_AS_TAG or problem == malformed.LABEL_BEFORE_TAB or problem == malformed.TAG_ONLY:
             if notes_pointer[0] == 0 or (notes_pointer[0] == malformed.TAG_ONLY and problem != malformed.TAG_ONLY):
@@ -182,7 +181,7 @@ def parse_lines(
         if problem != 0:
             left_out = treatment != malformed.VW or problem <= malformed.CLASS_WORDS
             if left_out:
-                z, g, m = z0, g0, m0
+                z, g = z0, g0
             if left_out and not (treatment == malformed.SKIP and label_words.can_be_skipped(problem, rules)):
                 line_parts.note(notes_pointer, -1, problem, line, start, position)
                 stopped = True
@@ -202,9 +201,9 @@ def parse_lines(
             z, g = z + 1, g + 1
         out.label[n], out.weight[n], out.initial[n] = label, weight, initial
         out.tag_start[n], out.tag_end[n], out.line[n] = tag_start, tag_end, line
+        if rules.lists:
+            out.label_start[n + 1] = out.label_start[n] + (0 if math.isnan(label) else np.int64(label))
         n += 1
         out.start[n], out.group_first[n] = z, g
-        if rules.lists:
-            out.label_start[n] = m
     group_start[g] = z
     return n, z, g, line, bad, skipped, scattered, stopped

@@ -3,8 +3,8 @@
 Source    Jain, Prabhu, Varma 2016 (propensities); the definitions at k places are those of `napkinxc.metrics`, F1 and
           Hamming loss those of VW's --plt and of scikit-learn.
 Cost      O(k + labels of the example) for each example, and 4 sums for each label.
-Names     q(y) inverse propensity of label y, 1 + C (N_y + B)^-A, where N_y of N examples that were learned have the label
-          and C = (ln N - 1) (B + 1)^A.
+Names     q(y) inverse propensity of label y, 1 + C (N_y + B)^-A, where N_y of N examples that were learned have the
+          label and C = (ln N - 1) (B + 1)^A.
 """
 
 from __future__ import annotations
