@@ -99,7 +99,7 @@ def _arrays(n: int, z: int, g: int, labels: int | None) -> list[tuple[int, np.dt
 
 def _batch(arrays: list[Any], text: UInt8s) -> Batch:
     """Return a batch of the arrays of `_arrays` and a text."""
-    return Batch(*arrays[:-2], text, *arrays[-2:])
+    return Batch._make([*arrays[:-2], text, *arrays[-2:]])
 
 
 def empty(n: int, z: int, g: int, text: UInt8s = NO_TEXT, labels: int | None = None) -> Batch:

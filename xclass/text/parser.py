@@ -343,7 +343,7 @@ class Parser:
         sentence = malformed.sentence_about(malformed.LABEL_NAME if of_name else problem, text, position)
         sentence = sentence.format(seen=seen, range=self._range, column=malformed.words_after(text, position))
         if problem == malformed.OUTSIDE and seen.strip("0") in ("", "."):
-            lists = malformed.LIST.search(text) is not None
+            lists = malformed.LIST.search(text.tobytes()) is not None
             sentence += f"; {malformed.LEARN_LISTS}" if lists else "; classes are counted from 1"
         if problem in (malformed.CLASS_WORDS, malformed.WEIGHT, malformed.LEADING_ZEROS, malformed.UNKNOWN_NAME) and (
             self.rules.learn_names or len(self.rules.names.hash)

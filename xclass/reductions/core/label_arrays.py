@@ -19,8 +19,9 @@ def span(batch: Batch, label: Int64s, i: Int) -> tuple[Int, Int]:
 
     Kernels that learn from labels go through this range.
     """
-    if len(batch.label_start) > 0:
-        return batch.label_start[i], batch.label_start[i + 1]
+    start = batch.label_start
+    if len(start) > 0:
+        return np.int64(start[i]), np.int64(start[i + 1])
     return i, i + 1 if label[i] > 0 else i
 
 
