@@ -24,7 +24,7 @@ from ..errors import DataError
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..system.printable import short_repr
-from ..text import label_words, numbers, parser
+from ..text import numbers, parser
 from ..text.label_words import COMMA
 from ..text.line_parts import Rules
 from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
@@ -69,9 +69,9 @@ def label_problem(text: UInt8s, begin: int, end: int, most: int, lists: bool) ->
 
     `most` is the number of labels in the header, -1 in LIBSVM, and `lists` says whether the line may have several.
     """
-    p = label_words.second_label(text, begin)
-    if not lists and 0 < p <= end:
-        return SEVERAL_LABELS, p
+    for p in range(begin, begin if lists else end):
+        if text[p] == COMMA:
+            return SEVERAL_LABELS, p + 1
     p = begin
     while most >= 0 and p < end:
         number, stop = read_index(text, p)
