@@ -42,9 +42,8 @@ def sample(seed, n=200, labels=30, low=1):
 
 def figures(true, ranked, chosen, count, examples, **more):
     report = LabelReport(len(count), more.pop("top_k", None))
-    report.add(
-        batch_of(true, **more), LabelLists(*lists_of(ranked)), LabelLists(*lists_of(chosen)), 0, count, examples, (A, B)
-    )
+    counts = np.append(count, examples)
+    report.add(batch_of(true, **more), LabelLists(*lists_of(ranked)), LabelLists(*lists_of(chosen)), 0, counts, (A, B))
     return report
 
 
@@ -96,3 +95,23 @@ def test_parts_of_the_data_add_up_to_the_whole():
     for part in (slice(0, 50), slice(50, None)):
         sum_of.add_tallies(figures(true[part], ranked[part], chosen[part], count, 500, weight=weight[part]).tallies())
     assert sum_of.figures() == pytest.approx(whole.figures(), abs=1e-12)
+
+
+def test_labels_are_counted_after_they_are_measured():
+    """So figures do not depend on the batches, and an example is not weighed by its own labels."""
+    true, ranked, chosen, count = sample(3, low=0)
+    learned = np.random.default_rng(3).random(len(true)) < 0.8
+    found = []
+    for size in (len(true), 17):
+        report, counts = LabelReport(len(count)), np.append(count, 300)
+        for i in range(0, len(true), size):
+            part = slice(i, i + size)
+            lists = [LabelLists(*lists_of(lists[part])) for lists in (ranked, chosen)]
+            loss = report.add(batch_of(true[part]), *lists, 0, counts, (A, B), learned[part])
+            best = [(r or [None])[0] for r in ranked[part]]
+            wanted = [b not in t if t else bool(c) for t, b, c in zip(true[part], best, chosen[part], strict=True)]
+            assert loss.tolist() == wanted
+        found.append((report.figures(), counts.tolist()))
+    assert found[0][1] == found[1][1] and found[0][0] == pytest.approx(found[1][0], abs=1e-12)
+    seen = [y for y, learns in zip(true, learned, strict=True) if learns]
+    assert found[0][1] == [*(count + [sum(y in t for t in seen) for y in range(len(count))]), 300 + len(seen)]

@@ -27,6 +27,7 @@ from ...system import processors, thread_limit
 from . import label_arrays
 from .calibration import Report, Result
 from .contract import BatchTask, empty_task
+from .label_report import LabelReport
 from .spec import LearnerSpec, Wanted
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
@@ -72,6 +73,7 @@ class Learner(ABC):
     tables : weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
     rule, learner_options : update rule and options of these tables
     tallied : names of the attributes that are other sums over examples for the summary
+    repeats : whether the examples were learned from before, in an earlier pass over the same data; the caller sets it
     """
 
     stages: list[Callable[[BatchTask], None]]
@@ -83,8 +85,9 @@ class Learner(ABC):
     outside: int = 0
     lists_scores: bool = False
     enabled: str = ""
-    report: Report | None = None
+    report: Report | LabelReport | None = None
     tallied: Sequence[str] = ()
+    repeats: bool = False
     tables: Sequence[gd.Table] = ()
     rule: gd.Rule
     learner_options: gd.Options

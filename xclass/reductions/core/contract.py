@@ -11,6 +11,7 @@ from ...array_types import Bools, Float32s, Float64s, Int64s, UInt8s
 from ...binary import finite
 from ...data.batch import Batch, empty
 from . import label_arrays
+from .label_report import LabelLists
 from .probabilities import ClassLists
 
 NONE_HELD_OUT = np.zeros(0, bool)
@@ -21,7 +22,8 @@ class BatchTask:
     """Hold one batch on its way through a learner's stages, and the results of the stages.
 
     `prediction` is made before the example is learned from (progressive validation): a class as written in
-    the file (0 if there is no answer), or the real-valued prediction after the link function.
+    the file (0 if there is no answer), or the real-valued prediction after the link function. With lists of labels it
+    is the best label, NaN if there is no answer.
     """
 
     batch: Batch
@@ -34,6 +36,9 @@ class BatchTask:
     answer_probability: Float64s | None = None  # float64[n], probability of the predicted class; None if not known
     label_probability: Float64s | None = None  # float64[n], probability of the label, NaN if not known; None for all
     class_lists: ClassLists | None = None  # lists of classes that -p writes instead of predictions
+    # with lists of labels: the best ones first, with their probabilities, and those above the threshold
+    ranked: ClassLists | None = None
+    chosen: LabelLists | None = None
     scores: Float32s | None = None  # float32[...], scores that -r writes, in the order of `score_labels`
     score_labels: Int64s | None = None  # int64[...], class of each score, as written in the file
     score_start: Int64s | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]

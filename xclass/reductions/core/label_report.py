@@ -5,6 +5,8 @@ Source    Jain, Prabhu, Varma 2016 (propensities); the definitions at k places a
 Cost      O(k + labels of the example) for each example, and 4 sums for each label.
 Names     q(y) inverse propensity of label y, 1 + C (N_y + B)^-A, where N_y of N examples that were learned have the
           label and C = (ln N - 1) (B + 1)^A.
+Idea      An example is measured by the frequencies of the labels among the examples learned before it, and then counted
+          itself if it is learned. So the figures of progressive validation do not depend on the size of the batches.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Float64s, Int, Int64s
+from ...array_types import Bools, Float64s, Int, Int64s
 from ...data.batch import Batch
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from . import label_arrays
 from .calibration import Result
 
@@ -25,6 +27,7 @@ PLACES = (1, 3, 5)  # k of the measures, and --top_k
 AT_K = ("precision", "recall", "ndcg", "psp", "best_psp", "psndcg", "best_psndcg")  # rows of `Sums.at_k`
 # columns of `Sums.of_label`: weight of the examples that have a label, to which it is given and that have it too
 TRUE, CHOSEN, RIGHT = range(3)
+NO_EXAMPLES = np.zeros(0, bool)
 
 
 class LabelLists(NamedTuple):
@@ -46,20 +49,34 @@ class Sums(NamedTuple):
 # -- kernels
 
 
+@bare
+def inverse_propensity(count: Int64s, label: Int, a: float, b: float) -> float:
+    """Return the inverse propensity of a label, which may be none of those that are counted.
+
+    `count`, int64[K + 1], has the number of examples with each label, and last the number of all examples.
+    """
+    labels = len(count) - 1
+    c = max(math.log(max(count[labels], 1)) - 1.0, 0.0) * (b + 1.0) ** a
+    return float(1.0 + c * ((count[label] if 0 <= label < labels else 0) + b) ** -a)
+
+
 @jit
 def measure(
-    batch: Batch, label: Int64s, ranked: LabelLists, chosen: LabelLists, lowest: int, inverse: Float64s, place: Int64s,
-    sums: Sums,
+    batch: Batch, label: Int64s, learned: Bools, ranked: LabelLists, chosen: LabelLists, lowest: int,
+    count: Int64s, a: float, b: float, place: Int64s, sums: Sums, loss: Float64s,
 ) -> None:  # fmt: skip
-    """Add the examples of a batch to `sums`.
+    """Add the examples of a batch to `sums`, and those that are learned to `count`.
 
     Parameters
     ----------
     label : see `label_arrays.span`; ascending for each example
+    learned : bool[n], whether to count each example, or bool[0] for none
     ranked, chosen : predicted labels, the best first, and those above the threshold; a label occurs once in a list
     lowest : the lowest label, whose sums are in row 0
-    inverse : float64[K + 1], inverse propensity of each label, the last that of a label which never occurred
+    count, a, b : see `inverse_propensity`
     place : int64[places], ascending, k of each measure
+    loss : float64[n], set to the weight of the examples whose best label is wrong, or to which labels are given though
+        they have none
     """
     at_k, total, of_label, found = sums
     labels, most = of_label.shape[0], place[len(place) - 1]
@@ -67,6 +84,7 @@ def measure(
     for i in range(len(batch.label)):
         weight = np.float64(batch.weight[i])
         total[2] += weight
+        loss[i] = 0.0
         if np.isnan(batch.label[i]):
             continue
         total[1] += weight
@@ -81,9 +99,14 @@ def measure(
             if _is_in(label, first, last, chosen.labels[j]):
                 of_label[y, RIGHT] += weight
         if last == first:
+            loss[i] = weight if chosen.start[i] < chosen.start[i + 1] else 0.0
+            if len(learned) > 0 and learned[i]:
+                count[len(count) - 1] += 1
             continue
         total[0] += weight
-        size = _largest(label, first, last, lowest, inverse, best)
+        is_right = ranked.start[i] < ranked.start[i + 1] and _is_in(label, first, last, ranked.labels[ranked.start[i]])
+        loss[i] = 0.0 if is_right else weight
+        size = _largest(label, first, last, lowest, count, a, b, best)
         hits, psp, best_psp = 0, 0.0, 0.0
         dcg, best_dcg, psdcg, best_psdcg = 0.0, 0.0, 0.0, 0.0
         column = 0
@@ -97,10 +120,11 @@ def measure(
             at = ranked.start[i] + j
             if at < ranked.start[i + 1] and _is_in(label, first, last, ranked.labels[at]):
                 y = ranked.labels[at] - lowest
+                q = inverse_propensity(count, y, a, b)
                 hits += 1
-                psp += inverse[y]
+                psp += q
                 dcg += gain
-                psdcg += inverse[y] * gain
+                psdcg += q * gain
                 for c in range(column, len(place)):
                     found[y, c] += weight
             if j + 1 == place[column]:
@@ -112,6 +136,11 @@ def measure(
                 at_k[5, column] += weight * psdcg / best_dcg
                 at_k[6, column] += weight * best_psdcg / best_dcg
                 column += 1
+        if len(learned) > 0 and learned[i]:
+            count[len(count) - 1] += 1
+            for j in range(first, last):
+                if 0 <= label[j] - lowest < len(count) - 1:
+                    count[label[j] - lowest] += 1
 
 
 @jit
@@ -128,12 +157,13 @@ def _is_in(label: Int64s, first: Int, last: Int, wanted: Int) -> bool:
 
 
 @jit
-def _largest(label: Int64s, first: Int, last: Int, lowest: int, inverse: Float64s, best: Float64s) -> int:
+def _largest(
+    label: Int64s, first: Int, last: Int, lowest: int, count: Int64s, a: float, b: float, best: Float64s
+) -> int:
     """Write the largest inverse propensities of `label[first:last]` to `best`, in falling order; return how many."""
     size = 0
     for j in range(first, last):
-        y = label[j] - lowest
-        q = inverse[y] if 0 <= y < len(inverse) - 1 else inverse[len(inverse) - 1]
+        q = inverse_propensity(count, label[j] - lowest, a, b)
         k = size
         while k > 0 and best[k - 1] < q:
             if k < len(best):
@@ -148,39 +178,29 @@ def _largest(label: Int64s, first: Int, last: Int, lowest: int, inverse: Float64
 # -- Python
 
 
-def inverse_propensities(count: Int64s, examples: int, a: float, b: float) -> Float64s:
-    """Return the inverse propensity of each label, and that of a label which never occurred, float64[K + 1].
-
-    `count`, int64[K], are the examples that have each label, of so many `examples`.
-    """
-    c = max(math.log(max(examples, 1)) - 1.0, 0.0) * (b + 1.0) ** a
-    weights: Float64s = 1.0 + c * (np.append(count, 0) + b) ** -a
-    return weights
-
-
 class LabelReport:
     """Accumulate the measures of one run, for its summary; the interface is that of `calibration.Report`.
 
-    `labels` is the number of labels, which may grow, `top_k` the value of --top_k, None if it is not given, and
-    `chooses` says whether labels are chosen by a threshold.
+    `labels` is the number of labels, which may grow, and `top_k` the value of --top_k, None if it is not given.
     """
 
-    def __init__(self, labels: int, top_k: int | None = None, chooses: bool = True) -> None:
+    def __init__(self, labels: int, top_k: int | None = None) -> None:
         self.place = np.array(sorted({*PLACES, top_k or 1}), np.int64)
-        self.chooses = chooses
         self.sums = Sums(
             np.zeros((len(AT_K), len(self.place))), np.zeros(3), np.zeros((labels, 3)),
             np.zeros((labels, len(self.place))),
         )  # fmt: skip
 
     def add(
-        self, batch: Batch, ranked: LabelLists, chosen: LabelLists, lowest: int, count: Int64s, examples: int,
-        propensity: tuple[float, float],
-    ) -> None:  # fmt: skip
-        """Add the examples of a batch; the parameters are those of `measure` and `inverse_propensities`."""
-        self._grow(len(count))
-        inverse = inverse_propensities(count, examples, *propensity)
-        measure(batch, label_arrays.whole(batch), ranked, chosen, lowest, inverse, self.place, self.sums)
+        self, batch: Batch, ranked: LabelLists, chosen: LabelLists, lowest: int, count: Int64s,
+        propensity: tuple[float, float], learned: Bools = NO_EXAMPLES,
+    ) -> Float64s:  # fmt: skip
+        """Add the examples of a batch, and return the loss of each; the parameters are those of `measure`."""
+        self._grow(len(count) - 1)
+        loss = np.empty(batch.n)
+        label = label_arrays.whole(batch)
+        measure(batch, label, learned, ranked, chosen, lowest, count, *propensity, self.place, self.sums, loss)
+        return loss
 
     def _grow(self, labels: int) -> None:
         missing = labels - len(self.sums.of_label)
@@ -210,7 +230,7 @@ class LabelReport:
             mean["coverage"] = (found[has] > 0).sum(axis=0) / max(has.sum(), 1)
             for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):
                 figures.update((f"{name}_at_{k}", float(p)) for k, p in zip(self.place, mean[name], strict=True))
-        if self.chooses and total[1] > 0:
+        if total[1] > 0:
             twice, both = 2 * of_label[:, RIGHT], of_label[:, TRUE] + of_label[:, CHOSEN]
             figures["micro_f1"] = float(twice.sum() / both.sum()) if both.any() else 0.0
             figures["macro_f1"] = float(np.divide(twice, both, out=np.zeros(len(both)), where=both > 0).mean())

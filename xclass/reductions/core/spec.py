@@ -86,3 +86,8 @@ class LearnerSpec:
         """Return the number of classes given as the reduction's option, None if that option is none or not a number."""
         value = getattr(self.options, self.name, None)
         return value if isinstance(value, int) else None
+
+    @property
+    def lowest_label(self) -> int:
+        """Return the lowest label of a reduction that learns lists of labels: 0, or 1 if labels are names."""
+        return int(self.learn_names or bool(self.names))

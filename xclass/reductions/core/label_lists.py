@@ -1,0 +1,187 @@
+"""Define the options and the base class of reductions that learn lists of labels.
+
+Labels of examples, predictions and messages are as written in the file: from 0, or from 1 if labels are names. Learners
+count them from 0, as `label - lowest`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...array_types import Float64s, Int64s
+from ...errors import UsageError
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ...options.declare import option
+from . import label_arrays, label_report
+from .base import Learner
+from .contract import BatchTask
+from .label_report import LabelLists, LabelReport
+from .probabilities import ClassLists
+from .spec import LearnerSpec, Wanted
+
+COUNTS = "label_counts"  # name of the array in models
+MOST_EXAMPLES = 2**53  # that are counted
+
+
+@dataclass(frozen=True)
+class Options:
+    """Declare the options of all reductions that learn lists of labels, whose own `Options` are derived from it."""
+
+    threshold: float | None = option(
+        "predict the labels whose probability is above T",
+        kind=float,
+        minimum=0.0,
+        maximum=1.0,
+        default_text="0.5",
+        metavar="T",
+    )
+    propensity: str = option(
+        "weigh a hit on a label that n of N examples have by 1 + (ln N - 1) (B + 1)^A (n + B)^-A in the summary's "
+        "propensity-scored figures (psp, psndcg)",
+        default="0.55,1.5",
+        metavar="A,B",
+        stored=True,
+        adjustable=True,
+    )
+
+    def propensity_numbers(self) -> tuple[float, float]:
+        """Return A and B of `propensity`; raise UsageError if they are none."""
+        try:
+            a, b = map(float, self.propensity.split(","))
+        except ValueError:
+            a = b = math.nan
+        if not (0 <= a <= 100 and 0 < b <= 1e9):
+            raise UsageError(
+                f"--propensity {self.propensity}: give two numbers, A from 0 to 100 and B above 0, such as 0.55,1.5"
+            )
+        return a, b
+
+
+def check(spec: LearnerSpec) -> None:
+    """Raise UsageError if the options of lists of labels have values that they cannot have."""
+    spec.options.propensity_numbers()
+
+
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+    """Return the range of labels of a reduction whose option is the number of labels: 0..K-1, 1..K for names."""
+    labels = spec.classes or 0
+    return spec.lowest_label, labels - 1 + spec.lowest_label, f"--{spec.name} {labels}"
+
+
+class MultilabelLearner(Learner):
+    """Define what learners of lists of labels share: positives, threshold, predictions to write, measures and counts.
+
+    A subclass calls `set_up` at the beginning of its `__init__`, `MultilabelLearner.want` in its `want`, and for each
+    task `positives` and at last `finish`. Its `arrays` include `count_arrays()`, and its `restore` calls
+    `restore_counts`.
+
+    Attributes
+    ----------
+    lowest : the lowest label
+    counts : int64[K + 1], how many of the examples learned have each label, and last the number of these examples;
+        models keep it for the propensities. Passes over the same data count once, see `Learner.repeats`
+    threshold : labels whose probability is above it are to be chosen
+    most_ranked : how many labels an example needs to rank, where it has so many
+    """
+
+    lowest: int
+    counts: Int64s
+    threshold: float
+    most_ranked: int
+    report: LabelReport
+
+    def set_up(self, spec: LearnerSpec, labels: int) -> None:
+        """Begin with nothing learned, for so many labels."""
+        options: Options = spec.options
+        self.lowest = spec.lowest_label
+        self.counts = np.zeros(labels + 1, np.int64)
+        self.threshold = 0.5 if options.threshold is None else options.threshold
+        self._cuts = "threshold" in spec.given
+        self._propensity = options.propensity_numbers()
+        self._follows_vw = spec.vw_exact
+        self._set_by = f"--{spec.name}"
+        MultilabelLearner.want(self, spec.wanted)
+
+    def want(self, wanted: Wanted) -> None:
+        self.listing_options = wanted.listing_options
+        self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
+        self.report = LabelReport(len(self.counts) - 1, wanted.listing_options.top_k)
+
+    def positives(self, task: BatchTask) -> Int64s:
+        """Return the labels of all examples counted from 0, int64[m], those of example i in `label_arrays.span`.
+
+        They are ascending for each example, but -1 stands for those that the learner does not have. The first of these
+        adds a message to the task.
+        """
+        batch = task.batch
+        label = label_arrays.whole(batch) - self.lowest
+        outside = (label < 0) | (label >= len(self.counts) - 1)
+        if outside.any():
+            if task.learn and not self.outside and not self._follows_vw:
+                first = int(np.argmax(outside))
+                line = batch.line[int(np.searchsorted(batch.label_start, first, side="right")) - 1]
+                task.notes.append(
+                    f"label {batch.labels[first]:.0f} in line {line} is outside "
+                    f"{self.lowest}..{len(self.counts) - 2 + self.lowest} ({self._set_by}): such labels count as errors "
+                    "and are not learned"
+                )
+            self.outside += int(np.count_nonzero(outside))
+            label[outside] = -1
+        return label
+
+    def finish(
+        self, task: BatchTask, ranked: ClassLists, chosen: LabelLists, loss: Float64s | None = None,
+        listed: ClassLists | None = None,
+    ) -> None:  # fmt: skip
+        """Set the results of a task, add it to the measures, and count the labels that were learned.
+
+        All labels are as written in the file. `task.prediction` is the best label, NaN if there is none.
+
+        Parameters
+        ----------
+        ranked : the best labels and their probabilities, the best first; at least `most_ranked` where there are so
+            many, without a pair for the rest
+        chosen : the labels above the threshold, or what else -p writes, in this order; with --vw_exact --top_k the
+            ranked ones
+        loss : float64[n], times weight, which is shown; None for the weight of the examples whose best label is wrong,
+            see `label_report.measure`
+        listed : what -p writes with --probabilities and without --top_k
+        """
+        batch, options = task.batch, self.listing_options
+        task.ranked, task.chosen = ranked, chosen
+        has_any = ranked.start[:-1] < ranked.start[1:]
+        first = ranked.start[:-1][has_any]
+        task.prediction, task.answer_probability = np.full(batch.n, np.nan), np.full(batch.n, np.nan)
+        task.prediction[has_any] = ranked.labels[first]
+        task.answer_probability[has_any] = ranked.scores[first]
+        if options.top_k is not None and (options.probabilities or not self._follows_vw):
+            task.class_lists = self._best(ranked, options.top_k)
+        elif options.probabilities:
+            task.class_lists = listed
+        learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
+        wrong = self.report.add(batch, ranked, chosen, self.lowest, self.counts, self._propensity, learned)
+        task.loss = wrong if loss is None else loss
+
+    def _best(self, ranked: ClassLists, k: int) -> ClassLists:
+        """Return the k best labels of each example, with a --threshold that was given only those above it."""
+        size = np.diff(ranked.start)
+        place = np.arange(len(ranked.labels)) - np.repeat(ranked.start[:-1], size)
+        kept = place < k
+        if self._cuts:
+            kept &= ranked.scores > self.threshold
+        start = np.concatenate([[0], np.cumsum(kept)])[ranked.start]
+        return ClassLists(ranked.scores[kept], ranked.labels[kept], start, has_rest=False)
+
+    def count_arrays(self) -> dict[str, Stored]:
+        """Return the array with `counts`, for the model."""
+        return {COUNTS: self.counts}
+
+    def restore_counts(self, arrays: Mapping[str, Stored]) -> None:
+        """Restore `counts`."""
+        stored_arrays.fill(COUNTS, arrays, self.counts)
+        stored_arrays.check_range(COUNTS, self.counts, 0, MOST_EXAMPLES)
