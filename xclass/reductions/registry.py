@@ -8,6 +8,7 @@ from .log_multi import reduction as log_multi
 from .mach import reduction as mach
 from .multiclass import reduction as multiclass
 from .oaa import reduction as oaa
+from .plt import reduction as plt
 from .random_tree import reduction as random_tree
 from .recall_tree import reduction as recall_tree
 from .scalar import reduction as scalar
@@ -25,4 +26,5 @@ REDUCTIONS = (
     softmax_tree.REDUCTION,
     mach.REDUCTION,
     sparse_experts.REDUCTION,
+    plt.REDUCTION,
 )

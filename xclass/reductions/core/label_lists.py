@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...array_types import Float64s, Int64s
+from ...array_types import Bools, Float64s, Int64s
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -73,6 +73,12 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return spec.lowest_label, labels - 1 + spec.lowest_label, f"--{spec.name} {labels}"
 
 
+def selected(lists: ClassLists, kept: Bools) -> ClassLists:
+    """Return the lists with those labels alone that are kept, bool[...]."""
+    start = np.concatenate([[0], np.cumsum(kept)])[lists.start]
+    return ClassLists(lists.scores[kept], lists.labels[kept], start, has_rest=False)
+
+
 class MultilabelLearner(Learner):
     """Define what learners of lists of labels share: positives, threshold, predictions to write, measures and counts.
 
@@ -101,7 +107,7 @@ class MultilabelLearner(Learner):
         self.lowest = spec.lowest_label
         self.counts = np.zeros(labels + 1, np.int64)
         self.threshold = 0.5 if options.threshold is None else options.threshold
-        self._cuts = "threshold" in spec.given
+        self._cuts = "threshold" in spec.given and not spec.vw_exact
         self._propensity = options.propensity_numbers()
         self._follows_vw = spec.vw_exact
         self._set_by = f"--{spec.name}"
@@ -160,22 +166,20 @@ class MultilabelLearner(Learner):
         task.prediction[has_any] = ranked.labels[first]
         task.answer_probability[has_any] = ranked.scores[first]
         if options.top_k is not None and (options.probabilities or not self._follows_vw):
-            task.class_lists = self._best(ranked, options.top_k)
+            task.class_lists = self.best(ranked, options.top_k)
         elif options.probabilities:
             task.class_lists = listed
         learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
         wrong = self.report.add(batch, ranked, chosen, self.lowest, self.counts, self._propensity, learned)
         task.loss = wrong if loss is None else loss
 
-    def _best(self, ranked: ClassLists, k: int) -> ClassLists:
+    def best(self, ranked: ClassLists, k: int) -> ClassLists:
         """Return the k best labels of each example, with a --threshold that was given only those above it."""
-        size = np.diff(ranked.start)
-        place = np.arange(len(ranked.labels)) - np.repeat(ranked.start[:-1], size)
+        place = np.arange(len(ranked.labels)) - np.repeat(ranked.start[:-1], np.diff(ranked.start))
         kept = place < k
         if self._cuts:
             kept &= ranked.scores > self.threshold
-        start = np.concatenate([[0], np.cumsum(kept)])[ranked.start]
-        return ClassLists(ranked.scores[kept], ranked.labels[kept], start, has_rest=False)
+        return selected(ranked, kept)
 
     def count_arrays(self) -> dict[str, Stored]:
         """Return the array with `counts`, for the model."""

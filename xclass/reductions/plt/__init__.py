@@ -1,0 +1,1 @@
+"""Learn lists of labels by a tree of probabilities: `--plt K`."""
