@@ -8,7 +8,7 @@ from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_tree, split_walk
 from ...reductions.log_multi.reduction import LomTree
 from ..describe.log_multi import objectives
-from . import router_path
+from .reasons import turns_of
 
 
 def node_notes(learner: LomTree) -> list[str]:
@@ -24,4 +24,4 @@ def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:
     numbers = learner.tree.link[nodes, split_tree.ROUTER].tolist()
     way = zip(nodes.tolist(), numbers, scratch.score[:level].tolist(), strict=True)
     label = int(learner.tree.count[leaf, split_tree.PREDICTION])
-    return Reasons([ExplainedClass(label, path=router_path.turns(learner.routers, scratch, way))], [], 1)
+    return Reasons([ExplainedClass(label, path=turns_of(learner.routers, scratch, way))], [], 1)

@@ -9,7 +9,7 @@ from ...explain.records import ExplainedClass, Reasons
 from ...reductions.core import tree_routers
 from ...reductions.random_tree import reduction
 from ...reductions.random_tree.reduction import RandomTree
-from . import router_path
+from .reasons import turns_of
 
 
 def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
@@ -22,4 +22,4 @@ def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
         numbers.append(int(below))
     way = zip(nodes, numbers[1:], scratch.score[:level].tolist(), strict=True)
     label = int(learner.order.label[leaf]) + 1
-    return Reasons([ExplainedClass(label, path=router_path.turns(learner.routers, scratch, way))], [], 1)
+    return Reasons([ExplainedClass(label, path=turns_of(learner.routers, scratch, way))], [], 1)

@@ -133,8 +133,8 @@ class MultilabelLearner(Learner):
                 line = batch.line[int(np.searchsorted(batch.label_start, first, side="right")) - 1]
                 task.notes.append(
                     f"label {batch.labels[first]:.0f} in line {line} is outside "
-                    f"{self.lowest}..{len(self.counts) - 2 + self.lowest} ({self._set_by}): such labels count as errors "
-                    "and are not learned"
+                    f"{self.lowest}..{len(self.counts) - 2 + self.lowest} ({self._set_by}): such labels count as "
+                    "errors and are not learned"
                 )
             self.outside += int(np.count_nonzero(outside))
             label[outside] = -1
