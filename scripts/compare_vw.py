@@ -217,6 +217,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--runs", type=int, default=1000, help="cases to compare")
     options.add_argument("--seed", type=int, default=7, help="of the cases")
+    options.add_argument("--lists", action="store_true", help="compare the reductions of lists of labels")
     options.add_argument("--only", type=int, nargs="+", help="numbers of the cases, in place of the first ones")
     options.add_argument("--work", type=Path, help="folder for the files; a temporary one is the default")
     given = options.parse_args()
@@ -231,7 +232,7 @@ def main() -> int:
 
         jit.activate()
         for number in numbers:
-            steps = vw_cases.make(given.seed, number)
+            steps = vw_cases.make(given.seed, number, given.lists)
             runs += len(steps)
             failure = compare(vw, steps, work)
             if isinstance(failure, Crash):

@@ -10,6 +10,7 @@ import random
 from typing import NamedTuple
 
 KINDS = ("", "--oaa", "--recall_tree", "--ect", "--log_multi")
+LIST_KINDS = ("--plt", "--multilabel_oaa")  # whose examples have lists of labels
 GROUPS = ("a", "bc", "c", "", "n:0.5")
 WORDS = ("a", "b", "dog", "cat", "12", "007", "été", "a-b", "Q", "3.5", "-", "_x", "x^y")
 VALUES = ("", "", "", ":2", ":-0.5", ":0.25", ":1e-2", ":3", ":red")
@@ -39,6 +40,10 @@ ODD_CLASSES = (
     "2147483648",
     "99999999999999999999",
 )
+ODD_LISTS = (
+    "3,1", "1,1", "1,1,3", ",1", "1,,2", "1,", ",", "x,y", "1x", "1.7", "1:2", "-1", "0,999", "999,0", "1 2", "1, 2",
+    "1 2.5",
+)  # fmt: skip
 FATAL_CLASSES = ("1.0", "2x", "cat", "1 2 3", "1 1 t u")
 ODD_REALS = (
     "nan", "inf", "-inf", "1e38", "-1e38", "1e-40", "x", "1e", "0x10", ".5", "1 2 0.5", "1 2 3 4", "1 1 nan", "1e10",
@@ -66,9 +71,11 @@ class Style(NamedTuple):
     unlabelled: float
 
 
-def make(seed: int, number: int) -> tuple[Step, ...]:
-    """Return the runs of a case, one after the other in the same folder."""
+def make(seed: int, number: int, lists: bool = False) -> tuple[Step, ...]:
+    """Return the runs of a case, one after the other in the same folder; `lists`: of lists of labels."""
     rng = random.Random(f"{seed} {number}")
+    if lists:
+        return _Maker(rng, LIST_KINDS[number % len(LIST_KINDS)]).list_steps()
     kind = KINDS[number % len(KINDS)]
     maker = _Maker(rng, kind)
     return (maker.equal_shares(),) if number % 50 == 46 else maker.steps()
@@ -102,6 +109,11 @@ class _Maker:
         rng, style = self.rng, self.style
         if rng.random() < style.unlabelled:
             return ""
+        if self.kind in LIST_KINDS:
+            if rng.random() < style.labels:
+                return rng.choice(ODD_LISTS)
+            labels = {number, *(int(self.k * rng.random() ** 2) for _ in range(rng.choice((0, 0, 1, 2, 4))))}
+            return ",".join(map(str, sorted(labels)))
         if rng.random() < style.fatal and self.kind:
             return rng.choice(FATAL_CLASSES)
         if self.kind:
@@ -218,6 +230,38 @@ class _Maker:
         self.style = self.style._replace(labels=0.3, weights=0, values=0, ends=0, fatal=0)
         args = "--oaa 3 --hash all --audit -q :: -p p0 -f model0"
         return Step(self.data((120, 240)), tuple(args.split()))
+
+    def list_steps(self) -> tuple[Step, ...]:
+        """The runs of a case of lists of labels: learn, perhaps learn on, and test."""
+        rng, tree = self.rng, self.kind == "--plt"
+        self.k = self.many = rng.choice((1, 2, 5, 10, 31, 91))
+        self.lowest = 0
+        args = [self.kind, str(self.k)]
+        if tree:
+            self.loss = "logistic"
+            # Not made: trees whose last inner node lacks children, which VW predicts nevertheless
+            arities = [b for b in (2, 3, 4, 6, 11, 16) if (self.k - 1) % (b - 1) == 0]
+            args += ["--kary_tree", str(rng.choice(arities))] if rng.random() < 0.5 else []
+        fixed = [*args, *self.features(), *self.learning()]
+        if not self.adaptive:  # Not made: VW's clock of a model that was loaded counts what has no label
+            self.style = self.style._replace(unlabelled=0.0, labels=0.0, lines=0.0)
+        runs = []
+        learned = rng.choice((1, 1, 1, 2))
+        for i in range(learned + rng.choice((1, 2))):
+            words = [*_without(fixed, "--ngram", "--skips"), "-i", f"model{min(i, learned) - 1}"] if i else [*fixed]
+            if i < learned:
+                words += ["-f", f"model{i}"]
+                if rng.random() < 0.25:
+                    words += ["--passes", "2", "-c", *_some(rng, "", "--holdout_off", "--holdout_period 3")]
+            else:
+                words += ["-t"]
+            if tree:
+                words += _some(rng, "", "", f"--top_k {rng.randint(1, self.k)}", "--threshold 0.2", "--threshold 0")
+                words += _some(rng, "", "", "--probabilities")
+            elif self.loss == "logistic":
+                words += _some(rng, "", "", "--probabilities")
+            runs.append(Step(self.data(), (*words, *_some(rng, "", "-P 1", "-P 3"), "-p", f"p{i}")))
+        return tuple(runs)
 
     def steps(self) -> tuple[Step, ...]:
         """The runs: learn, and perhaps learn on or test with what was saved."""
