@@ -16,8 +16,9 @@ Differs   from VW: an unlabelled example prints `unknown` and has no loss under 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -43,6 +44,7 @@ VW_SUMS = {  # counter that VW stores in a model -> attribute of Progress; `t` i
     "sd::oec.weighted_labeled_examples": "_since_weight",
 }
 VW_COUNTS = {"example_number": "examples", "total_features": "features", "current_pass": "passes"}
+Shown: TypeAlias = float | list[float]  # label or prediction of an example, a list if it has a list of labels
 SUMS = ("labelled_weight", "label_sum", "loss_sum", "log_loss_sum")  # attributes that a later run continues
 
 
@@ -51,7 +53,7 @@ class Progress:
 
     Parameters
     ----------
-    labels : "simple" or "multiclass"
+    labels : "simple", "multiclass" or "multilabel"
     schedule : when rows are due; None for no rows
     holdout : whether examples may be held out. Their losses are then in `holdout`, and rows show these losses from the
         second pass on
@@ -177,7 +179,22 @@ class Progress:
             batch.label, batch.weight, _feature_counts(task),
             prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen),
             task.loss, task.log_loss, task.shown_probability, task.held_out,
+            partial(self.lists_of, task) if batch.has_lists else None,
         )  # fmt: skip
+
+    def lists_of(self, task: BatchTask, i: int) -> tuple[Shown, Shown]:
+        """Return label and prediction of an example with lists, as a row shows them: its labels, and the best one.
+
+        With `as_vw`, the prediction is the labels above the threshold.
+        """
+        batch, chosen = task.batch, task.chosen
+        assert task.prediction is not None and chosen is not None  # the stages have set them
+        labels: Shown = np.nan
+        if not math.isnan(batch.label[i]):
+            labels = batch.labels[batch.label_start[i] : batch.label_start[i + 1]].tolist()
+        if self.as_vw:
+            return labels, chosen.labels[chosen.start[i] : chosen.start[i + 1]].tolist()
+        return labels, float(task.prediction[i])
 
     def _count_single(self, task: BatchTask) -> bool:
         """Count a single example with a class as `update` does, in a tenth of its time; return whether it is counted.
@@ -221,6 +238,7 @@ class Progress:
         log_loss: np.ndarray | None = None,
         shown_probability: np.ndarray | None = None,
         held_out: np.ndarray | None = None,
+        lists_of: Callable[[int], tuple[Shown, Shown]] | None = None,
     ) -> list[str]:
         """Count a batch and return the rows of the table that are due.
 
@@ -230,6 +248,7 @@ class Progress:
         loss, log_loss : times weight; None if they are not known
         shown_probability : printed beside the prediction; None to print none
         held_out : bool[n], None for none. Held-out examples that have a label are counted in `holdout`
+        lists_of : see the method; None if examples have one label each
         """
         n = len(label)
         if n == 0:
@@ -281,16 +300,14 @@ class Progress:
                 since = _ratio(self._since_loss, float(labelled_weights[i]) - self._since_weight)
             if shows_holdout and self.holdout is not None:
                 average, since = self.holdout.take_row()
+            label_text, prediction_text = self.texts(
+                *((label[i], prediction[i]) if lists_of is None else lists_of(i)),
+                None if shown_probability is None else shown_probability[i],
+            )
+            mark = " h" if shows_holdout else ""
             rows.append(
                 progress_table.row(
-                    average,
-                    since,
-                    int(number[i]),
-                    total[i],
-                    self._label_text(label[i]),
-                    self._prediction_text(prediction[i], None if shown_probability is None else shown_probability[i]),
-                    int(features[i]),
-                    " h" if shows_holdout else "",
+                    average, since, int(number[i]), total[i], label_text, prediction_text, int(features[i]), mark
                 )
             )
             self._since_loss = 0.0
@@ -370,19 +387,25 @@ class Progress:
         lines.append(f"total feature number = {self.features}")
         return lines
 
-    def _label_text(self, label: float) -> str:
+    def texts(self, label: Shown, prediction: Shown, probability: float | None = None) -> tuple[str, str]:
+        """Return label and prediction, classes, numbers or lists of labels, as texts for a row."""
         if self.simple:
-            return f"{np.float32(label):.4f}" if label < LARGEST else UNKNOWN
+            assert not isinstance(label, list) and not isinstance(prediction, list)
+            return f"{np.float32(label):.4f}" if label < LARGEST else UNKNOWN, f"{np.float32(prediction):.4f}"
+        shown = self._text_of(prediction)
+        if probability is not None:
+            shown += f"({np.float32(100) * np.float32(probability):.0f}%)"
+        if isinstance(label, list):
+            return self._text_of(label) or ",", shown
         if math.isnan(label):
-            return VW_NO_LABEL if self.lists_scores and self.names is None else UNKNOWN
-        shown = label < LARGEST_LABEL or self.lists_scores
-        return class_names.text_of(label, self.names, UNKNOWN) if shown else UNKNOWN
+            return VW_NO_LABEL if self.lists_scores and self.names is None else UNKNOWN, shown
+        return self._text_of(label) if label < LARGEST_LABEL or self.lists_scores else UNKNOWN, shown
 
-    def _prediction_text(self, prediction: float, probability: float | None) -> str:
-        if self.simple:
-            return f"{np.float32(prediction):.4f}"
-        text = class_names.text_of(prediction, self.names, UNKNOWN)
-        return text if probability is None else f"{text}({np.float32(100) * np.float32(probability):.0f}%)"
+    def _text_of(self, label: Shown) -> str:
+        """Return the text of a class or of a list of labels, an empty one for none."""
+        if isinstance(label, list):
+            return ",".join(map(self._text_of, label))
+        return "" if math.isnan(label) else class_names.text_of(label, self.names, UNKNOWN)
 
     def _note_labels(self, labels: np.ndarray) -> None:
         """Add new labels, from float32[n], to the first three different ones."""

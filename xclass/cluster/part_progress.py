@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..api import progress_table
-from ..api.progress import NO_VALUE, Progress
+from ..api.progress import NO_VALUE, Progress, Shown
 from ..array_types import Float64s
 from ..reductions.core.contract import BatchTask
 
@@ -24,16 +24,17 @@ class PartProgress(Progress):
 
     Attributes
     ----------
-    last : label, prediction and features of the last example; None if there is none
+    last : label, prediction and features of the last example, see `Progress.texts`; None if there is none
     """
 
-    last: tuple[float, float, int] | None = None
+    last: tuple[Shown, Shown, int] | None = None
 
     def count(self, task: BatchTask, highest_seen: Float64s | None = None) -> list[str]:
         rows = super().count(task, highest_seen)
         if task.batch.n and task.prediction is not None:
             features = task.shown_features[-1] if task.shown_features is not None else np.diff(task.batch.start[-2:])[0]
-            self.last = float(task.batch.label[-1]), float(task.prediction[-1]), int(features)
+            shown: tuple[Shown, Shown] = float(task.batch.label[-1]), float(task.prediction[-1])
+            self.last = *(self.lists_of(task, task.batch.n - 1) if task.batch.has_lists else shown), int(features)
         return rows
 
 
@@ -64,8 +65,8 @@ class JoinedProgress(Progress):
         if shows_holdout and self.holdout is not None:
             average, since = self.holdout.take_row()
         row = progress_table.row(
-            average, since, self.examples, self.weight, self._label_text(label),
-            self._prediction_text(prediction, None), features, " h" if shows_holdout else "",
+            average, since, self.examples, self.weight, *self.texts(label, prediction), features,
+            " h" if shows_holdout else "",
         )  # fmt: skip
         self._since_loss, self._since_weight = 0.0, self.labelled_weight
         while self._due <= self.weight < math.inf:

@@ -100,7 +100,7 @@ class Counter:
     def __init__(self, learner: LearnerCore, reader: PartReader, counted: PartProgress) -> None:
         self.examples = 0
         self._learner, self._reader, self._counted = learner, reader, counted
-        self._labels = LabelNotes(learner.config.reduction.labels == "multiclass", learner.names.class_list is not None)
+        self._labels = LabelNotes(learner.config.reduction.labels, learner.names.class_list is not None)
         self._skipped_steps = SkippedSteps()
         self._notes: list[str] = []
 

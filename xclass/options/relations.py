@@ -7,8 +7,9 @@ A rule that depends on an option which an interface lacks, such as `testonly` in
     refused("top_k beam", "needs the search that --cpt_report losses leaves out", cpt_report="losses")
 
 A rule applies if all of its conditions hold. A condition names an option, or one of the facts `given`, the fields of
-the options that the user typed; `loaded`, whether a model is loaded; and `reduction`, the reduction or preset as it was
-chosen. It gives a value, a set of values, a function of the value, True for any value, or None if there is none.
+the options that the user typed; `loaded`, whether a model is loaded; `reduction`, the reduction or preset as it was
+chosen; and `kind_of_labels`, the `labels` of its record. It gives a value, a set of values, a function of the value,
+True for any value, or None if there is none.
 """
 
 from __future__ import annotations

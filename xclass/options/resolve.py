@@ -28,6 +28,9 @@ class ReductionRecord(Protocol):
     def name(self) -> str: ...
 
     @property
+    def labels(self) -> str: ...
+
+    @property
     def probabilities(self) -> bool: ...
 
 
@@ -232,7 +235,8 @@ class _Sources(Generic[Record]):
         }
         typed = frozenset(given)
         reduction = preset_of_reduction[0][0] if preset_of_reduction else chosen
-        facts = {"given": typed, "loaded": self.loaded, "reduction": reduction}
+        kind = records[chosen].labels
+        facts = {"given": typed, "loaded": self.loaded, "reduction": reduction, "kind_of_labels": kind}
         config = Config(built, typed, records[chosen], unchosen, facts, adjusted)
         config.adjusted += config.related()
         return self._resolve_defaults(config)

@@ -11,31 +11,37 @@ from ..reductions.core.contract import BatchTask
 class LabelNotes:
     """Count missing and unknown labels, for the summary and for a warning at the end of the run."""
 
-    def __init__(self, multiclass: bool, named: bool) -> None:
-        self._multiclass, self._named = multiclass, named
-        self._examples = self._unlabelled = self._unknown = 0
+    def __init__(self, labels: str, named: bool) -> None:
+        """`labels` is that of the reduction's record, and `named` says whether labels are names."""
+        self._kind, self._named = labels, named
+        self._examples = self._unlabelled = self._labels = self._unknown = 0
         self._first_unknown = ""  # place of the first unknown label
         self._held_out: set[float] = set()  # labels of examples that were held out, and of those that were learned
         self._learned: set[float] = set()
 
     def count(self, task: BatchTask, file: str) -> None:
         """Count the labels of a task, whose examples were read from `file`."""
-        label = task.batch.label
-        unknown = label == class_names.UNKNOWN
-        self._examples += len(label)
+        batch = task.batch
+        label, row = batch.label, np.arange(batch.n)
+        self._examples += batch.n
         self._unlabelled += int(np.count_nonzero(np.isnan(label)))
+        if batch.has_lists:
+            label, row = batch.labels, np.repeat(row, np.diff(batch.label_start))
+        unknown, labelled = label == class_names.UNKNOWN, ~np.isnan(label)
+        self._labels += int(np.count_nonzero(labelled))
         if task.held_out is not None:
-            labelled = ~np.isnan(label)
-            self._held_out.update(np.unique(label[labelled & task.held_out]).tolist())
-            self._learned.update(np.unique(label[labelled & ~task.held_out]).tolist())
+            held_out = task.held_out[row]
+            self._held_out.update(np.unique(label[labelled & held_out]).tolist())
+            self._learned.update(np.unique(label[labelled & ~held_out]).tolist())
         if self._named and unknown.any():
-            self._first_unknown = self._first_unknown or f"{file}:{task.batch.line[int(np.argmax(unknown))]}"
+            self._first_unknown = self._first_unknown or f"{file}:{batch.line[row[int(np.argmax(unknown))]]}"
             self._unknown += int(np.count_nonzero(unknown))
 
     def add(self, other: LabelNotes) -> None:
         """Add what was counted in the examples that follow."""
         self._examples += other._examples
         self._unlabelled += other._unlabelled
+        self._labels += other._labels
         self._unknown += other._unknown
         self._first_unknown = self._first_unknown or other._first_unknown
         self._held_out |= other._held_out
@@ -51,16 +57,16 @@ class LabelNotes:
         """Return warnings about labels that are not names of the model, and about classes that were never learned."""
         lines = []
         never_learned = len(self._held_out - self._learned)
-        if self._multiclass and never_learned:
+        if self._kind != "simple" and never_learned:
             lines.append(
                 f"classes that occur only in held-out lines, and so were not learned = {never_learned}; --holdout_off "
                 "learns from all lines"
             )
         if not self._unknown:
             return lines
-        labelled = self._examples - self._unlabelled
+        effect = "they are never predicted" if self._kind == "multilabel" else "their examples count as errors"
         return [
             *lines,
-            f"{self._first_unknown}: {self._unknown} of {labelled} labels are not names of classes of the model, this "
-            "is the first; their examples count as errors",
+            f"{self._first_unknown}: {self._unknown} of {self._labels} labels are not names of classes of the model, "
+            f"this is the first; {effect}",
         ]

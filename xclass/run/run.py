@@ -31,6 +31,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.resolve import SCALAR
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_lists import MultilabelLearner
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
 from ..text.text_format import TextFormat
@@ -178,6 +179,7 @@ class Local(Engine):
     def end_pass(self) -> bool:
         if self.run.learning:
             self.run.model.reduction.end_pass()
+            self.run.model.reduction.repeats = True
         return self._stream.count_pass()
 
     def stop(self) -> None:
@@ -311,13 +313,14 @@ class Run:
         if self.inspector is not None and self.inspector.file is not None:
             self._opened(self.inspector.file, closing)
         tree_dump.check(c)
-        classes = c.reduction.labels == "multiclass"
-        results.check(c.results, classes)
-        self.recorder = Recorder(c.results, classes, self.model.names.class_list, holdout)
+        results.check(c.results, c.reduction.labels)
+        reduction = self.model.reduction
+        measures = reduction.new_report if isinstance(reduction, MultilabelLearner) else None
+        self.recorder = Recorder(c.results, c.reduction.labels, self.model.names.class_list, holdout, measures)
         self.reader = self.engine.source()
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
-        self.labels = LabelNotes(c.reduction.labels == "multiclass", self.model.names.class_list is not None)
+        self.labels = LabelNotes(c.reduction.labels, self.model.names.class_list is not None)
 
     def _schedule(self) -> progress_table.RowSchedule:
         """Return when rows of the progress table are due, and warn about doubtful values of -P."""

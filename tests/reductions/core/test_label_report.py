@@ -42,8 +42,8 @@ def sample(seed, n=200, labels=30, low=1):
 
 def figures(true, ranked, chosen, count, examples, **more):
     report = LabelReport(len(count), more.pop("top_k", None))
-    counts = np.append(count, examples)
-    report.add(batch_of(true, **more), LabelLists(*lists_of(ranked)), LabelLists(*lists_of(chosen)), 0, counts, (A, B))
+    lists = [LabelLists(*lists_of(lists)) for lists in (ranked, chosen)]
+    report.add(batch_of(true, **more), *lists, np.append(count, examples))
     return report
 
 
@@ -107,7 +107,7 @@ def test_labels_are_counted_after_they_are_measured():
         for i in range(0, len(true), size):
             part = slice(i, i + size)
             lists = [LabelLists(*lists_of(lists[part])) for lists in (ranked, chosen)]
-            loss = report.add(batch_of(true[part]), *lists, 0, counts, (A, B), learned[part])
+            loss = report.add(batch_of(true[part]), *lists, counts, learned[part])
             best = [(r or [None])[0] for r in ranked[part]]
             wanted = [b not in t if t else bool(c) for t, b, c in zip(true[part], best, chosen[part], strict=True)]
             assert loss.tolist() == wanted

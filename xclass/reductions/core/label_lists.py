@@ -93,12 +93,14 @@ class MultilabelLearner(Learner):
         models keep it for the propensities. Passes over the same data count once, see `Learner.repeats`
     threshold : labels whose probability is above it are to be chosen
     most_ranked : how many labels an example needs to rank, where it has so many
+    vw_measures : what the summary shows under --vw_exact, see `LabelReport.lines`; set before `set_up`
     """
 
     lowest: int
     counts: Int64s
     threshold: float
     most_ranked: int
+    vw_measures: str = ""
     report: LabelReport
 
     def set_up(self, spec: LearnerSpec, labels: int) -> None:
@@ -110,13 +112,18 @@ class MultilabelLearner(Learner):
         self._cuts = "threshold" in spec.given and not spec.vw_exact
         self._propensity = options.propensity_numbers()
         self._follows_vw = spec.vw_exact
-        self._set_by = f"--{spec.name}"
+        self._set_by = label_range(spec)[2]
         MultilabelLearner.want(self, spec.wanted)
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options
         self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
-        self.report = LabelReport(len(self.counts) - 1, wanted.listing_options.top_k)
+        self.report = self.new_report()
+
+    def new_report(self) -> LabelReport:
+        """Return a report without examples."""
+        vw = self.vw_measures if self._follows_vw else None
+        return LabelReport(len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw)
 
     def positives(self, task: BatchTask) -> Int64s:
         """Return the labels of all examples counted from 0, int64[m], those of example i in `label_arrays.span`.
@@ -124,7 +131,7 @@ class MultilabelLearner(Learner):
         They are ascending for each example, but -1 stands for those that the learner does not have. The first of these
         adds a message to the task.
         """
-        batch = task.batch
+        batch, highest = task.batch, len(self.counts) - 2 + self.lowest
         label = label_arrays.whole(batch) - self.lowest
         outside = (label < 0) | (label >= len(self.counts) - 1)
         if outside.any():
@@ -132,9 +139,8 @@ class MultilabelLearner(Learner):
                 first = int(np.argmax(outside))
                 line = batch.line[int(np.searchsorted(batch.label_start, first, side="right")) - 1]
                 task.notes.append(
-                    f"label {batch.labels[first]:.0f} in line {line} is outside "
-                    f"{self.lowest}..{len(self.counts) - 2 + self.lowest} ({self._set_by}): such labels count as "
-                    "errors and are not learned"
+                    f"label {batch.labels[first]:.0f} in line {line} is outside {self.lowest}..{highest} "
+                    f"({self._set_by}): such labels count as errors and are not learned"
                 )
             self.outside += int(np.count_nonzero(outside))
             label[outside] = -1
@@ -170,7 +176,7 @@ class MultilabelLearner(Learner):
         elif options.probabilities:
             task.class_lists = listed
         learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
-        wrong = self.report.add(batch, ranked, chosen, self.lowest, self.counts, self._propensity, learned)
+        wrong = self.report.add(batch, ranked, chosen, self.counts, learned)
         task.loss = wrong if loss is None else loss
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:

@@ -22,6 +22,7 @@ from ...data.batch import Batch
 from ...kernels.jit import bare, jit
 from . import label_arrays
 from .calibration import Result
+from .probabilities import ClassLists
 
 PLACES = (1, 3, 5)  # k of the measures, and --top_k
 AT_K = ("precision", "recall", "ndcg", "psp", "best_psp", "psndcg", "best_psndcg")  # rows of `Sums.at_k`
@@ -181,25 +182,32 @@ def _largest(
 class LabelReport:
     """Accumulate the measures of one run, for its summary; the interface is that of `calibration.Report`.
 
-    `labels` is the number of labels, which may grow, and `top_k` the value of --top_k, None if it is not given.
+    `labels` is the number of labels, which may grow, `top_k` the value of --top_k, None if it is not given, `lowest`
+    the lowest label, and `propensity` A and B. `vw` names the measures that VW shows, see `lines`; None for our own.
     """
 
-    def __init__(self, labels: int, top_k: int | None = None) -> None:
-        self.place = np.array(sorted({*PLACES, top_k or 1}), np.int64)
+    def __init__(
+        self, labels: int, top_k: int | None = None, lowest: int = 0, propensity: tuple[float, float] = (0.55, 1.5),
+        vw: str | None = None,
+    ) -> None:  # fmt: skip
+        self.top_k = top_k or 1
+        self.place = np.array(sorted({*PLACES, *range(1 if vw else self.top_k, self.top_k + 1)}), np.int64)
+        self.lowest, self.propensity, self.vw = lowest, propensity, vw
         self.sums = Sums(
             np.zeros((len(AT_K), len(self.place))), np.zeros(3), np.zeros((labels, 3)),
             np.zeros((labels, len(self.place))),
         )  # fmt: skip
 
     def add(
-        self, batch: Batch, ranked: LabelLists, chosen: LabelLists, lowest: int, count: Int64s,
-        propensity: tuple[float, float], learned: Bools = NO_EXAMPLES,
-    ) -> Float64s:  # fmt: skip
+        self, batch: Batch, ranked: ClassLists, chosen: LabelLists, count: Int64s, learned: Bools = NO_EXAMPLES
+    ) -> Float64s:
         """Add the examples of a batch, and return the loss of each; the parameters are those of `measure`."""
         self._grow(len(count) - 1)
         loss = np.empty(batch.n)
-        label = label_arrays.whole(batch)
-        measure(batch, label, learned, ranked, chosen, lowest, count, *propensity, self.place, self.sums, loss)
+        measure(
+            batch, label_arrays.whole(batch), learned, LabelLists(ranked.labels, ranked.start), chosen, self.lowest,
+            count, *self.propensity, self.place, self.sums, loss,
+        )  # fmt: skip
         return loss
 
     def _grow(self, labels: int) -> None:
@@ -237,8 +245,22 @@ class LabelReport:
             figures["hamming_loss"] = float((both - twice).sum() / total[2])
         return figures
 
+    @np.errstate(invalid="ignore")  # VW divides by 0, too
     def lines(self) -> list[str]:
-        """Return the lines of the summary, one for each measure."""
+        """Return the lines of the summary, one for each measure.
+
+        With `vw`, they are those that VW's --plt shows at the end of a test: of the labels above the "threshold", or of
+        the "top_k" best, whose sums are divided by the number of all examples; none for another text.
+        """
+        at_k, total, of_label, _ = self.sums
+        if self.vw == "top_k":
+            places = list(enumerate(self.place[self.place <= self.top_k]))
+            return [f"{name}@{k} = {at_k[row, j] / total[2]:.6f}" for j, k in places for row, name in enumerate("pr")]
+        if self.vw is not None:
+            true, chosen, right = of_label.sum(axis=0)
+            shown = {"hamming loss": (true + chosen - 2 * right) / total[2], "micro-precision": right / chosen}
+            shown["micro-recall"] = right / true
+            return [f"{name} = {figure:.6f}" for name, figure in shown.items() if self.vw]
         known = self.figures()
         lines = []
         for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s
 from ...options.declare import option
-from ...options.relations import no_effect
+from ...options.relations import no_effect, refused
 
 MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
 
@@ -29,7 +29,8 @@ class Options:
 
     top_k: int | None = option(
         "predict the N most probable classes, as `class:probability`. The last pair, `:p`, gives the probability of "
-        "all others",
+        "all others. With lists of labels, whose probabilities do not sum to 1, there is no such pair, and --threshold "
+        "leaves out labels that are less probable",
         kind=int,
         minimum=1,
         maximum=1000,
@@ -38,7 +39,8 @@ class Options:
     probabilities: bool = option(
         "predict the probability of every class: all with --oaa, those seen so far with --cpt and --mach, the "
         "candidates with --recall_tree, those of the leaf with --softmax_tree, those of the expert with "
-        "--sparse_experts. The last pair, `:p`, gives the probability of all others",
+        "--sparse_experts. The last pair, `:p`, gives the probability of all others. With lists of labels, all with "
+        "--multilabel_oaa, and those above the threshold with --plt",
         kind=bool,
     )
     calibration: str | None = option(
@@ -50,7 +52,8 @@ class Options:
     perplexity: bool = option("report the perplexity of the labels", kind=bool)
 
     RULES = (
-        no_effect("top_k", "--probabilities writes all classes", probabilities=True),
+        no_effect("top_k", "--probabilities writes all classes", probabilities=True, kind_of_labels="multiclass"),
+        refused("calibration perplexity", "is for one label an example, not for lists", kind_of_labels="multilabel"),
         no_effect("perplexity", "--quiet leaves the summary out", quiet=True),
     )
 

@@ -60,7 +60,7 @@ class ClassNames(NamedTuple):
 
 
 POWERS = _powers()
-MINUS, POINT, COLON, SPACE, NEWLINE, ZERO = np.frombuffer(b"-.: \n0", np.uint8)
+MINUS, POINT, COLON, SPACE, NEWLINE, ZERO, COMMA = np.frombuffer(b"-.: \n0,", np.uint8)
 INF = np.frombuffer(b"inf", np.uint8)
 NAN = np.frombuffer(b"nan", np.uint8)
 
@@ -134,6 +134,18 @@ def put_fixed(out: UInt8s, at: Int, value: Float) -> Int:
     at = put_digits(out, at, millionths // 1000000, 1)
     out[at] = POINT
     return put_digits(out, at + 1, millionths % 1000000, 6)
+
+
+@jit
+def put_short(out: UInt8s, at: Int, value: Float) -> Int:
+    """Write a float32 as `%.6f` without the zeros at its end."""
+    end = put_fixed(out, at, value)
+    for i in range(at, end):
+        if out[i] == POINT:
+            while out[end - 1] == ZERO:
+                end -= 1
+            return end - 1 if out[end - 1] == POINT else end
+    return end
 
 
 @jit
@@ -267,12 +279,49 @@ def multiclass_lines(
 
 
 @jit
+def label_lines(
+    labels: Int64s,
+    start: Int64s,
+    space_last: bool,
+    names: ClassNames,
+    longest_name: Int,
+    text: UInt8s,
+    tag_start: Int64s,
+    tag_end: Int64s,
+    row: Int,
+    out: UInt8s,
+) -> tuple[Int, Int]:
+    """Write lines with a list of labels each as `multiclass_lines` does, and a space after the list if `space_last`.
+
+    `labels` are those of all examples; example i has `start[i]:start[i + 1]`.
+    """
+    at = 0
+    while row < len(tag_start):
+        size = start[row + 1] - start[row]
+        space = size * (MAX_SCORE_BYTES + longest_name) + MAX_NUMBER_BYTES + tag_end[row] - tag_start[row]
+        if at + space > len(out):
+            break
+        for i in range(start[row], start[row + 1]):
+            if i > start[row]:
+                out[at] = COMMA
+                at += 1
+            at = put_class(out, at, labels[i], names)
+        if space_last:
+            out[at] = SPACE
+            at += 1
+        at = put_tag(out, at, text, tag_start[row], tag_end[row])
+        row += 1
+    return row, at
+
+
+@jit
 def score_lines(
     scores: Float32s,
     labels: Int64s,
     start: Int64s,
     has_rest: bool,
     space_first: bool,
+    as_list: bool,
     names: ClassNames,
     longest_name: Int,
     text: UInt8s,
@@ -284,7 +333,8 @@ def score_lines(
     """Write lines with a list of label:score each as `multiclass_lines` does, after a space if `space_first`.
 
     `scores` and `labels` are those of all examples; example i has `start[i]:start[i + 1]`. `has_rest` says whether the
-    last score of each example is that of all other classes, which have no name.
+    last score of each example is that of all other classes, which have no name. `as_list` writes them as VW's --plt
+    does.
     """
     at = 0
     while row < len(tag_start):
@@ -298,12 +348,12 @@ def score_lines(
             break
         for i in range(start[row], start[row + 1]):
             if space_first or i > start[row]:
-                out[at] = SPACE
+                out[at] = COMMA if as_list else SPACE
                 at += 1
             if not has_rest or i < start[row + 1] - 1:
                 at = put_class(out, at, labels[i], names)
             out[at] = COLON
-            at = put_general(out, at + 1, scores[i])
+            at = put_short(out, at + 1, scores[i]) if as_list else put_general(out, at + 1, scores[i])
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
         row += 1
     return row, at

@@ -1,11 +1,14 @@
 """Write the lines of -p and -r, digit for digit as C++ streams, and therefore VW, print them.
 
-A kernel formats a batch as bytes. There are four kinds of lines; a space and the tag follow, if there is a tag:
+A kernel formats a batch as bytes. There are these kinds of lines; a space and the tag follow, if there is a tag:
 
     simple       0.302885          `%.6f`; no decimals where the number is whole
     multiclass   17
+    multilabel   1,5,7             any number of labels, none on an empty line
     scores       1:0.302885 2:-0.5     `%g`, six digits (--scores, --probabilities, --top_k)
     raw_scores    1:0.302885 2:-0.5    the same after a space (-r)
+    vw_labels    1,5,7             with a space at the end (--vw_exact with lists of labels)
+    vw_scores    1:0.302885,2:0.5      `%.6f` without zeros at the end (--vw_exact --plt --probabilities)
 
 The probability of all classes that a list does not name is the last, `:0.19`: no class has an empty name.
 
@@ -27,7 +30,7 @@ from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from . import line_kernels
 
-KINDS = ("simple", "multiclass", "scores", "raw_scores")
+KINDS = ("simple", "multiclass", "multilabel", "scores", "raw_scores", "vw_labels", "vw_scores")
 BUFFER = 1 << 20  # bytes that are formatted before they are written
 
 
@@ -54,7 +57,7 @@ class Writer:
         self._rounded = rounded and kind == "multiclass"
         self._names = () if names is None else names
         self._encoded = 0  # number of names in `_class_names`
-        named = names is not None and kind in ("multiclass", "scores")
+        named = names is not None and kind in ("multiclass", "multilabel", "scores")
         self._class_names = line_kernels.ClassNames(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
         self._longest_name = 0  # bytes of the longest name
         self.file = output_file.Output(path, description)
@@ -73,7 +76,7 @@ class Writer:
 
         `values`, float64[n], are numbers or classes (simple, multiclass). In the other kinds, example i has the scores
         and classes `start[i]:start[i + 1]` of `scores` and `labels`, of which the last is that of all other classes if
-        `has_rest` is set.
+        `has_rest` is set; lists of labels have no scores.
         """
         if batch.n == 0:
             return
@@ -96,12 +99,15 @@ class Writer:
                     np.asarray(values, np.float64), self._class_names, self._longest_name, *tags, row, self._out
                 )
             else:
-                assert scores is not None and labels is not None and start is not None
-                space_first = self.kind == "raw_scores"
-                row, size = line_kernels.score_lines(
-                    scores, labels, start, has_rest, space_first, self._class_names, self._longest_name, *tags, row,
-                    self._out,
-                )  # fmt: skip
+                assert labels is not None and start is not None
+                rest = (self._class_names, self._longest_name, *tags, row, self._out)
+                if scores is None:
+                    row, size = line_kernels.label_lines(labels, start, self.kind == "vw_labels", *rest)
+                else:
+                    kind = self.kind
+                    row, size = line_kernels.score_lines(
+                        scores, labels, start, has_rest, kind == "raw_scores", kind == "vw_scores", *rest
+                    )
             with self.file.explained():
                 self.file.out.write(self._out[:size].data)
         self._flush_if_awaited()
@@ -142,6 +148,10 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     kind = c.reduction.labels
     if c.listing_options.lists_classes or lists_scores:
         kind = "scores"
+    if o.vw_exact and c.reduction.labels == "multilabel":
+        kind = "vw_labels"
+        if c.listing_options.probabilities:
+            kind = "vw_scores" if c.reduction.name == "plt" else "scores"
     writers = {}
     if o.predictions is not None:
         writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
@@ -164,14 +174,11 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
             writer.write(batch, values=task.raw if name == "raw_predictions" else prediction)
         elif writer.kind == "multiclass":
             writer.write(batch, values=prediction)
-        elif name == "predictions" and class_lists is not None:
+        elif name == "predictions" and (lists := class_lists or task.chosen) is not None:
             if highest_seen is not None:
-                highest_of_label = np.repeat(highest_seen, np.diff(class_lists.start))
-                class_lists = class_lists._replace(labels=class_names.hide_unseen(class_lists.labels, highest_of_label))
-            writer.write(
-                batch, scores=class_lists.scores, labels=class_lists.labels, start=class_lists.start,
-                has_rest=class_lists.has_rest,
-            )  # fmt: skip
+                highest_of_label = np.repeat(highest_seen, np.diff(lists.start))
+                lists = lists._replace(labels=class_names.hide_unseen(lists.labels, highest_of_label))
+            writer.write(batch, **lists._asdict())
         else:
             has_rest = class_lists is not None and class_lists.has_rest and task.scores is class_lists.scores
             writer.write(

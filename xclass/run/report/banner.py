@@ -53,7 +53,10 @@ def plain(c: Config, model: LearnerCore, source: Sequence[str], namespaces: Sequ
 def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: Sequence[str], data: str) -> list[str]:
     """Return VW's lines; `data` is named if there are no lines about cache and data (`source`)."""
     o, crossed = c.run, c.interactions
-    simple = c.reduction.labels == "simple"
+    kind = c.reduction.labels
+    output = {"simple": "SCALAR", "multilabel": "MULTILABELS"}.get(kind, "MULTICLASS")
+    if kind == "multilabel" and c.listing_options.probabilities:
+        output = "ACTION_PROBS"
     lines = []
     for words, names in (
         ("quadratic features for pairs", crossed.quadratic),
@@ -84,8 +87,8 @@ def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: S
         f"power_t = {c.learner.power_t:g}",
         *([f"decay_learning_rate = {c.learner.decay_learning_rate:g}"] if c.passes.passes > 1 else []),
         f"Enabled learners: {learner.enabled or c.reduction.enabled}",
-        f"Input label = {'SIMPLE' if simple else 'MULTICLASS'}",
-        f"Output pred = {'SCALARS' if learner.lists_scores else 'SCALAR' if simple else 'MULTICLASS'}",
+        f"Input label = {kind.upper()}",
+        f"Output pred = {'SCALARS' if learner.lists_scores else output}",
     ]
 
 
@@ -97,14 +100,18 @@ def _reduction(c: Config, model: LearnerCore) -> str:
     if title[1:2].islower():  # no abbreviation
         title = title[0].lower() + title[1:]
     seen, given = model.reduction.classes_seen, model.spec.classes
+    words = ("label", "labels") if c.reduction.labels == "multilabel" else ("class", "classes")
     if seen:
-        classes = f"{_counted(seen, 'class', 'classes')} so far"
+        classes = f"{_counted(seen, *words)} so far"
     elif given:
         about = "about " if grows(c.reduction) else ""
-        classes = f"{about}{_counted(given, 'class', 'classes')}"
+        classes = f"{about}{_counted(given, *words)}"
     else:
-        classes = "any number of classes"
+        classes = f"any number of {words[1]}"
     names = ", labels are names" if model.names.class_list is not None else ""
+    names = (
+        ", lists of labels" + names.replace("labels are", "which are") if c.reduction.labels == "multilabel" else names
+    )
     return f"Reduction: {title} (--{chosen_name(c)}), {classes}{names}"
 
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...array_types import Float64s, UInt64s
+from ...reductions.core.label_report import LabelReport
 from .measured import Measured
 
 COLUMNS = (
     "class", "examples", "weight", "errors", "precision", "recall", "mean_probability", "confused_with", "confused",
 )  # fmt: skip
+OF_LISTS = ("class", "weight", "predicted", "errors", "precision", "recall", "f1")  # and recall_at_1, ...
 MOST_COLLECTED = 1 << 18  # pairs that are collected before they are added up
 
 
@@ -92,6 +94,26 @@ def rows(sums: PairSums, name: Callable[[int], str]) -> Iterator[list[str]]:
             "" if confusion is None else name(int(answer[confusion])),
             "" if confusion is None else f"{count[confusion, 1]:.9g}",
         ]
+
+
+def label_rows(report: LabelReport, name: Callable[[int], str]) -> Iterator[list[str]]:
+    """Yield the header and a row for each label that examples have or that is predicted for some, most errors first.
+
+    An error is an example that has the label without getting it, or gets it without having it.
+    """
+    yield [*OF_LISTS, *(f"recall_at_{k}" for k in report.place)]
+    true, predicted, right = report.sums.of_label.T
+    errors = true + predicted - 2 * right
+    for j in np.lexsort((np.arange(len(true)), -true, -errors)).tolist():
+        if true[j] or predicted[j]:
+            yield [
+                name(j + report.lowest),
+                *(f"{sums[j]:.9g}" for sums in (true, predicted, errors)),
+                _share(right[j], predicted[j]),
+                _share(right[j], true[j]),
+                _share(2 * right[j], true[j] + predicted[j]),
+                *(_share(found, true[j]) for found in report.sums.found[j]),
+            ]
 
 
 def _share(part: float, whole: float) -> str:

@@ -28,16 +28,32 @@ class Measured(NamedTuple):
         return wrong
 
 
+def measures(task: BatchTask, holds_out: bool) -> Bools:
+    """Return bool[n], whether each example is measured: it has a label, and is held out if lines are."""
+    chosen: Bools = ~np.isnan(task.batch.label)
+    if holds_out:
+        chosen &= task.held_out if task.held_out is not None else np.zeros(task.batch.n, bool)
+    return chosen
+
+
+def wrong_lists(task: BatchTask) -> Bools:
+    """Return bool[n]: whether the best label is none of the example's, or labels are chosen that it does not have."""
+    batch, chosen = task.batch, task.chosen
+    assert task.prediction is not None and chosen is not None  # the stages have set them
+    row = np.repeat(np.arange(batch.n), np.diff(batch.label_start))
+    wrong = np.diff(chosen.start) > 0
+    wrong[batch.label > 0] = True
+    wrong[row[batch.labels == task.prediction[row]]] = False
+    return wrong
+
+
 def select(task: BatchTask, highest_seen: Float64s | None, holds_out: bool) -> Measured:
     """Return the measured examples of a task that has passed the stages; its labels are classes.
 
     `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do. If lines
     are held out, only these measure.
     """
-    chosen = ~np.isnan(task.batch.label)
-    if holds_out:
-        chosen &= task.held_out if task.held_out is not None else np.zeros(task.batch.n, bool)
-    row = np.flatnonzero(chosen)
+    row = np.flatnonzero(measures(task, holds_out))
     prediction = task.prediction
     assert prediction is not None  # the stages have set it
     if highest_seen is not None:

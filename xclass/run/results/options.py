@@ -24,7 +24,8 @@ class Options:
     )
     per_class: str | None = option(
         "write to this file, as CSV, for each class the examples, errors, precision, recall, mean probability, and the "
-        "class that it is most often confused with",
+        "class that it is most often confused with; with lists of labels, for each label precision, recall and F1 at "
+        "the threshold, and the recall of the best 1, 3 and 5",
         metavar="FILE",
         writes="the errors by class",
     )
@@ -42,8 +43,13 @@ class Options:
         return self.curve is not None or self.per_class is not None or self.errors is not None
 
 
-def check(options: Options, classes: bool) -> None:
-    """Refuse files about classes if labels are numbers; `classes` says whether labels are classes."""
+def check(options: Options, labels: str) -> None:
+    """Refuse files about classes if labels are numbers or lists; `labels` is that of the reduction's record."""
     for flag, path in (("--per_class", options.per_class), ("--errors", options.errors)):
-        if path is not None and not classes:
+        if path is not None and labels == "simple":
             raise UsageError(f"{flag} needs classes, but the labels of this run are numbers; choose a reduction")
+    if options.errors is not None and labels == "multilabel":
+        raise UsageError(
+            "--errors is about lines with one label each, but this run has lists of labels; --per_class has the errors "
+            "of each label, and -p the predictions"
+        )

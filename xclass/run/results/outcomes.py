@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools
+from ...array_types import Bools, Float64s, Int64s
+from ...reductions.core.contract import BatchTask
 from ...system.bounded_json import Record, Text, Whole
+from . import measured
 from .measured import Measured
 
 MOST = 1 << 26  # examples; the outcomes of longer runs are not recorded
@@ -36,17 +38,27 @@ class Outcomes:
         self._wrong: list[Bools] = []
         self._digest = hashlib.sha256()
 
-    def add(self, measured: Measured) -> None:
+    def add(self, examples: Measured) -> None:
         """Add examples."""
-        self.examples += len(measured.row)
+        self._add(examples.wrong, examples.label, examples.weight)
+
+    def add_lists(self, task: BatchTask, chosen: Bools) -> None:
+        """Add the examples of a task with lists of labels that are chosen (bool[n])."""
+        batch = task.batch
+        label = batch.labels[np.repeat(chosen, np.diff(batch.label_start))].astype(np.int64)
+        self._add(measured.wrong_lists(task)[chosen], label, batch.weight[chosen].astype(np.float64))
+        self._digest.update(batch.label[chosen].astype("<f8").tobytes())
+
+    def _add(self, wrong: Bools, label: Int64s, weight: Float64s) -> None:
+        self.examples += len(wrong)
         if self.examples > MOST:
             self._wrong = []
             return
-        self._wrong.append(measured.wrong)
-        label, place = np.unique(measured.label, return_inverse=True)
-        hashes = np.array([self._hash(y) for y in label.tolist()], np.uint64)
+        self._wrong.append(wrong)
+        labels, place = np.unique(label, return_inverse=True)
+        hashes = np.array([self._hash(y) for y in labels.tolist()], np.uint64)
         self._digest.update(hashes[place].astype("<u8").tobytes())
-        self._digest.update(measured.weight.astype("<f8").tobytes())
+        self._digest.update(weight.astype("<f8").tobytes())
 
     def _hash(self, label: int) -> int:
         """Return a hash of the text of a class, which is `unknown` for a name that the model does not know."""

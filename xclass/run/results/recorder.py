@@ -8,10 +8,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...array_types import Float64s
 from ...data import class_names
 from ...options.declare import options_of
 from ...reductions.core.contract import BatchTask
+from ...reductions.core.label_report import LabelReport
 from ...system import output_file
 from . import by_class, measured, summary
 from .by_class import PairSums
@@ -27,24 +30,29 @@ class Recorder:
     """Collect results. With several passes, those by example are of the last pass, and of held-out lines if there are
     some.
 
-    `classes` says whether labels are classes. `names` are those of the classes 1, 2, ..., or None if labels are
-    numbers; the list may grow.
+    `labels` is that of the reduction's record. `names` are those of the classes 1, 2, ..., or None if labels are
+    numbers; the list may grow. `new_report` returns an empty report of the measures of lists of labels.
     """
 
-    def __init__(self, options: Options, classes: bool, names: Sequence[str] | None, holds_out: bool) -> None:
+    def __init__(
+        self, options: Options, labels: str, names: Sequence[str] | None, holds_out: bool,
+        new_report: Callable[[], LabelReport] | None = None,
+    ) -> None:  # fmt: skip
         self.options = options
         self._names = names
-        self._holds_out = holds_out
+        self._holds_out, self._lists = holds_out, labels == "multilabel"
         self.curve = None if options.curve is None else Curve()
-        self.pairs = None if options.per_class is None else PairSums()
+        self._new_report = new_report if options.per_class is not None else None
+        self.report = self._new_report() if self._new_report is not None else None
+        self.pairs = PairSums() if options.per_class is not None and new_report is None else None
         self.wrong_lines = None if options.errors is None else WrongLines(options.most_errors)
-        self.outcomes = Outcomes(self.class_text) if options.summary is not None and classes else None
+        self.outcomes = Outcomes(self.class_text) if options.summary is not None and labels != "simple" else None
         self._by_example = [part for part in (self.pairs, self.wrong_lines, self.outcomes) if part is not None]
         self._begins_pass = False
 
     def class_text(self, label: int) -> str:
         """Return the text of a class: its number or its name, and for the answer 0 an empty text."""
-        return class_names.text_of(label, self._names, UNKNOWN) if label else ""
+        return class_names.text_of(label, self._names, UNKNOWN) if label or self._lists else ""
 
     def count(
         self, task: BatchTask, highest_seen: Float64s | None, printed: Sequence[int], file: str, with_text: bool
@@ -57,9 +65,13 @@ class Recorder:
         if self._begins_pass:
             for part in self._by_example:
                 part.clear()
+            self.report = self._new_report() if self._new_report is not None else None
             self._begins_pass = False
         if self.curve is not None:
             self.curve.add(task, printed, self._holds_out)
+        if task.batch.has_lists:
+            self._count_lists(task)
+            return
         if not self._by_example:
             return
         examples = measured.select(task, highest_seen, self._holds_out)
@@ -69,6 +81,16 @@ class Recorder:
             self.wrong_lines.add(task.batch, examples, file, with_text)
         if self.outcomes is not None:
             self.outcomes.add(examples)
+
+    def _count_lists(self, task: BatchTask) -> None:
+        """Count a task whose examples have lists of labels."""
+        chosen = measured.measures(task, self._holds_out)
+        if self.outcomes is not None:
+            self.outcomes.add_lists(task, chosen)
+        if self.report is not None:
+            assert task.ranked is not None and task.chosen is not None
+            batch = task.batch._replace(weight=np.where(chosen, task.batch.weight, np.float32(0)))
+            self.report.add(batch, task.ranked, task.chosen, np.zeros(len(self.report.sums.found) + 1, np.int64))
 
     def end_pass(self) -> None:
         """Note that a pass has ended."""
@@ -88,6 +110,8 @@ class Recorder:
             self._replace("curve", _csv(self.curve.table()))
         if self.pairs is not None:
             self._replace("per_class", _csv(by_class.rows(self.pairs, self.class_text)))
+        if self.report is not None:
+            self._replace("per_class", _csv(by_class.label_rows(self.report, self.class_text)))
         if self.wrong_lines is not None:
             self._replace("errors", _encoded(line + "\n" for line in self.wrong_lines.lines(self.class_text)))
         if self.options.summary is not None:
