@@ -26,6 +26,7 @@ from ...array_types import Int
 from ...data import class_names
 from ...data.batch import Batch
 from ...data.class_names import Names
+from ...errors import UsageError
 from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from . import line_kernels
@@ -156,6 +157,11 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     if o.predictions is not None:
         writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
     if o.raw_predictions is not None:
+        if c.reduction.labels == "multilabel" and not c.reduction.class_scores:
+            raise UsageError(
+                f"-r has no scores of --{c.reduction.name} to write; --top_k N -p FILE writes the best labels with their "
+                "probabilities"
+            )
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
         writers["raw_predictions"] = Writer(o.raw_predictions, raw, description="scores")
     return writers

@@ -109,9 +109,6 @@ def _reduction(c: Config, model: LearnerCore) -> str:
     else:
         classes = f"any number of {words[1]}"
     names = ", labels are names" if model.names.class_list is not None else ""
-    names = (
-        ", lists of labels" + names.replace("labels are", "which are") if c.reduction.labels == "multilabel" else names
-    )
     return f"Reduction: {title} (--{chosen_name(c)}), {classes}{names}"
 
 
