@@ -89,7 +89,7 @@ class Progress:
         self.simple = labels == "simple"
         self.names = names
         self.as_vw = as_vw
-        self.lists_scores = lists_scores
+        self.lists_scores = lists_scores and labels == "multiclass"
         self.schedule = schedule
         self.holdout = Holdout() if holdout else None
         self.passes = self.examples = self.features = self.learned_features = 0

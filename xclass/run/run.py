@@ -301,7 +301,7 @@ class Run:
             c.reduction.labels, None if o.quiet else self._schedule(), holdout, self.model.names.class_list,
             o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
         )  # fmt: skip
-        if o.vw_exact and c.listing_options.probabilities:
+        if o.vw_exact and c.listing_options.probabilities and c.reduction.labels == "multiclass":
             self.progress.log_loss_sum = 0.0  # VW shows the log loss even if there are no examples
         self.saver = self._new_saver(c, self.model, self.progress)
         closing.callback(self.saver.close)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
+from ...data import batch_ops
+from ...data.batch import Batch
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -93,14 +95,14 @@ class MultilabelLearner(Learner):
         models keep it for the propensities. Passes over the same data count once, see `Learner.repeats`
     threshold : labels whose probability is above it are to be chosen
     most_ranked : how many labels an example needs to rank, where it has so many
-    vw_measures : what the summary shows under --vw_exact, see `LabelReport.lines`; set before `set_up`
+    testing : whether the run only predicts
     """
 
     lowest: int
     counts: Int64s
     threshold: float
     most_ranked: int
-    vw_measures: str = ""
+    testing: bool
     report: LabelReport
 
     def set_up(self, spec: LearnerSpec, labels: int) -> None:
@@ -111,7 +113,7 @@ class MultilabelLearner(Learner):
         self.threshold = 0.5 if options.threshold is None else options.threshold
         self._cuts = "threshold" in spec.given and not spec.vw_exact
         self._propensity = options.propensity_numbers()
-        self._follows_vw = spec.vw_exact
+        self._follows_vw, self.testing = spec.vw_exact, spec.testing
         self._set_by = label_range(spec)[2]
         MultilabelLearner.want(self, spec.wanted)
 
@@ -120,9 +122,13 @@ class MultilabelLearner(Learner):
         self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
         self.report = self.new_report()
 
+    def vw_measures(self) -> str:
+        """Return which measures the summary shows under --vw_exact, see `LabelReport.lines`."""
+        return ""
+
     def new_report(self) -> LabelReport:
         """Return a report without examples."""
-        vw = self.vw_measures if self._follows_vw else None
+        vw = self.vw_measures() if self._follows_vw else None
         return LabelReport(len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw)
 
     def positives(self, task: BatchTask) -> Int64s:
@@ -175,9 +181,17 @@ class MultilabelLearner(Learner):
             task.class_lists = self.best(ranked, options.top_k)
         elif options.probabilities:
             task.class_lists = listed
+        if self._follows_vw:  # labels may be outside the range, in any order and repeated
+            batch = self._in_order(batch)
         learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
         wrong = self.report.add(batch, ranked, chosen, self.counts, learned)
         task.loss = wrong if loss is None else loss
+
+    def _in_order(self, batch: Batch) -> Batch:
+        """Return a batch whose labels are those of the learner, in order."""
+        kept = (batch.labels >= self.lowest) & (batch.labels < len(self.counts) - 1 + self.lowest)
+        start = np.concatenate([[0], np.cumsum(kept)])[batch.label_start]
+        return batch_ops.with_lists_in_order(batch._replace(labels=batch.labels[kept], label_start=start))
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:
         """Return the k best labels of each example, with a --threshold that was given only those above it."""

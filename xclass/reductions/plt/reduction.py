@@ -106,13 +106,16 @@ class LabelTree(MultilabelLearner):
         self.crowding = gd.crowding_warning(bits, number, width, spec.binary.layout)
         self.updated = np.zeros(number)
         self.sets = [vw_order.new_set(number) for _ in range(2)] if spec.vw_exact else []
-        self.testing = spec.testing
         self.stages = [self._learn_batch]
 
     def want(self, wanted: Wanted) -> None:
         super().want(wanted)
         options = self.listing_options
         self.enabled = ENABLED + " -top_k" * (options.top_k is not None) + " -prob" * options.probabilities
+
+    def vw_measures(self) -> str:
+        shown = "top_k" if self.listing_options.top_k else "threshold" if self.threshold > 0 else ""
+        return shown if self.testing else ""
 
     @property
     def most_rows(self) -> int | None:
