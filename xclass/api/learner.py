@@ -17,6 +17,7 @@ from ..errors import UsageError, XclassWarning
 from ..kernels import jit
 from ..reductions import registry
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.spec import Wanted
 from ..system import exclusive, terminal, thread_limit
 from ..text import reader
@@ -147,8 +148,8 @@ class Learner:
         Returns
         -------
         prediction : int, str, float or None
-            What was predicted before learning: a class, or a number for "scalar". None if there is no class to predict
-            yet, or while a learner holds examples, see `learn_many`.
+            What was predicted before learning: a class, a number for "scalar", or a list of labels. None if there is no
+            class to predict yet, or while a learner holds examples, see `learn_many`.
 
         Raises
         ------
@@ -184,8 +185,9 @@ class Learner:
 
         Returns
         -------
-        prediction : int, str, float or None
-            A class, or a number for "scalar"; None if there is no class to predict yet.
+        prediction : int, str, float, list or None
+            A class, or a number for "scalar"; None if there is no class to predict yet. For a reduction that learns
+            lists of labels, the list of the labels above the threshold.
             With `k`: a list of up to k pairs of a class and its probability, the most probable first.
 
         Raises
@@ -295,7 +297,8 @@ class Learner:
         Returns
         -------
         predictions : ndarray of shape (n,)
-            Classes (int64), the names of classes (object) if labels are names, or numbers (float64) for "scalar".
+            Classes (int64), the names of classes (object) if labels are names, or numbers (float64) for "scalar"; for
+            a reduction that learns lists of labels, lists of those above the threshold (object).
             With `k`, two arrays instead:
         labels : ndarray of shape (n, k)
             Classes (int64), -1 beyond the last candidate; or the names of classes (object), None beyond the last
@@ -510,10 +513,14 @@ class Learner:
         _ = self.core.reduction  # a closed learner has none
         given = files.options_of(paths, format, label_column=label_column, **columns)
         examples = None
-        for number in range(passes):
-            learn = functools.partial(self._learn_files, given, verbose, examples, f"pass {number + 1}")
-            counted, _ = self._learning(learn)
-            examples = counted.examples
+        try:
+            for number in range(passes):
+                self.core.reduction.repeats = number > 0
+                learn = functools.partial(self._learn_files, given, verbose, examples, f"pass {number + 1}")
+                counted, _ = self._learning(learn)
+                examples = counted.examples
+        finally:
+            self.core.reduction.repeats = False
         return _figures(counted)
 
     def _learn_files(self, given: reader.Options, verbose: int, examples: int | None, name: str) -> Progress:
@@ -541,19 +548,25 @@ class Learner:
         Returns
         -------
         figures : dict
-            As in `learn_file`. For classes, "average_loss" is the error, by weight.
+            As in `learn_file`. For classes, "average_loss" is the error, by weight; for lists of labels it is that of
+            the best label, and all measures of the summary follow, such as "precision_at_5".
         """
         given = files.options_of(paths, format, label_column=label_column, **columns)
         _ = self.core.reduction  # a closed learner has none
         counted = Progress(self.core.config.reduction.labels, None)
+        reduction = self.core.reduction
+        measured = reduction if isinstance(reduction, MultilabelLearner) else None
+        report = None if measured is None else measured.new_report()
 
         def evaluated() -> None:
             batches = exclusive.until_interrupted(files.read(self.core, given))
             for task in thread_limit.each(self.core.predict(batches)):
                 counted.count(task)
+                if measured is not None and report is not None:
+                    measured.measure(report, task)
 
         self._reading(evaluated)
-        return _figures(counted)
+        return _figures(counted) | ({} if report is None else report.figures())
 
     def end_pass(self) -> Outcome:
         """End a pass over the data.
@@ -683,7 +696,7 @@ class Learner:
     def classes(self) -> list[str] | int | None:
         """Return the names of the classes seen, the number of classes if labels are numbers, or None for "scalar"."""
         names = self.core.names
-        if self.core.config.reduction.labels != "multiclass":
+        if self.core.config.reduction.labels == "simple":
             return None
         if names.class_list is not None:
             return names.names[: names.highest_seen]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..options.declare import options_of
 from ..reductions import registry
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
 from . import arrays, configuration
@@ -29,8 +30,9 @@ class Outcome(NamedTuple):
     Attributes
     ----------
     prediction : ndarray of shape (n,)
-        Prediction of each example before it was learned from: a class (int64, 0 while there is none to predict), or a
-        number of "scalar" (float64). Where labels are names, class c has the name `Learner.classes[c - 1]`.
+        Prediction of each example before it was learned from: a class (int64, 0 while there is none to predict), a
+        number of "scalar" (float64), or the list of the labels above the threshold (object). Where labels are names,
+        class c has the name `Learner.classes[c - 1]`.
     loss : ndarray of shape (n,), dtype float64
         Loss of each prediction times the weight of the example; 0 without a label.
     warnings : tuple of str
@@ -79,38 +81,62 @@ class Scores(NamedTuple):
     scores: np.ndarray
 
 
+def _answers(core: LearnerCore, task: BatchTask) -> np.ndarray:
+    """Return the predictions of a task: classes, numbers, or lists of labels as objects."""
+    if task.chosen is not None:
+        lists = np.empty(task.batch.n, object)
+        labels, ends = task.chosen.labels.tolist(), task.chosen.start.tolist()
+        for i in range(task.batch.n):
+            lists[i] = labels[ends[i] : ends[i + 1]]
+        return lists
+    assert task.prediction is not None  # the stages have set it
+    return task.prediction.astype(_kind(core))
+
+
 def _kind(core: LearnerCore) -> type[np.generic]:
-    return np.int64 if core.config.reduction.labels == "multiclass" else np.float64
+    """Return the type of predictions."""
+    return {"multiclass": np.int64, "multilabel": np.object_}.get(core.config.reduction.labels, np.float64)
+
+
+def _named(core: LearnerCore, labels: list[int]) -> list[Any]:
+    """Return a list of labels as numbers, or as names if labels are names, without those that have none yet."""
+    names = core.names.class_list
+    return labels if names is None else [names[y - 1] for y in labels if y <= len(names)]
 
 
 def learned(core: LearnerCore, tasks: Iterable[BatchTask]) -> tuple[np.ndarray, np.ndarray]:
     """Return the predictions and the losses of tasks, without keeping their batches in memory."""
-    predictions, losses = [np.empty(0)], [np.empty(0)]
+    predictions, losses = [np.empty(0, _kind(core))], [np.empty(0)]
     for task in tasks:
         losses.append(np.zeros(task.batch.n) if task.loss is None else task.loss)
-        if task.prediction is not None:
-            predictions.append(task.prediction)
-    return np.concatenate(predictions).astype(_kind(core)), np.concatenate(losses)
+        predictions.append(_answers(core, task))
+    return np.concatenate(predictions), np.concatenate(losses)
 
 
 def single(core: LearnerCore, tasks: Sequence[BatchTask]) -> Any:
     """Return the first prediction of tasks, None if there is none, or if it is no class."""
     for task in tasks:
-        if task.prediction is not None and len(task.prediction):
+        if task.batch.n:
+            prediction = _answers(core, task)[0]
+            if isinstance(prediction, list):
+                return _named(core, prediction)
             if core.config.reduction.labels != "multiclass":
-                return float(task.prediction[0])
-            label = int(task.prediction[0])
+                return float(prediction)
             if core.names.class_list is None:
-                return label if label or core.label_range.lowest == 0 else None
-            return class_names.name_of(label, core.names.names)
+                return int(prediction) if prediction or core.label_range.lowest == 0 else None
+            return class_names.name_of(prediction, core.names.names)
     return None
 
 
 def predictions(core: LearnerCore, batches: Iterable[Batch]) -> np.ndarray:
     """Return the predictions of batches, as `Learner.predict_many` does."""
-    kind = _kind(core)
-    found = [task.prediction.astype(kind) for task in core.predict(batches) if task.prediction is not None]
-    return class_labels(core, np.concatenate([np.empty(0, kind), *found]), "")
+    found = [np.empty(0, _kind(core)), *(_answers(core, task) for task in core.predict(batches))]
+    if core.config.reduction.labels == "multilabel":
+        for part in found:
+            for i, labels in enumerate(part):
+                part[i] = _named(core, labels)
+        return np.concatenate(found)
+    return class_labels(core, np.concatenate(found), "")
 
 
 def top(core: LearnerCore, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -118,8 +144,11 @@ def top(core: LearnerCore, batches: Iterable[Batch], k: int) -> tuple[np.ndarray
     k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
     found = [(np.empty((0, k), np.int64), np.empty((0, k)))]
     for task in _listing(core, batches, ListingOptions(top_k=k)):
-        if task.class_lists is not None:
-            found.append(arrays.top_k_arrays(task.class_lists, k))
+        lists = task.class_lists
+        if task.ranked is not None:  # --vw_exact lists no probabilities
+            lists = cast(MultilabelLearner, core.reduction).best(task.ranked, k)
+        if lists is not None:
+            found.append(arrays.top_k_arrays(lists, k))
     labels, p = map(np.concatenate, zip(*found, strict=True))
     return class_labels(core, labels), p
 

@@ -31,7 +31,6 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.resolve import SCALAR
 from ..reductions.core.contract import BatchTask
-from ..reductions.core.label_lists import MultilabelLearner
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
 from ..text.text_format import TextFormat
@@ -314,9 +313,9 @@ class Run:
             self._opened(self.inspector.file, closing)
         tree_dump.check(c)
         results.check(c.results, c.reduction.labels)
-        reduction = self.model.reduction
-        measures = reduction.new_report if isinstance(reduction, MultilabelLearner) else None
-        self.recorder = Recorder(c.results, c.reduction.labels, self.model.names.class_list, holdout, measures)
+        self.recorder = Recorder(
+            c.results, c.reduction.labels, self.model.names.class_list, holdout, self.model.reduction
+        )
         self.reader = self.engine.source()
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)

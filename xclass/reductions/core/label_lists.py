@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int64s
+from ...array_types import Bools, Float32s, Float64s, Int64s
 from ...data import batch_ops
-from ...data.batch import Batch
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -181,17 +180,24 @@ class MultilabelLearner(Learner):
             task.class_lists = self.best(ranked, options.top_k)
         elif options.probabilities:
             task.class_lists = listed
-        if self._follows_vw:  # labels may be outside the range, in any order and repeated
-            batch = self._in_order(batch)
         learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
-        wrong = self.report.add(batch, ranked, chosen, self.counts, learned)
+        wrong = self.measure(self.report, task, learned)
         task.loss = wrong if loss is None else loss
 
-    def _in_order(self, batch: Batch) -> Batch:
-        """Return a batch whose labels are those of the learner, in order."""
-        kept = (batch.labels >= self.lowest) & (batch.labels < len(self.counts) - 1 + self.lowest)
-        start = np.concatenate([[0], np.cumsum(kept)])[batch.label_start]
-        return batch_ops.with_lists_in_order(batch._replace(labels=batch.labels[kept], label_start=start))
+    def measure(
+        self, report: LabelReport, task: BatchTask, learned: Bools = label_report.NO_EXAMPLES,
+        weight: Float32s | None = None,
+    ) -> Float64s:  # fmt: skip
+        """Add a task that is finished to a report, with other weights if they are given; return the losses."""
+        batch, ranked, chosen = task.batch, task.ranked, task.chosen
+        assert ranked is not None and chosen is not None  # `finish` has set them
+        if weight is not None:
+            batch = batch._replace(weight=weight)
+        if self._follows_vw:  # labels may be outside the range, in any order and repeated
+            kept = (batch.labels >= self.lowest) & (batch.labels < len(self.counts) - 1 + self.lowest)
+            start = np.concatenate([[0], np.cumsum(kept)])[batch.label_start]
+            batch = batch_ops.with_lists_in_order(batch._replace(labels=batch.labels[kept], label_start=start))
+        return report.add(batch, ranked, chosen, self.counts, learned)
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:
         """Return the k best labels of each example, with a --threshold that was given only those above it."""

@@ -159,8 +159,8 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     if o.raw_predictions is not None:
         if c.reduction.labels == "multilabel" and not c.reduction.class_scores:
             raise UsageError(
-                f"-r has no scores of --{c.reduction.name} to write; --top_k N -p FILE writes the best labels and their "
-                "probabilities"
+                f"-r has no scores of --{c.reduction.name} to write; --top_k N -p FILE writes the best labels with "
+                "their probabilities"
             )
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
         writers["raw_predictions"] = Writer(o.raw_predictions, raw, description="scores")

@@ -13,8 +13,9 @@ import numpy as np
 from ...array_types import Float64s
 from ...data import class_names
 from ...options.declare import options_of
+from ...reductions.core.base import Learner
 from ...reductions.core.contract import BatchTask
-from ...reductions.core.label_report import LabelReport
+from ...reductions.core.label_lists import MultilabelLearner
 from ...system import output_file
 from . import by_class, measured, summary
 from .by_class import PairSums
@@ -31,20 +32,20 @@ class Recorder:
     some.
 
     `labels` is that of the reduction's record. `names` are those of the classes 1, 2, ..., or None if labels are
-    numbers; the list may grow. `new_report` returns an empty report of the measures of lists of labels.
+    numbers; the list may grow. `learner` is that of the run, if it may learn lists of labels.
     """
 
     def __init__(
         self, options: Options, labels: str, names: Sequence[str] | None, holds_out: bool,
-        new_report: Callable[[], LabelReport] | None = None,
+        learner: Learner | None = None,
     ) -> None:  # fmt: skip
         self.options = options
         self._names = names
         self._holds_out, self._lists = holds_out, labels == "multilabel"
         self.curve = None if options.curve is None else Curve()
-        self._new_report = new_report if options.per_class is not None else None
-        self.report = self._new_report() if self._new_report is not None else None
-        self.pairs = PairSums() if options.per_class is not None and new_report is None else None
+        self._measured = learner if isinstance(learner, MultilabelLearner) and options.per_class is not None else None
+        self.report = None if self._measured is None else self._measured.new_report()
+        self.pairs = PairSums() if options.per_class is not None and self._measured is None else None
         self.wrong_lines = None if options.errors is None else WrongLines(options.most_errors)
         self.outcomes = Outcomes(self.class_text) if options.summary is not None and labels != "simple" else None
         self._by_example = [part for part in (self.pairs, self.wrong_lines, self.outcomes) if part is not None]
@@ -65,7 +66,7 @@ class Recorder:
         if self._begins_pass:
             for part in self._by_example:
                 part.clear()
-            self.report = self._new_report() if self._new_report is not None else None
+            self.report = None if self._measured is None else self._measured.new_report()
             self._begins_pass = False
         if self.curve is not None:
             self.curve.add(task, printed, self._holds_out)
@@ -87,10 +88,9 @@ class Recorder:
         chosen = measured.measures(task, self._holds_out)
         if self.outcomes is not None:
             self.outcomes.add_lists(task, chosen)
-        if self.report is not None:
-            assert task.ranked is not None and task.chosen is not None
-            batch = task.batch._replace(weight=np.where(chosen, task.batch.weight, np.float32(0)))
-            self.report.add(batch, task.ranked, task.chosen, np.zeros(len(self.report.sums.found) + 1, np.int64))
+        if self._measured is not None and self.report is not None:
+            weight = np.where(chosen, task.batch.weight, np.float32(0))
+            self._measured.measure(self.report, task, weight=weight)
 
     def end_pass(self) -> None:
         """Note that a pass has ended."""
