@@ -37,7 +37,7 @@ def stream(tmp_path_factory):
 
 
 def space(stream, reduction="multiclass", classes=0, metric="error", **fixed):
-    return Space(stream, {"bits": 14, **fixed}, (reduction, classes), metric != "error", {})
+    return Space(stream, {"bits": 14, **fixed}, (reduction, classes), metric, {})
 
 
 def expected(reduction, classes, span, passes=1, **options):
@@ -152,7 +152,7 @@ def test_names_of_classes_are_numbered_once(tmp_path):
     )
     config = configuration.configured("multiclass", 0, {"learn_names": True})
     made = Stream(config, reader.Options(data=(str(path),)), cache.Options())
-    names = Space(made, {"learn_names": True}, None, False, {})
+    names = Space(made, {"learn_names": True}, None, "error", {})
     assert made.facts("").classes == K and len(made.names) == K
     for setting in names.reductions:
         result = Candidate(names, setting, made, "error").run(Span(((0, 1000),), (1000, 1300)), lambda: None)
@@ -171,7 +171,7 @@ def test_data_without_labels_are_refused(tmp_path):
 
 
 def test_the_first_settings_change_one_option_each(stream):
-    free = Space(stream, {"bits": 14}, None, False, {})
+    free = Space(stream, {"bits": 14}, None, "error", {})
     first = free.first()
     assert first[0] == Setting("multiclass", 0) == free.default
     assert {setting.reduction for setting in first} == {"multiclass", "softmax_tree", "oaa"}
@@ -182,7 +182,7 @@ def test_the_first_settings_change_one_option_each(stream):
 
 
 def test_fixed_options_are_not_searched(stream):
-    fixed = Space(stream, {"passes": 2, "learning_rate": 0.3, "bits": 14}, ("recall_tree", K), False, {})
+    fixed = Space(stream, {"passes": 2, "learning_rate": 0.3, "bits": 14}, ("recall_tree", K), "error", {})
     assert {"passes", "learning_rate", "bits"}.isdisjoint(fixed.searches("recall_tree"))
     assert fixed.passes(fixed.default) == 2
     assert {"max_depth", "bern_hyper", "ngram"} <= set(fixed.searches("recall_tree"))
@@ -190,16 +190,16 @@ def test_fixed_options_are_not_searched(stream):
 
 def test_reductions_without_probabilities_are_left_out(stream):
     with pytest.raises(UsageError, match="--ect does not estimate probabilities; give --metric error"):
-        Space(stream, {}, ("ect", K), True, {})
+        Space(stream, {}, ("ect", K), "log_loss", {})
 
 
 def test_reductions_that_cannot_have_a_fixed_option_are_left_out(stream):
-    assert [one.reduction for one in Space(stream, {"trees": 2}, None, False, {}).reductions] == ["multiclass"]
+    assert [one.reduction for one in Space(stream, {"trees": 2}, None, "error", {}).reductions] == ["multiclass"]
 
 
 def test_ranges_replace_the_declared_searches(stream):
     found = {"learning_rate": between(0.1, 1.0, "log"), "trees": one_of(1, 2)}
-    ranged = Space(stream, {}, None, False, found)
+    ranged = Space(stream, {}, None, "error", found)
     assert set(ranged.searches("multiclass")) == {"learning_rate", "trees"}
     assert [one.reduction for one in ranged.reductions] == ["multiclass"]
 

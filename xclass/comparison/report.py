@@ -14,6 +14,9 @@ from .significance import Difference
 FIGURES = (  # figure, heading, format
     ("log_loss", "log loss", ".4f"),
     ("calibration_error", "calibration", ".4f"),
+    *((f"precision_at_{k}", f"P@{k}", ".4f") for k in (1, 3, 5)),
+    ("psp_at_5", "PSP@5", ".4f"),
+    ("micro_f1", "micro F1", ".4f"),
     ("seconds", "seconds", ".2f"),
     ("cpu_seconds", "CPU s", ".2f"),
     ("peak_memory_mb", "peak MB", ".0f"),

@@ -16,10 +16,12 @@ from ..api import arrays
 from ..api.learner import Learner
 from ..api.learner_core import LearnerCore
 from ..array_types import Float64s
+from ..data import batch_ops
 from ..data.batch import Batch
 from ..errors import XclassError
 from ..reductions.core import base
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
 from .results import CHUNKS, Result, Span, failure
@@ -97,6 +99,7 @@ class Candidate:
         passes = self._space.passes(self._setting)
         self._ended = False
         for number in range(passes):
+            self._learner.core.reduction.repeats = number > 0
             for batch in self._read(rest, check):
                 self._learner.learn_many(batch)
             if number + 1 < passes or self._learner.preview_size is not None or self._learner.core.unlearned:
@@ -126,6 +129,17 @@ class Candidate:
         sums, weights = np.zeros(CHUNKS), np.zeros(CHUNKS)
         for first, batch in self._stream.batches((span.judged,)):
             check()
+            reduction = self._learner.core.reduction
+            if isinstance(reduction, MultilabelLearner):
+                chunk = (np.arange(first, first + batch.n) - low) * CHUNKS // (high - low)
+                for c in np.unique(chunk).tolist():
+                    report = reduction.new_report()
+                    part = batch_ops.cut(batch, *np.searchsorted(chunk, (c, c + 1)).tolist())
+                    self._learner.predict_each(part, functools.partial(reduction.measure, report))
+                    lost, whole = report.lost("p1" if self._metric == "error" else self._metric)
+                    sums[c] += lost
+                    weights[c] += whole
+                continue
             at = first
             result = functools.partial(_losses, self._metric)
             for loss, weight in self._learner.predict_each(batch, result, _wanted(self._metric)):

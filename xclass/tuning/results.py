@@ -60,7 +60,10 @@ def joined(results: Sequence[Result]) -> Result:
 
 def difference(one: Result, other: Result) -> tuple[float, float]:
     """Return how much more `one` loses than `other` on the same examples, and the standard error of that."""
-    total = float(one.weights.sum())
-    differences = one.sums - other.sums
-    centred, n = differences - differences.sum() / total * one.weights, len(differences)
-    return float(differences.sum()) / total, math.sqrt(float((centred**2).sum()) * n / (n - 1)) / total
+    centred, n = _centred(one) - _centred(other), len(one.sums)
+    return one.loss - other.loss, math.sqrt(float((centred**2).sum()) * n / (n - 1))
+
+
+def _centred(result: Result) -> Float64s:
+    """Return how much each chunk adds to the mean loss beyond its share."""
+    return (result.sums - result.loss * result.weights) / result.weights.sum()

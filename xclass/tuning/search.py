@@ -96,7 +96,7 @@ class Search:
             closing.callback(stream.close)
             for note in stream.notes:
                 self._console.warn(note)
-            space = Space(stream, r.fixed, r.chosen, r.options.metric != "error", self._ranges)
+            space = Space(stream, r.fixed, r.chosen, r.options.metric, self._ranges)
             state = State(r.options.state or beside_data(r.files.data), self._facts())
             limit = self._memory + (0 if r.options.memory else memory.taken())
             evaluator = Evaluator(space, stream, r.options.metric, state, limit, self._report_to(space))

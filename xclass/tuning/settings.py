@@ -15,6 +15,7 @@ from ..options import search
 from ..options.declare import Option, as_words, options_of
 from ..options.search import Facts, Search
 from ..run import passes as run_passes
+from .options import LIST_METRICS, METRICS
 from .stream import Stream
 
 SHARED = ("features", "interactions", "learner")  # groups whose options apply to all reductions
@@ -45,8 +46,9 @@ class Setting:
 class Space:
     """Hold the settings of a search.
 
-    `fixed` and `chosen` are those of a `search.Request`. Searches of options (field -> Search) in `ranges` replace all
-    declared ones. `reductions` has the setting without changes of each reduction, the `default` first.
+    `fixed` and `chosen` are those of a `search.Request`, and `metric` its option. Searches of options (field -> Search)
+    in `ranges` replace all declared ones. `reductions` has the setting without changes of each reduction, the `default`
+    first.
     """
 
     def __init__(
@@ -54,12 +56,12 @@ class Space:
         stream: Stream,
         fixed: Mapping[str, Any],
         chosen: tuple[str, int] | None,
-        probabilities: bool,
+        metric: str,
         ranges: Mapping[str, Search],
     ) -> None:
         self._stream, self._fixed, self._ranges = stream, dict(fixed), dict(ranges)
         self._passes = int(self._fixed.pop("passes", 1))
-        self._probabilities = probabilities
+        self._metric = metric
         self._searches: dict[str, dict[str, Search]] = {}
         self.weights: dict[str, float] = {}
         self.reductions = self._usable([Setting(*chosen)] if chosen is not None else list(self._proposed()))
@@ -87,14 +89,26 @@ class Space:
         usable, problems = [], []
         for setting in proposed:
             try:
-                if not self.config(setting).reduction.probabilities and self._probabilities:
-                    raise UsageError(f"--{setting.reduction} does not estimate probabilities; give --metric error")
+                self._check_metric(setting)
                 usable.append(setting)
             except UsageError as error:
                 problems.append(error)
         if not usable:
             raise problems[0]
         return usable
+
+    def _check_metric(self, setting: Setting) -> None:
+        """Raise UsageError if the learner of a setting does not give what the metric needs."""
+        record, metric = self.config(setting).reduction, self._metric
+        lists = record.labels == "multilabel"
+        if metric != "error" and lists != (metric in LIST_METRICS):
+            kind, others = ("lists of labels", LIST_METRICS) if lists else ("one label an example", METRICS)
+            raise UsageError(
+                f"--metric {metric} cannot be measured: --{setting.reduction} learns {kind}; give one of "
+                f"{', '.join(dict.fromkeys(['error', *others]))}"
+            )
+        if metric != "error" and not record.probabilities:
+            raise UsageError(f"--{setting.reduction} does not estimate probabilities; give --metric error")
 
     def passes(self, setting: Setting) -> int:
         return int(setting.values.get("passes", self._passes))

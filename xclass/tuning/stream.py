@@ -49,11 +49,12 @@ class Stream:
         spec = configuration.spec_of(config, LearnerUse())
         labels = configuration.label_range(config, spec)
         names = class_names.Names(spec.names, spec.learn_names)
+        kind = config.reduction.labels
         parsed = text.Reader(
-            files, config.parser, WHOLE, "multiclass", *labels, names=names, peeked=peeked, choose=detect.chooser(files)
+            files, config.parser, WHOLE, kind, *labels, names=names, peeked=peeked, choose=detect.chooser(files)
         )
         parsed.preview(peeked)
-        key = cache_key.make_key(config.parser, WHOLE, "multiclass", labels.lowest, labels.highest, None)
+        key = cache_key.make_key(config.parser, WHOLE, kind, labels.lowest, labels.highest, None)
         key.update(detect.key(files, Schema()))
         self._source = cache.Source(parsed, kept, key, self._constant, passes=2, needed=True)
         self._reader = self._read()
@@ -88,7 +89,7 @@ class Stream:
             features += len(batch.index) - batch.n * self._constant
             plain = plain and bool((batch.value == 1).all())
             groups.update(np.unique(batch.group_name).tolist())
-            seen.update(np.unique(batch.label[with_label]).tolist())
+            seen.update(np.unique(batch.labels if batch.has_lists else batch.label[with_label]).tolist())
         self._first = [0, *itertools.accumulate(counts)]
         self._places = self._reader.places
         self.n = self._first[-1]
@@ -99,7 +100,7 @@ class Stream:
             )
         self.mean_features, self.plain = features / self.n, plain
         self.groups = "".join(chr(group) for group in sorted(groups - {CONSTANT_GROUP}) if 32 < group < 127)
-        self.highest, self.classes = int(max(seen)), len(seen)
+        self.highest, self.classes = int(max(seen, default=0)), len(seen)
 
     def facts(self, reduction: str) -> Facts:
         classes = max(self.highest, len(self.names))

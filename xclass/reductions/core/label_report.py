@@ -245,6 +245,20 @@ class LabelReport:
             figures["hamming_loss"] = float((both - twice).sum() / total[2])
         return figures
 
+    def lost(self, metric: str) -> tuple[float, float]:
+        """Return what is missing of a measure, and the whole; 1 less their quotient is the measure.
+
+        It is "p1" or another k of `place`, "psp1" or another, or "micro_f1". The results of parts can be added.
+        """
+        at_k, total, of_label, _ = self.sums
+        if metric == "micro_f1":
+            true, chosen, right = of_label.sum(axis=0)
+            return float(true + chosen - 2 * right), float(true + chosen)
+        name, k = ("psp", metric[3:]) if metric.startswith("psp") else ("precision", metric[1:])
+        of_k = dict(zip(AT_K, at_k[:, np.searchsorted(self.place, int(k))], strict=True))
+        whole = of_k["best_psp"] if name == "psp" else total[0]
+        return float(whole - of_k[name]), float(whole)
+
     @np.errstate(invalid="ignore")  # VW divides by 0, too
     def lines(self) -> list[str]:
         """Return the lines of the summary, one for each measure.
