@@ -13,6 +13,7 @@ import numpy as np
 from ..api import configuration
 from ..api.learner import Learner
 from ..errors import DataError, ModelError, UsageError
+from ..reductions.core.label_report import LabelReport
 from ..run.results import summary
 from ..system import bounded_json, processors
 from ..system.printable import short_repr
@@ -92,7 +93,8 @@ class Contents(NamedTuple):
     classes: int
     model_bytes: int
     training_error: float | None  # error of the predictions made before learning; None if not known
-    errors: Errors | None  # None without test data
+    errors: Errors | None  # None without test data, and for a model that learns lists of labels
+    measures: LabelReport | None  # of test data with lists of labels
     curve: Curve | None
     tree: Tree | None
     tables: list[Table]
@@ -105,7 +107,8 @@ class Contents(NamedTuple):
 def collect(learner: Learner, request: Request) -> Contents:
     """Return the contents of a report."""
     core = learner.core
-    if core.config.reduction.labels != "multiclass":
+    lists = core.config.reduction.labels == "multilabel"
+    if core.config.reduction.labels == "simple":
         raise ModelError(
             f"{request.model}: the model predicts numbers, and a report is about classes; give a model of another "
             "reduction"
@@ -114,14 +117,19 @@ def collect(learner: Learner, request: Request) -> Contents:
     if texts and core.names.class_list is not None:
         raise UsageError("--class_names has no effect: the classes of the model have names; leave it out")
     read_curve = None if request.curve is None else curve.read(request.curve)
-    tested, notes = None, list[str]()
+    tested, measures, notes = None, None, list[str]()
+    if lists and request.training:
+        raise UsageError("--train has no effect: a model of lists of labels has counted its labels; leave it out")
     training = frequencies.of_training(core, replace(request.source, data=request.training))
     known = training.classes
     if request.data:
         core.notes.clear()  # about the training data
-        tested = outcomes.measure(core, request.source, training.is_seen)
+        if lists:
+            measures = outcomes.measure_lists(core, request.source)
+        else:
+            tested = outcomes.measure(core, request.source, training.is_seen)
         notes = [*core.notes]
-        if known is None:
+        if known is None and tested is not None:
             known = frequencies.of_test(tested)
 
     def name(label: int) -> str:
@@ -145,6 +153,7 @@ def collect(learner: Learner, request: Request) -> Contents:
         model_bytes=os.path.getsize(request.model),
         training_error=learner.average_loss,
         errors=found_errors,
+        measures=measures,
         curve=read_curve,
         tree=tree.measure(core, request.levels, known, tested),
         tables=tables,

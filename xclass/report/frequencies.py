@@ -15,6 +15,7 @@ from ..api import files
 from ..api.learner_core import LearnerCore
 from ..array_types import Float64s, Int64s, UInt32s
 from ..data import class_names
+from ..reductions.core.label_lists import MultilabelLearner
 from ..text import reader
 from . import outcomes
 from .outcomes import Outcomes, Seen
@@ -56,6 +57,9 @@ def of_training(learner: LearnerCore, training: reader.Options) -> Training:
         return _counted(learner, training)
     record, reduction = learner.config.reduction, learner.reduction
     counts: tuple[Int64s, Float64s] | None = described(record, "class_counts", reduction, None)
+    if isinstance(reduction, MultilabelLearner):
+        label = np.flatnonzero(reduction.counts[:-1])
+        counts = label + reduction.lowest, reduction.counts[label].astype(np.float64)
 
     def by_model(index: UInt32s) -> Float64s | None:
         found: Float64s | None = described(record, "feature_counts", reduction, None, index)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ..data import class_names
 from ..data.batch import CONSTANT, Batch
 from ..errors import DataError
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_lists import MultilabelLearner
+from ..reductions.core.label_report import LabelReport
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
 from ..run.results.measured import select
@@ -64,6 +66,24 @@ def wanted(learner: LearnerCore) -> Wanted:
     return Wanted(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
 
 
+def measure_lists(learner: LearnerCore, source: reader.Options) -> LabelReport:
+    """Predict files of examples with lists of labels, and return the measures."""
+    reduction = cast(MultilabelLearner, learner.reduction)
+    report = reduction.new_report()
+    for task in thread_limit.each(learner.predict(batch for _, batch in files.batches(learner, source))):
+        reduction.measure(report, task)
+    if not report.sums.total[0] > 0:
+        raise _without_labels(source, float(report.sums.total[2]))
+    return report
+
+
+def _without_labels(source: reader.Options, seen: float) -> DataError:
+    return DataError(
+        f"{' '.join(source.data)}: none of {seen:g} examples has a label with a weight above 0, so there are no errors "
+        "to report; give labelled data"
+    )
+
+
 def measure(learner: LearnerCore, source: reader.Options, is_seen: Seen | None = None) -> Outcomes:
     """Predict files of examples (see `files.batches`) and return the outcomes of those with labels."""
     for path in source.data:
@@ -76,10 +96,7 @@ def measure(learner: LearnerCore, source: reader.Options, is_seen: Seen | None =
         seen += task.batch.n
     joined = Outcomes(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
     if joined is None or not len(joined.label) or not joined.weight.sum() > 0:
-        raise DataError(
-            f"{' '.join(source.data)}: none of {seen} examples has a label with a weight above 0, so there are no "
-            "errors to report; give labelled data"
-        )
+        raise _without_labels(source, seen)
     return joined
 
 
@@ -137,5 +154,6 @@ def _places(task: BatchTask, row: Int64s, label: Int64s) -> Int32s:
 
 def name_of(learner: LearnerCore, label: int) -> str:
     """Return the text of a class: its name, or its number if classes have no names."""
-    names = learner.names.class_list
-    return class_names.text_of(label, names, "(a name that the model does not know)") if label else "(none)"
+    if not label and learner.label_range.lowest != 0:
+        return "(none)"
+    return class_names.text_of(label, learner.names.class_list, "(a name that the model does not know)")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..run.results import summary
+from ..run.results import by_class, summary
 from .contents import Contents, Errors, FailingClass
 
 SCHEMA = "xclass report 1"
@@ -25,6 +25,19 @@ def written(contents: Contents) -> bytes:
         "training_error": contents.training_error,
         "test": None if contents.errors is None else _test(contents, contents.errors),
     }
+    if contents.measures is not None:
+        header, *rows = by_class.label_rows(contents.measures, contents.name)
+        shown = rows[: contents.request.top]
+        result["test"] = {
+            "measures": contents.measures.figures(),
+            "labels_by_errors": [
+                {
+                    "class": row[0],
+                    **{name: float(text) if text else None for name, text in zip(header[1:], row[1:], strict=True)},
+                }
+                for row in shown
+            ],
+        }
     return (json.dumps(summary.finite(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(
         "utf-8", "backslashreplace"
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
+from ...reductions.core.label_report import LabelReport
+from ...run.results import by_class
 from .. import frequencies
 from ..contents import Contents, Errors
 from ..examples import REPEATS, Shown
@@ -164,3 +167,42 @@ def sections(contents: Contents, errors: Errors) -> Sequence[tuple[str, str, Htm
         ("uncertain", "Most uncertain examples", uncertain(contents, errors)),
         ("slowest", "Slowest examples", slowest(contents, errors)),
     )
+
+
+def of_lists(contents: Contents, report: LabelReport) -> Sequence[tuple[str, str, Html]]:
+    """Return the id, the heading and the contents of each section about lists of labels."""
+    figures = report.figures()
+    names = ("precision", "recall", "ndcg", "psp", "psndcg", "coverage")
+    rows = [[name, *(markup.percent(figures[f"{name}_at_{k}"]) for k in report.place)] for name in names]
+    text = (
+        "The best labels of each example, compared with its own: what share of them is right (precision), what share "
+        "of its labels is among them (recall), both by place (nDCG), with rare labels counting more (psp, psndcg), and "
+        "what share of all labels is found for some example (coverage). The labels above the threshold have a micro F1 "
+        f"of {markup.percent(figures['micro_f1'])} and a macro F1 of {markup.percent(figures['macro_f1'])}; "
+        f"{figures['hamming_loss']:.3f} labels of an example are missing or too many."
+    )
+    left_out = (
+        "Causes, class frequencies, confused pairs, calibration and single examples are shown only for models that "
+        "learn one label an example."
+    )
+    header, *labels = itertools.islice(by_class.label_rows(report, contents.name), contents.request.top + 1)
+    return (
+        (
+            "measures",
+            "Measures of the test data",
+            markup.joined(
+                element("p", text),
+                markup.table("Measures", ["measure", *(f"at {k}" for k in report.place)], rows, range(1, len(rows[0]))),
+                element("p", left_out, class_="note"),
+            ),
+        ),
+        (
+            "labels",
+            "Labels with the most errors",
+            markup.joined(
+                element("p", "An error is an example that has the label without getting it, or gets it without having "
+                             "it; the last columns say how often its rank is so good."),
+                markup.table("Labels with the most errors", header, labels, range(1, len(header))),
+            ),
+        ),
+    )  # fmt: skip

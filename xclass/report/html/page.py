@@ -69,7 +69,7 @@ def _lead(contents: Contents) -> str:
         f"A model of --{contents.reduction} that has learned {markup.number(contents.learned)} examples of "
         f"{tree_drawing.classes_text(contents.classes)}"
     )
-    if contents.errors is None:
+    if contents.errors is None and contents.measures is None:
         return f"{text}. With labelled data (-d), the report shows the errors, too."
     return f"{text}, tested on {' and '.join(contents.request.data)}."
 
@@ -89,6 +89,10 @@ def _tiles(contents: Contents) -> Html:
         if errors.log_loss is not None:
             left_out = f"without {errors.without_probability:,} new labels" if errors.without_probability else "in nats"
             tiles.append(("Log loss", f"{errors.log_loss:.3f}", left_out))
+    if contents.measures is not None:
+        known = contents.measures.figures()
+        for name, words in (("precision_at_1", "Precision at 1"), ("psp_at_5", "PSP at 5"), ("micro_f1", "Micro F1")):
+            tiles.append((words, markup.percent(known[name]), "of the test data"))
     if contents.training_error is not None:
         tiles.append(
             ("Error while learning", markup.percent(contents.training_error), "each example before it was learned")
@@ -108,6 +112,8 @@ def _tiles(contents: Contents) -> Html:
 def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
     if contents.errors is not None:
         yield from error_sections.sections(contents, contents.errors)
+    if contents.measures is not None:
+        yield from error_sections.of_lists(contents, contents.measures)
     if contents.curve is not None:
         yield "curve", contents.curve.title, _curve(contents)
     yield "tree", "The tree", _tree(contents)
