@@ -66,4 +66,5 @@ def difference(one: Result, other: Result) -> tuple[float, float]:
 
 def _centred(result: Result) -> Float64s:
     """Return how much each chunk adds to the mean loss beyond its share."""
-    return (result.sums - result.loss * result.weights) / result.weights.sum()
+    centred: Float64s = (result.sums - result.loss * result.weights) / result.weights.sum()
+    return centred

@@ -272,9 +272,9 @@ class LabelReport:
             return [f"{name}@{k} = {at_k[row, j] / total[2]:.6f}" for j, k in places for row, name in enumerate("pr")]
         if self.vw is not None:
             true, chosen, right = of_label.sum(axis=0)
-            shown = {"hamming loss": (true + chosen - 2 * right) / total[2], "micro-precision": right / chosen}
-            shown["micro-recall"] = right / true
-            return [f"{name} = {figure:.6f}" for name, figure in shown.items() if self.vw]
+            means = {"hamming loss": (true + chosen - 2 * right) / total[2], "micro-precision": right / chosen}
+            means["micro-recall"] = right / true
+            return [f"{name} = {mean:.6f}" for name, mean in means.items() if self.vw]
         known = self.figures()
         lines = []
         for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):
