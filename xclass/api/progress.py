@@ -300,10 +300,9 @@ class Progress:
                 since = _ratio(self._since_loss, float(labelled_weights[i]) - self._since_weight)
             if shows_holdout and self.holdout is not None:
                 average, since = self.holdout.take_row()
-            shown = (label[i], prediction[i]) if lists_of is None else lists_of(i)
-            label_text, prediction_text = self.texts(
-                *shown, probability=None if shown_probability is None else shown_probability[i]
-            )
+            of_label, of_prediction = (label[i], prediction[i]) if lists_of is None else lists_of(i)
+            probability = None if shown_probability is None else shown_probability[i]
+            label_text, prediction_text = self.texts(of_label, of_prediction, probability)
             mark = " h" if shows_holdout else ""
             rows.append(
                 progress_table.row(

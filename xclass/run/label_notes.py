@@ -9,10 +9,12 @@ from ..reductions.core.contract import BatchTask
 
 
 class LabelNotes:
-    """Count missing and unknown labels, for the summary and for a warning at the end of the run."""
+    """Count missing and unknown labels, for the summary and for a warning at the end of the run.
+
+    `labels` is that of the reduction's record, and `named` says whether labels are names.
+    """
 
     def __init__(self, labels: str, named: bool) -> None:
-        """`labels` is that of the reduction's record, and `named` says whether labels are names."""
         self._kind, self._named = labels, named
         self._examples = self._unlabelled = self._labels = self._unknown = 0
         self._first_unknown = ""  # place of the first unknown label

@@ -61,6 +61,7 @@ class ClassNames(NamedTuple):
 
 POWERS = _powers()
 MINUS, POINT, COLON, SPACE, NEWLINE, ZERO, COMMA = np.frombuffer(b"-.: \n0,", np.uint8)
+SPACED, RAW, JOINED = range(3)  # styles of `score_lines`
 INF = np.frombuffer(b"inf", np.uint8)
 NAN = np.frombuffer(b"nan", np.uint8)
 
@@ -320,8 +321,7 @@ def score_lines(
     labels: Int64s,
     start: Int64s,
     has_rest: bool,
-    space_first: bool,
-    as_list: bool,
+    style: Int,
     names: ClassNames,
     longest_name: Int,
     text: UInt8s,
@@ -330,11 +330,11 @@ def score_lines(
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """Write lines with a list of label:score each as `multiclass_lines` does, after a space if `space_first`.
+    """Write lines with a list of label:score each as `multiclass_lines` does.
 
     `scores` and `labels` are those of all examples; example i has `start[i]:start[i + 1]`. `has_rest` says whether the
-    last score of each example is that of all other classes, which have no name. `as_list` writes them as VW's --plt
-    does.
+    last score of each example is that of all other classes, which have no name. `style` is SPACED, RAW for a space
+    before the list, too, or JOINED, as VW's --plt writes them.
     """
     at = 0
     while row < len(tag_start):
@@ -347,13 +347,13 @@ def score_lines(
         if at + space > len(out):
             break
         for i in range(start[row], start[row + 1]):
-            if space_first or i > start[row]:
-                out[at] = COMMA if as_list else SPACE
+            if style == RAW or i > start[row]:
+                out[at] = COMMA if style == JOINED else SPACE
                 at += 1
             if not has_rest or i < start[row + 1] - 1:
                 at = put_class(out, at, labels[i], names)
             out[at] = COLON
-            at = put_short(out, at + 1, scores[i]) if as_list else put_general(out, at + 1, scores[i])
+            at = put_short(out, at + 1, scores[i]) if style == JOINED else put_general(out, at + 1, scores[i])
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
         row += 1
     return row, at

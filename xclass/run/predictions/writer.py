@@ -55,6 +55,8 @@ class Writer:
             raise ValueError(kind)
         self.kind = kind
         self.path = path
+        styles = {"raw_scores": line_kernels.RAW, "vw_scores": line_kernels.JOINED}
+        self._style = styles.get(kind, line_kernels.SPACED)
         self._rounded = rounded and kind == "multiclass"
         self._names = () if names is None else names
         self._encoded = 0  # number of names in `_class_names`
@@ -105,10 +107,7 @@ class Writer:
                 if scores is None:
                     row, size = line_kernels.label_lines(labels, start, self.kind == "vw_labels", *rest)
                 else:
-                    kind = self.kind
-                    row, size = line_kernels.score_lines(
-                        scores, labels, start, has_rest, kind == "raw_scores", kind == "vw_scores", *rest
-                    )
+                    row, size = line_kernels.score_lines(scores, labels, start, has_rest, self._style, *rest)
             with self.file.explained():
                 self.file.out.write(self._out[:size].data)
         self._flush_if_awaited()

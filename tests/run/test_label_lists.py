@@ -1,0 +1,145 @@
+"""Lists of labels in a run: rows, predictions, summary, files of results, and what reads these."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+from command import learn, xclass
+
+import xclass as library
+
+LINES = ["0,1 | one", "1,2 t1| two", "2,3 | three", "3,4 | four", "5,4,3,2 | five", "| six", "5,7 | seven", ", | eight",
+         "9 'tag| nine", "1,8 | ten"]  # fmt: skip
+LABELS = [[0, 1], [1, 2], [2, 3], [3, 4], [2, 3, 4, 5], None, [5, 7], [], [9], [1, 8]]
+TEXT = "".join(line + "\n" for line in LINES)
+PLT = ("--plt", 10, "-l", 10, "-b", 12)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the data and a model of three passes."""
+    folder = tmp_path_factory.mktemp("lists")
+    (folder / "d").write_text(TEXT)
+    learn("d", *PLT, "--passes", 3, "--holdout_off", "--cache", "-f", "m", "--quiet", cwd=folder)
+    return folder
+
+
+def predicted(place, *words) -> list[str]:
+    return learn("d", "-t", "-i", "m", "-p", "stdout", "--quiet", *words, cwd=place).lines
+
+
+def test_rows_show_the_labels_and_the_best_one(place):
+    rows = [
+        line.split()[2:]
+        for line in learn("d", *PLT, "-P", 1, cwd=place).err.splitlines()
+        if re.match("[01][.]0*", line)
+    ]
+    wanted = ["0,1", "1,2", "2,3", "3,4", "2,3,4,5", "unknown", "5,7", ",", "9", "1,8"]
+    assert [row[2] for row in rows] == wanted and all(row[3].isdigit() for row in rows)
+    long = "".join(f"{','.join(map(str, range(n)))} | a\n" for n in (7, 8))
+    shown = [row.split()[4] for row in learn(*PLT, "-P", 1, stdin=long).err.splitlines() if row.endswith(" 2")]
+    assert shown[:2] == ["0,1,2,3,4,5,6", "0,1,2,3,4,5..."]  # 14 characters, as in VW
+    exact = learn("d", "-t", "-i", "m", "--vw_exact", "--loss_function", "logistic", "-P", 1, cwd=place).err
+    assert " 5,4,3,2 " in exact and "Input label = MULTILABEL" in exact and "hamming loss = 0." in exact
+
+
+def test_predictions_are_labels_above_the_threshold_or_the_best_ones(place):
+    lists = [[pair for pair in line.split() if ":" in pair] for line in predicted(place, "--top_k", 10)]
+    every = [dict(pair.split(":") for pair in pairs) for pairs in lists]
+    above = predicted(place, "--threshold", 0.3)
+    assert above[1].endswith(" t1") and above[8].endswith(" tag")
+    for line, p in zip(above, every, strict=True):
+        found = [y for y in line.split(" ")[0].split(",") if y]
+        assert found == sorted((y for y in p if float(p[y]) > 0.3), key=int)
+    for line, p in zip(predicted(place, "--top_k", 2, "--threshold", 0.3), every, strict=True):
+        pairs = [pair for pair in line.split() if ":" in pair]
+        assert pairs == [f"{y}:{q}" for y, q in list(p.items())[:2] if float(q) > 0.3]
+    assert predicted(place, "--top_k", 2, "--probabilities") == predicted(place, "--top_k", 2)
+    assert predicted(place)[5] in ("", *map(str, range(10)))
+
+
+def test_results_of_a_run_are_those_of_its_predictions(place):
+    words = ("-t", "-i", "m", "--quiet", "--summary", "s", "--per_class", "c", "-p", "p", "--top_k", 10)
+    learn("d", *words, cwd=place)
+    record = json.loads((place / "s").read_text())
+    ranked = [[int(pair.split(":")[0]) for pair in line.split() if ":" in pair] for line in (place / "p").open()]
+    chosen = [
+        [int(y) for y in line.split(" ")[0].split(",") if y]
+        for line in (line.rstrip("\n") for line in predicted(place))
+    ]
+    known = [(t, r, c) for t, r, c in zip(LABELS, ranked, chosen, strict=True) if t is not None]
+    precision = np.mean([len({*t} & {*r[:3]}) / 3 for t, r, _ in known if t])
+    assert record["figures"]["precision_at_3"] == pytest.approx(precision)
+    assert record["figures"]["hamming_loss"] == pytest.approx(sum(len({*t} ^ {*c}) for t, _, c in known) / 10)
+    assert record["average_loss"] == pytest.approx(np.mean([r[0] not in t if t else bool(c) for t, r, c in known]))
+    assert record["outcomes"]["examples"] == len(known)
+    rows = {row["class"]: row for row in csv.DictReader((place / "c").open())}
+    for y in map(int, rows):
+        true, given = [y in t for t, _, _ in known], [y in c for _, _, c in known]
+        assert float(rows[str(y)]["weight"]) == sum(true) and float(rows[str(y)]["predicted"]) == sum(given)
+        assert float(rows[str(y)]["errors"]) == sum(a != b for a, b in zip(true, given, strict=True))
+    with library.load(place / "m") as model:
+        assert model.core.reduction.counts[-1] == 9  # passes count examples once
+        figures = model.evaluate(place / "d")
+        assert figures["precision_at_3"] == pytest.approx(precision)
+        assert model.predict_many(LINES).tolist() == chosen and model.predict(LINES[4]) == chosen[4]
+        assert [y for y, _ in model.predict(LINES[4], k=2)] == ranked[4][:2]
+    compared = learn("compare", "s", "s", cwd=place).out
+    assert "P@3" in compared and "has the same error as" in compared
+
+
+def test_names_and_unknown_names(place, tmp_path):
+    (tmp_path / "n").write_text("tea,black_tea | kettle\ncoffee | mill\n" * 20)
+    learn("n", "--plt", 5, "--learn_names", "-f", "m", "--quiet", "-b", 12, cwd=tmp_path)
+    result = learn("-t", "-i", "m", "-p", "stdout", stdin="tea,green_tea,black_tea | kettle\n", cwd=tmp_path)
+    assert result.lines == ["tea,black_tea"] and "tea,black_tea..." not in result.err
+    assert (
+        "stdin:1: 1 of 3 labels are not names of classes of the model, this is the first; they are never" in result.err
+    )
+    with library.load(tmp_path / "m") as model:
+        assert model.classes == ["tea", "black_tea", "coffee"]
+        assert model.predict("| mill") == ["coffee"] and model.predict_many(["| kettle"]).tolist() == [
+            ["tea", "black_tea"]
+        ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--errors", "e"), "--errors is about lines with one label each, but this run has lists of labels"),
+        (("-r", "r"), "-r has no scores of --plt to write; --top_k N -p FILE writes the best labels"),
+        (("--calibration", "k"), "--calibration is for one label an example, not for lists"),
+        (("--perplexity",), "--perplexity is for one label an example, not for lists"),
+        (("--propensity", "1,x"), "--propensity 1,x: give two numbers, A from 0 to 100 and B above 0"),
+    ],
+)
+def test_what_lists_do_not_have_is_refused_by_name(place, words, message):
+    result = xclass("d", *PLT, *words, cwd=place)
+    assert result.status == 2 and message in result.err and "Traceback" not in result.err
+
+
+def test_options_of_lists_belong_to_them(place):
+    result = xclass("--oaa", 3, "--threshold", 0.2, stdin="1 | a\n")
+    assert result.status == 2 and "--threshold belongs to " in result.err and "--plt" in result.err
+
+
+def test_settings_are_compared_by_measures_of_lists(place):
+    words = ("tune", "-d", "d", *PLT, "--time", "20s", "--settings", 1, "--state", "state", "--metric")
+    found = learn(*words, "micro_f1", cwd=place).out
+    assert "1 - F1" in found and "--plt 10" in found
+    result = xclass(*words, "top5", cwd=place)
+    assert "--metric top5 cannot be measured: --plt learns lists of labels; give one of error, p1" in result.err
+
+
+def test_a_model_of_lists_has_a_report(place):
+    learn("report", "-i", "m", "-d", "d", "--json", "r.json", cwd=place)
+    test = json.loads((place / "r.json").read_text())["test"]
+    with library.load(place / "m") as model:
+        assert test["measures"]["psp_at_5"] == pytest.approx(model.evaluate(place / "d")["psp_at_5"])
+    assert {"class", "precision", "recall_at_5"} <= test["labels_by_errors"][0].keys()
+    result = xclass("report", "-i", "m", "--train", "d", "--json", "r.json", cwd=place)
+    assert "--train has no effect: a model of lists of labels has counted its labels" in result.err
