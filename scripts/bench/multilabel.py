@@ -61,8 +61,8 @@ def main() -> None:
 
 
 def train(tool: str, args: list[str], passes: int, folder: Path) -> Run:
-    """Train a model, model.bin, and return the measurements of the process."""
-    command = [*TOOLS[tool], *args, "-d", "train.vw", "-f", "model.bin"]
+    """Train a model, TOOL.bin, and return the measurements of the process."""
+    command = [*TOOLS[tool], *args, "-d", "train.vw", "-f", f"{tool}.bin"]
     command += ["--loss_function", "logistic"] if tool == VW else []
     if passes > 1:
         command += ["-c", "-k", "--passes", str(passes), "--holdout_off"]
@@ -71,7 +71,7 @@ def train(tool: str, args: list[str], passes: int, folder: Path) -> Run:
 
 def predictions(tool: str, args: list[str], folder: Path) -> Iterator[list[bytes]]:
     """Yield the labels of each test example, best first."""
-    command = [*TOOLS[tool], "-t", "-i", "model.bin", "-p", "predictions"]
+    command = [*TOOLS[tool], "-t", "-i", f"{tool}.bin", "-p", "predictions"]
     if tool == XCLASS:
         command += ["--top_k", str(RANKS[-1]), "--threshold", "0"]
     else:
