@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...binary import in_words
 from ...reductions.mach.reduction import Mach
-from ...reductions.oaa.reduction import SLOT_BYTES
+from ...reductions.oaa.scorers import SLOT_BYTES
 
 
 def banner(learner: Mach) -> list[str]:

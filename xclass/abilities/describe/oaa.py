@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...binary import in_words
-from ...reductions.oaa.reduction import SLOT_BYTES, OneAgainstAll
+from ...reductions.oaa.scorers import SLOT_BYTES, ClassScorers
 
 
-def banner(learner: OneAgainstAll) -> list[str]:
+def banner(learner: ClassScorers) -> list[str]:
     sampled = [f"Negative classes: {learner.sampled} learn from each example"] if learner.sampled else []
     return [*sampled, in_words.table(learner.learner_options.bits, SLOT_BYTES), *learner.crowding]
 
 
-def vw_banner(learner: OneAgainstAll) -> list[str]:
+def vw_banner(learner: ClassScorers) -> list[str]:
     return [f"memory: {learner.memory / 2**20:.0f} MB of weights", *learner.crowding]

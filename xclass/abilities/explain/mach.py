@@ -12,7 +12,7 @@ from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...reductions.mach.reduction import Mach
 from ...reductions.oaa import class_rows
-from ...reductions.oaa.reduction import LEAST_SHARE
+from ...reductions.oaa.scorers import LEAST_SHARE
 from . import shares
 from .reasons import NOTHING, chosen, clipped, shares_of
 

@@ -2,49 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from ...array_types import Float32s
+from ...array_types import Float32s, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons
 from ...reductions.oaa import class_rows
 from ...reductions.oaa.reduction import OneAgainstAll
+from ...reductions.oaa.scorers import ClassScorers
 from . import shares
-from .reasons import MOST_OTHERS, chosen, clipped, shares_of
+from .reasons import MOST_OTHERS, clipped, shares_of
 
 LOGISTIC = "1 / (1 + exp(-score))"
 
 
 def explain(learner: OneAgainstAll, batch: Batch, k: int) -> Reasons:
     """Explain the prediction of the only example of a batch; scores are those before the link."""
-    table = learner.table
-    place = batch.index.astype(np.uint64) % learner.rows * table.width
+    scores = scores_of(learner, batch)
     base, link = 1 if learner.indexing else 0, learner.learner_options.link == "logistic"
     least = learner.least_probability
-    x, classes = batch.value, learner.classes
-    score = np.empty(classes, np.float32)
-    gd.score_lanes(table, place, x, len(place), np.arange(classes, dtype=np.uint64), classes, score)
-    limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *table.range).astype(np.float32)
-    compared = _logistic(limited) if link else limited
-    p = np.empty((1, classes), np.float32)
+    p = np.empty((1, learner.classes), np.float32)
     none = np.empty((1, 0), np.int64), np.empty((1, 0))
-    class_rows.class_probabilities(compared[None, :], link, least, 0, 1, p, *none)
-    order = np.argsort(-compared, kind="stable")
+    class_rows.class_probabilities(scores.compared[None, :], link, least, 0, 1, p, *none)
+    best = scores.order[0]
+    formula = _formula(float(scores.limited[best]), float(p[0, best]), link, least)
     label = float(batch.label[0])
-    wanted = set(order[:k].tolist())
-    if base <= label < base + classes:
-        wanted.add(int(label) - base)
+    own = [int(label) - base] if base <= label < base + learner.classes else []
+    return reasons_of(learner, batch, scores, p[0], own, base, k)._replace(formula=formula)
+
+
+class Scores(NamedTuple):
+    """Hold the scores of all classes for an example."""
+
+    place: UInt64s  # uint64[s], row of each feature in the table
+    score: Float32s  # float32[K]
+    limited: Float32s  # float32[K], clipped to the range of labels
+    compared: Float32s  # float32[K], after the link
+    order: Int64s  # int64[K], classes, the best first
+
+
+def scores_of(learner: ClassScorers, batch: Batch) -> Scores:
+    table, classes = learner.table, learner.classes
+    place = batch.index.astype(np.uint64) % learner.rows * table.width
+    score = np.empty(classes, np.float32)
+    gd.score_lanes(table, place, batch.value, len(place), np.arange(classes, dtype=np.uint64), classes, score)
+    limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *table.range).astype(np.float32)
+    compared = _logistic(limited) if learner.learner_options.link == "logistic" else limited
+    return Scores(place, score, limited, compared, np.argsort(-compared, kind="stable"))
+
+
+def reasons_of(
+    learner: ClassScorers, batch: Batch, scores: Scores, p: Float32s, own: Sequence[int], base: int, k: int
+) -> Reasons:
+    """Return the reasons for the first k classes and for the `own` classes of the example, which count from 0."""
+    wanted = {*scores.order[:k].tolist(), *own}
+    table = learner.table
 
     def candidate(c: int) -> ExplainedClass:
         if c not in wanted:
-            return ExplainedClass(c + base, float(limited[c]), float(p[0, c]))
-        exact, own = clipped(score[c], table.range, shares_of(shares.of_table(table, place, x, c)))
-        return ExplainedClass(c + base, exact, float(p[0, c]), own)
+            return ExplainedClass(c + base, float(scores.limited[c]), float(p[c]))
+        shown = shares_of(shares.of_table(table, scores.place, batch.value, c))
+        exact, shown = clipped(scores.score[c], table.range, shown)
+        return ExplainedClass(c + base, exact, float(p[c]), shown)
 
-    listed = [*order[: k + MOST_OTHERS].tolist(), *(c for c in wanted if c not in order[: k + MOST_OTHERS])]
-    explained, others = chosen(map(candidate, listed), k, label)
-    return Reasons(explained, others, classes, _formula(float(limited[order[0]]), float(p[0, order[0]]), link, least))
+    next_ones = (c for c in scores.order[: k + MOST_OTHERS].tolist() if c not in wanted)
+    explained = (c for c in scores.order.tolist() if c in wanted)
+    return Reasons([*map(candidate, explained)], [*map(candidate, next_ones)], learner.classes)
 
 
 def _formula(score: float, p: float, link: bool, least: np.float32) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...reductions.oaa.reduction import OneAgainstAll
+from ...reductions.oaa.scorers import ClassScorers
 from .views import TableView, WeightLookup
 
 
-def table_view(learner: OneAgainstAll) -> TableView:
+def table_view(learner: ClassScorers) -> TableView:
     return TableView(lambda batch: [WeightLookup(0, c, c) for c in range(learner.classes)], rows=learner.rows)

@@ -8,10 +8,11 @@ from ...array_types import Int64s
 from ...binary import merging, weight_table
 from ...errors import ModelError
 from ...reductions.oaa.reduction import OneAgainstAll
+from ...reductions.oaa.scorers import ClassScorers
 from .sources import Sources, check_continued
 
 
-def listed_tables(learner: OneAgainstAll) -> dict[str, tuple[str, ...]]:
+def listed_tables(learner: ClassScorers) -> dict[str, tuple[str, ...]]:
     return {"weights": weight_table.COLUMNS}
 
 
@@ -25,18 +26,24 @@ def merge(learner: OneAgainstAll, sources: Sources) -> list[str]:
             "one of them again with other labels"
         )
     learner.indexing = min(indexed)  # UNDECIDED is the largest
-    place = {key: column for column, key in enumerate(sources.merged_keys)}
-    columns = [_columns([place[key] for key in keys], learner.classes) for keys in sources.keys]
-    learner.table, k = merging.merge_tables(
-        learner.table, [one.table for one in learners], sources.base.table, learner.rule.adaptive,
-        sources.examples, sources.changes_of("weights"), columns,
-    )  # fmt: skip
-    learner.tables = [learner.table]
-    check_continued(k, sources)
+    merge_scorers(learner, sources)
     learner.order[:] = learners[0].order
     learner.random[:] = learners[0].random
     learner.next_negative = learners[0].next_negative
     return []
+
+
+def merge_scorers(learner: ClassScorers, sources: Sources) -> list[Int64s | None]:
+    """Fill the table of a new learner with those of others; return the columns of its classes in each of them."""
+    place = {key: column for column, key in enumerate(sources.merged_keys)}
+    columns = [_columns([place[key] for key in keys], learner.classes) for keys in sources.keys]
+    learner.table, k = merging.merge_tables(
+        learner.table, [one.table for one in sources.learners], sources.base.table, learner.rule.adaptive,
+        sources.examples, sources.changes_of("weights"), columns,
+    )  # fmt: skip
+    learner.tables = [learner.table]
+    check_continued(k, sources)
+    return columns
 
 
 def _columns(new: list[int], classes: int) -> Int64s | None:

@@ -16,7 +16,8 @@ from ...binary import gd
 from ...model import stored_arrays
 from ...reductions.core.base import split_range
 from ...reductions.core.contract import BatchTask
-from ...reductions.oaa.reduction import Block, OneAgainstAll
+from ...reductions.oaa.reduction import OneAgainstAll
+from ...reductions.oaa.scorers import Block, ClassScorers
 from . import parts
 from .parts import Message, Round, State
 
@@ -32,41 +33,48 @@ class Best(NamedTuple):
     skipped: UInt8s  # uint8[n], see `finite.StepGuard`
 
 
-def units(learner: OneAgainstAll) -> tuple[int, str]:
+def units(learner: ClassScorers) -> tuple[int, str]:
     """Return the largest number of parts: each class is one."""
     if learner.indivisible:
         return 1, "with --l1, --l2 or --label_range seen, what one class learns changes the others"
     return learner.classes, ""
 
 
-def rounds(learner: OneAgainstAll) -> list[Round]:
+def rounds(learner: ClassScorers) -> list[Round]:
     return [partial(_learn_own, learner)]
 
 
-def _learn_own(learner: OneAgainstAll, task: BatchTask, received: Sequence[Any]) -> Message:
-    best, best_score, scores = learner.learn_classes(task, learner.classes_by_label(task))
+def _learn_own(learner: ClassScorers, task: BatchTask, received: Sequence[Any]) -> Message:
+    best, best_score, scores = learner.learn_classes(task, learner.labels_of(task))
     return Message(None, Best(best[0], best_score[0], scores, task.skipped))
 
 
-def combine(learner: OneAgainstAll, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
+def combine(learner: ClassScorers, task: BatchTask, results: Sequence[Sequence[Any]]) -> None:
     (bests,) = results
     for best in bests:
         np.maximum(task.skipped, best.skipped, out=task.skipped)
-    learner.report_best(task, learner.classes_by_label(task), *_joined(bests, learner.classes))
+    learner.report_best(task, learner.labels_of(task), *_joined(bests, learner.classes))
 
 
 def part_state(learner: OneAgainstAll) -> State:
-    facts = {"indexing": learner.indexing, "next": int(learner.next_negative), "rate": float(learner.rule.rate)}
-    table = _state(learner.table, int(learner.rows), learner.own)
-    return {**table, "order": learner.order, "random": learner.random, **facts}
+    facts = {"indexing": learner.indexing, "next": int(learner.next_negative)}
+    return {**scorers_state(learner), "order": learner.order, "random": learner.random, **facts}
+
+
+def scorers_state(learner: ClassScorers) -> State:
+    return {**_state(learner.table, int(learner.rows), learner.own), "rate": float(learner.rule.rate)}
+
+
+def restore_scorers(learner: ClassScorers, states: Sequence[State]) -> None:
+    _fill(learner.table, int(learner.rows), learner.own, states)
+    learner.rule = learner.rule._replace(rate=np.float32(states[0]["rate"]))
 
 
 def restore_part(learner: OneAgainstAll, states: Sequence[State]) -> None:
-    _fill(learner.table, int(learner.rows), learner.own, states)
+    restore_scorers(learner, states)
     shared = states[0]
     learner.order[:], learner.random[:] = shared["order"], shared["random"]
     learner.indexing, learner.next_negative = shared["indexing"], shared["next"]
-    learner.rule = learner.rule._replace(rate=np.float32(shared["rate"]))
 
 
 join = restore_part

@@ -43,7 +43,7 @@ from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from ..oaa import class_rows
-from ..oaa.reduction import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES
+from ..oaa.scorers import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES
 
 REPETITIONS = 8  # R if only B is given
 MOST_REPETITIONS = 256

@@ -36,7 +36,7 @@ class Inputs(NamedTuple):
     """Hold a batch of n examples and say which classes learn from each."""
 
     batch: Batch
-    label: Int64s  # int64[n], 0-based class; -1 if the example is negative for every class
+    label: Int64s  # int64[n], 0-based class, or int64[m] if the batch has lists; -1 if no class is meant
     learns: Bools  # bool[n], whether the example is learned
     sampled: Int32s  # int32[n, draws], negative classes that learn; without columns all classes learn
     clock: Float64s  # float64[n], weight of the labelled examples up to and including each one
@@ -224,6 +224,18 @@ def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score:
 
 
 @jit
+def _set_signs(batch: Batch, label: Int64s, i: int, c: int, size: int, y: Float32s) -> None:
+    """Set `y[:size]` to 1 for the classes of example i among [c, c + size), and to -1 for the others."""
+    start = batch.label_start
+    first, last = (start[i], start[i + 1]) if len(start) > 0 else (i, i + 1)
+    for j in range(size):
+        y[j] = -ONE
+    for j in range(first, last):
+        if c <= label[j] < c + size:
+            y[label[j] - c] = ONE
+
+
+@jit
 def learn_batch(
     table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, link: bool, inputs: Inputs,
     output: ClassScores, scratch: Scratch,
@@ -273,8 +285,7 @@ def learn_batch(
                 scores[i, c : c + size] = p[:size]
             if not all_learn:
                 continue
-            for j in range(size):
-                y[j] = ONE if c + j == label[i] else -ONE
+            _set_signs(batch, label, i, c, size, y)
             if quick and _learn_block(table, rule, scratch, count, c, size, batch.weight[i], clock[i]):
                 continue
             for j in range(size):

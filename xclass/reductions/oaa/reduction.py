@@ -24,34 +24,28 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Int64s
-from ...binary import finite, gd, loss
+from ...array_types import Bools, Float32s, Int32s, Int64s
+from ...binary import finite, gd
 from ...errors import UsageError
-from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.relations import conflict, no_effect
 from ...options.search import Facts, Search, one_of
-from ...system import processors
 from ..core import label_arrays, probabilities
-from ..core.base import Learner, Reduction, split_range
+from ..core.base import Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
+from .scorers import LOG2_SLOTS_PER_CLASS, SLOT_BYTES, ClassScorers
 
-Block = tuple[int, int]  # first class and end
-# class of each example, whether it is learned, and label base before and after, see `OneAgainstAll.classes_by_label`
+# class of each example, whether it is learned, and label base before and after, see `OneAgainstAll.labels_of`
 Labels = tuple[Int64s, Bools, Int64s, Int64s]
 
-SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 MOST_WORK = 1e8  # examples times classes up to which `xclass tune` proposes it
-LEAST_CLASSES = 64  # fewest classes of a thread
-LOG2_SLOTS_PER_CLASS = 12  # log2 of the slots per class if -b is not given
 UNDECIDED = 2  # value of `indexing` while the label base is not detected
 ENABLED = "gd, scorer-identity, oaa"
-LEAST_SHARE = 0.02  # with squared loss, the least probability of a class before normalisation, times K
 NO_PROBABILITY = 999.0  # log loss if the label's probability is 0, as in VW
 
 
@@ -136,53 +130,24 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(Learner):
+class OneAgainstAll(ClassScorers):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes
     ----------
-    own : first class and end of the classes of this part; those of all classes if there are no parts
-    table : weight table with planes, `rows` rows of a weight for each own class
     indexing : lowest label, 0 or 1, or UNDECIDED
-    sampled : number of negative classes that learn from an example, 0 for all
     order, next_negative : int32[K], order in which negative classes are sampled, and where it continues
-    shares : for each thread the first and the end of its classes, counted from the first own one
     """
 
     report: Report
 
     def __init__(self, spec: LearnerSpec) -> None:
+        super().__init__(spec)
         o: Options = spec.options
         self.options = o
-        self.classes = o.oaa
         self.lists_scores = bool(o.scores or spec.wanted.listing_options.probabilities)
         self.enabled = ENABLED + _kind(spec)
         self.as_vw = spec.vw_exact
-        self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
-        self.resume = spec.binary.resume
-        self.learner_options = spec.binary
-        bits = spec.binary.bits
-        vw = spec.binary.layout == "vw"
-        width = gd.vw_width(self.classes) if vw else self.classes
-        if width > 1 << bits:
-            raise UsageError(
-                f"-b {bits} has {1 << bits} slots, too few for one feature of --oaa {self.classes}: "
-                f"give at least -b {(self.classes - 1).bit_length() + 1}"
-            )
-        self.memory = SLOT_BYTES << bits
-        self.own: Block = 0, self.classes
-        if spec.part is not None and spec.part.number is not None:
-            self.own = split_range(self.classes, spec.part.of)[spec.part.number]
-        own = self.own[1] - self.own[0]
-        self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
-        self.rows = np.uint64((1 << bits) // width)
-        if own < self.classes:
-            bits, width = max(0, int(self.rows) * own - 1).bit_length(), own
-        gd.check_memory(bits, SLOT_BYTES)
-        self.table = gd.new_table(self.rule, bits, own, width, True, spec.wanted.weights_only)
-        if self.own[0]:
-            self.table.sums[0] = 0  # only the first class of all begins with --initial_t
-        self.tables = [self.table]
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
         self.sampled = o.oaa_subsample or 0
         self.next_negative = 0
@@ -198,23 +163,12 @@ class OneAgainstAll(Learner):
             class_rows.shuffle(self.order, self.random)
         self.want(spec.wanted)
         self.raw_vw = o.raw_order == "vw"
-        # one thread if updates change the label range or the regularisation that all classes share
-        self.indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
-        shares = 1 if self.indivisible or spec.part is not None else processors.count()
-        self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
-        self.stages = [self._learn_batch]
-        self._learn_kernel = DirectCall(class_rows, "learn_batch")
 
     @property
-    def most_rows(self) -> int | None:
-        return max(1, probabilities.MOST_PAIRS // self.classes) if self._keeps_scores else None
-
-    @property
-    def _keeps_scores(self) -> bool:
-        """Return whether the scores of all classes are needed, and not only the best class."""
+    def keeps_scores(self) -> bool:
         return bool(self.options.scores or self.needs_probabilities or self.keep_scores)
 
-    def classes_by_label(self, task: BatchTask) -> Labels:
+    def labels_of(self, task: BatchTask) -> Labels:
         """Determine class and label base of every example of a batch, as `Labels`; the class is -1 for other labels.
 
         VW detects the label base while it learns: label 0 sets it to 0 and label K to 1; until then it is taken to be
@@ -240,40 +194,12 @@ class OneAgainstAll(Learner):
         label[(label < 0) | (label >= self.classes)] = -1
         return label, learns, base_before, base_after
 
-    def _learn_batch(self, task: BatchTask) -> None:
-        labels = self.classes_by_label(task)
-        self.report_best(task, labels, *self.learn_classes(task, labels))
-
-    def learn_classes(self, task: BatchTask, labels: Labels) -> tuple[Int64s, Float32s, Float32s]:
-        """Score and train the own classes.
-
-        Return for each thread the best class of each example, int64[threads, n], counted from the first own one, its
-        score, float32[threads, n], and all scores, float32[n, own classes], or float32[0, own classes] if they are not
-        wanted.
-        """
-        batch = task.batch
-        n = batch.n
-        first, end = self.own
-        label, learns, _, _ = labels
-        scores = np.empty((n if self._keeps_scores else 0, end - first), np.float32)
-        sampled = np.empty((n, self.sampled), np.int32)
-        if self.sampled:
-            self.next_negative = class_rows.draw_negatives(self.order, self.next_negative, label, learns, sampled)
-        best = np.empty((len(self.shares), n), np.int64)
-        best_score = np.empty((len(self.shares), n), np.float32)
-        most_features = batch.most_features
-        if first:
-            label, sampled = np.maximum(label - first, -1), sampled - np.int32(first)
-        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock, self.classes)
-
-        def run_share(t: int) -> None:
-            table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
-            block = self.classes if self.rule.regularized else class_rows.BLOCK
-            scratch = class_rows.new_scratch(most_features, int(self.rows), block)
-            self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
-
-        self.share(run_share, [(t,) for t in range(len(self.shares))], n)
-        return best, best_score, scores
+    def sample(self, label: Int64s, learns: Bools) -> Int32s:
+        if not self.sampled:
+            return super().sample(label, learns)
+        sampled = np.empty((len(label), self.sampled), np.int32)
+        self.next_negative = class_rows.draw_negatives(self.order, self.next_negative, label, learns, sampled)
+        return sampled
 
     def report_best(
         self, task: BatchTask, labels: Labels, best: Int64s, score_of_best: Float32s, scores: Float32s
@@ -349,12 +275,6 @@ class OneAgainstAll(Learner):
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
             task.class_lists = probabilities.class_lists(top + output_base[:, None], top_p, np.full(n, k), rest)
         return p
-
-    @property
-    def least_probability(self) -> np.float32:
-        """Return the least probability of a class before normalisation, 0 if scores are log odds."""
-        estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and not self.as_vw
-        return np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores

@@ -1,0 +1,138 @@
+"""Define the learners that have one scorer per class: the weight table, and what each thread or part learns of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from ...array_types import Bools, Float32s, Int32s, Int64s
+from ...binary import finite, gd, loss
+from ...errors import UsageError
+from ...kernels.direct import DirectCall
+from ...system import processors
+from ..core import probabilities
+from ..core.base import Learner, split_range
+from ..core.contract import BatchTask
+from ..core.spec import LearnerSpec
+from . import class_rows
+
+Block = tuple[int, int]  # first class and end
+
+SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
+LEAST_CLASSES = 64  # fewest classes of a thread
+LOG2_SLOTS_PER_CLASS = 12  # log2 of the slots per class if -b is not given
+LEAST_SHARE = 0.02  # with squared loss, the least probability of a class before normalisation, times K
+
+
+class ClassScorers(Learner):
+    """Score and train one scorer per class.
+
+    Attributes
+    ----------
+    own : first class and end of the classes of this part; those of all classes if there are no parts
+    table : weight table with planes, `rows` rows of a weight for each own class
+    shares : for each thread the first and the end of its classes, counted from the first own one
+    link : whether predictions pass through the logistic link
+    sampled : number of negative classes that learn from an example, 0 for all
+    """
+
+    link: bool = False
+    sampled: int = 0
+
+    def __init__(self, spec: LearnerSpec) -> None:
+        self.classes = spec.classes or 0
+        self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
+        self.resume = spec.binary.resume
+        self.learner_options = spec.binary
+        bits = spec.binary.bits
+        vw = spec.binary.layout == "vw"
+        width = gd.vw_width(self.classes) if vw else self.classes
+        if width > 1 << bits:
+            raise UsageError(
+                f"-b {bits} has {1 << bits} slots, too few for one feature of --{spec.name} {self.classes}: "
+                f"give at least -b {(self.classes - 1).bit_length() + 1}"
+            )
+        self.memory = SLOT_BYTES << bits
+        self.own: Block = 0, self.classes
+        if spec.part is not None and spec.part.number is not None:
+            self.own = split_range(self.classes, spec.part.of)[spec.part.number]
+        own = self.own[1] - self.own[0]
+        self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
+        self.rows = np.uint64((1 << bits) // width)
+        if own < self.classes:
+            bits, width = max(0, int(self.rows) * own - 1).bit_length(), own
+        gd.check_memory(bits, SLOT_BYTES)
+        self.table = gd.new_table(self.rule, bits, own, width, True, spec.wanted.weights_only)
+        if self.own[0]:
+            self.table.sums[0] = 0  # only the first class of all begins with --initial_t
+        self.tables = [self.table]
+        # one thread if updates change the label range or the regularisation that all classes share
+        self.indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
+        shares = 1 if self.indivisible or spec.part is not None else processors.count()
+        self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
+        self.stages = [self._learn_batch]
+        self._learn_kernel = DirectCall(class_rows, "learn_batch")
+
+    @property
+    def keeps_scores(self) -> bool:
+        """Return whether the scores of all classes are needed, and not only the best class."""
+        return True
+
+    @property
+    def most_rows(self) -> int | None:
+        return max(1, probabilities.MOST_PAIRS // self.classes) if self.keeps_scores else None
+
+    @abstractmethod
+    def labels_of(self, task: BatchTask) -> tuple[Any, ...]:
+        """Return the 0-based classes of the examples, see `class_rows.Inputs`, which of them learn, and more."""
+
+    def sample(self, label: Int64s, learns: Bools) -> Int32s:
+        """Return the negative classes that learn from each example, without columns if all learn."""
+        return np.empty((len(learns), 0), np.int32)
+
+    @abstractmethod
+    def report_best(
+        self, task: BatchTask, labels: Any, best: Int64s, score_of_best: Float32s, scores: Float32s
+    ) -> None:
+        """Set the results of a task from what `learn_classes` has returned for all blocks of classes."""
+
+    def _learn_batch(self, task: BatchTask) -> None:
+        labels = self.labels_of(task)
+        self.report_best(task, labels, *self.learn_classes(task, labels))
+
+    def learn_classes(self, task: BatchTask, labels: tuple[Any, ...]) -> tuple[Int64s, Float32s, Float32s]:
+        """Score and train the own classes.
+
+        Return for each thread the best class of each example, int64[threads, n], counted from the first own one, its
+        score, float32[threads, n], and all scores, float32[n, own classes], or float32[0, own classes] if they are not
+        wanted.
+        """
+        batch = task.batch
+        n = batch.n
+        first, end = self.own
+        label, learns = labels[:2]
+        scores = np.empty((n if self.keeps_scores else 0, end - first), np.float32)
+        sampled = self.sample(label, learns)
+        best = np.empty((len(self.shares), n), np.int64)
+        best_score = np.empty((len(self.shares), n), np.float32)
+        most_features = batch.most_features
+        if first:
+            label, sampled = np.maximum(label - first, -1), sampled - np.int32(first)
+        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock, self.classes)
+
+        def run_share(t: int) -> None:
+            table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
+            block = self.classes if self.rule.regularized else class_rows.BLOCK
+            scratch = class_rows.new_scratch(most_features, int(self.rows), block)
+            self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
+
+        self.share(run_share, [(t,) for t in range(len(self.shares))], n)
+        return best, best_score, scores
+
+    @property
+    def least_probability(self) -> np.float32:
+        """Return the least probability of a class before normalisation, 0 if scores are log odds."""
+        estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and self.rule.checked
+        return np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
