@@ -185,7 +185,7 @@ def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k
         raise UsageError(f"{core.config.reduction.name} does not explain its predictions")
     k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
     core.want()
-    c, named = core.config, naming.naming_of(core.names.class_list, core.config.reduction.labels == "multiclass")
+    c, named = core.config, naming.naming_of(core.names.class_list, core.config.reduction.labels != "simple")
     names = feature_names.Namer(
         c.parser, c.features, c.interactions, configuration.feature_bits(c), core.preparation.crosser
     )

@@ -153,7 +153,6 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "--decay",
         f"xclass does not support marginal features; {FEATURE_SOURCES}",
     ),
-    ("--multilabel_oaa", "an example has one class; write a line for each of its labels, and see --oaa K --scores"),
     (
         "--plt --kary_tree --threshold --plt_force_load_legacy_model",
         "an example has one class; the nearest is --recall_tree K, and -r writes the scores of its candidates",

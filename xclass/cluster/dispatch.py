@@ -22,7 +22,7 @@ from .options import Options
 from .predicting import Predicting
 from .session import Session
 
-WITH_PARTS = "--oaa, --cpt, --multiclass or --softmax_tree"
+WITH_PARTS = "--oaa, --multilabel_oaa, --cpt, --multiclass or --softmax_tree"
 
 
 def first_lines(

@@ -59,10 +59,13 @@ def explanation(reasons: Reasons, batch: Batch, features: Iterable[NamedFeature]
         by_path = by_path and (one.score is not None or not any_score)
         return with_shares(one, named, label=naming(one.label), by_path=by_path)
 
-    label = float(batch.label[0])
+    label: Label | list[Label] = None
+    if not math.isnan(batch.label[0]):
+        label = [naming(y) for y in batch.labels.tolist() if y != class_names.UNKNOWN]
+        label = label if batch.has_lists else naming(float(batch.label[0]))
     return Explanation(
         prediction=naming(reasons.classes[0].label) if reasons.considered and reasons.classes else None,
-        label=None if math.isnan(label) else naming(label),
+        label=label,
         classes=tuple(map(explained, reasons.classes)),
         others=tuple(replace(one, label=naming(one.label)) for one in reasons.others),
         considered=reasons.considered,

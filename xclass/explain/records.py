@@ -136,8 +136,8 @@ class Explanation:
     ----------
     prediction : int, float, str or None
         The predicted class or number, None if there is no class to predict yet.
-    label : int, float, str or None
-        The label of the example, None if it is not known.
+    label : int, float, str, list of them or None
+        The label or the list of labels of the example, None if it is not known.
     classes : tuple of ExplainedClass
         The first k classes, the prediction first; then the label, if it is none of them.
     others : tuple of ExplainedClass
@@ -153,7 +153,7 @@ class Explanation:
     """
 
     prediction: Label
-    label: Label
+    label: Label | list[Label]
     classes: tuple[ExplainedClass, ...]
     others: tuple[ExplainedClass, ...]
     considered: int
@@ -361,6 +361,8 @@ def _brief(explained: ExplainedClass) -> str:
 
 
 def _shown(label: object) -> str:
+    if isinstance(label, list):
+        return ",".join(map(_shown, label)) or ","
     if label is None:
         return "none"
     return f"{label:g}" if isinstance(label, float) else str(label)

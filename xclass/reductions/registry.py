@@ -7,6 +7,7 @@ from .ect import reduction as ect
 from .log_multi import reduction as log_multi
 from .mach import reduction as mach
 from .multiclass import reduction as multiclass
+from .multilabel_oaa import reduction as multilabel_oaa
 from .oaa import reduction as oaa
 from .plt import reduction as plt
 from .random_tree import reduction as random_tree
@@ -18,6 +19,7 @@ from .sparse_experts import reduction as sparse_experts
 REDUCTIONS = (
     scalar.REDUCTION,
     oaa.REDUCTION,
+    multilabel_oaa.REDUCTION,
     recall_tree.REDUCTION,
     log_multi.REDUCTION,
     ect.REDUCTION,

@@ -57,7 +57,7 @@ class Explainer(Inspector):
     def _explanation(self, task: BatchTask, k: int) -> Explanation:
         """Return the explanation of an example with k classes."""
         batch, record = naming.without_unknown_label(task.batch), self._config.reduction
-        named = naming.naming_of(self._learner.names.class_list, record.labels == "multiclass")
+        named = naming.naming_of(self._learner.names.class_list, record.labels != "simple")
         reasons = ability(record, "explain").explain(self._model, batch, k)
         return naming.explanation(reasons, batch, self._features(task), named)
 

@@ -1,0 +1,1 @@
+"""Learn one scorer per label for examples with lists of labels."""
