@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import state_of
-from streams import multiclass, real
+from streams import of_kind
 from variants import BY_NAME, VARIANTS, K, learner, name_of
 
 import xclass
@@ -34,8 +34,8 @@ EXAMPLES = st.tuples(
 
 def stream(name: str, n: int) -> list[str]:
     """Lines with weights, some without a label."""
-    make = real(3, n, signs=True) if BY_NAME[name].labels == "simple" else multiclass(3, K, n, weights=(1, 0.5, 0))
-    lines = make.splitlines()
+    kind = BY_NAME[name].labels
+    lines = of_kind(kind, 3, K, n, **({} if kind == "simple" else {"weights": (1, 0.5, 0)})).splitlines()
     return [line if i % 7 else "|" + line.partition("|")[2] for i, line in enumerate(lines)]
 
 

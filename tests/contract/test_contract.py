@@ -16,7 +16,7 @@ from dataclasses import replace
 import pytest
 from command import learn, script, xclass
 from library import state_of
-from streams import multiclass, real
+from streams import of_kind
 from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, every_variant, learner, name_of, words_of
 
 from xclass import check_reduction, checks
@@ -32,9 +32,7 @@ from xclass.text import reader
 def stream(name: str, seed: int, n: int, **more) -> str:
     """Lines a reduction can learn from, by default with tags, weights and some without a label."""
     more = {"tags": True, "weights": (1, 0.5, 2, 0), "unlabelled": 0.1, **more}
-    if BY_NAME[name].labels == "simple":
-        return real(seed, n, signs=True, **more)
-    return multiclass(seed, K, n, **more)
+    return of_kind(BY_NAME[name].labels, seed, K, n, **more)
 
 
 EVERY = pytest.mark.parametrize("name", list(BY_NAME))
@@ -170,7 +168,7 @@ def test_speed_of_the_stages_does_not_matter(place, monkeypatch, name, options):
 @EVERY_MULTICLASS
 def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     k = 3 * class_rows.BLOCK + 5
-    text = multiclass(3, k, 60, unlabelled=0.1)
+    text = of_kind(BY_NAME[name].labels, 3, k, 60, unlabelled=0.1)
     outputs = []
     for processors in (1, 2, 7):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)

@@ -11,7 +11,7 @@ from command import learn, xclass_process
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import Results, go_through, summary_of
-from streams import multiclass, real
+from streams import multiclass, of_kind
 from variants import BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of
 
 from xclass.abilities.find import described
@@ -59,8 +59,7 @@ pytestmark = pytest.mark.usefixtures("place")
 
 def ordinary(name: str, seed: int, n: int) -> list[str]:
     """Lines a reduction can learn from."""
-    simple = BY_NAME[name].labels == "simple"
-    return (real(seed, n, signs=True) if simple else multiclass(seed, K, n)).splitlines(keepends=True)
+    return of_kind(BY_NAME[name].labels, seed, K, n).splitlines(keepends=True)
 
 
 def extreme(name: str, seed: int, n: int) -> list[str]:
@@ -71,7 +70,9 @@ def extreme(name: str, seed: int, n: int) -> list[str]:
         features = [f" |{space}" for space in "wn"]
         for k, word in enumerate(rng.choice(["p0_3", "p1_5", "size", "red", "new"], 4)):
             features[k % 2] += f" {word}:{rng.choice(VALUES)}"
-        label = rng.choice(["1", "-1", "3e38", "1e20", "1e-40"]) if name == "scalar" else 1 + i % K
+        kind = BY_NAME[name].labels
+        numbers = ["1", "-1", "3e38", "1e20", "1e-40"]
+        label = rng.choice(numbers) if kind == "simple" else i % K + (kind == "multiclass")
         lines.append(f"{label}{rng.choice(WEIGHTS)}{''.join(features)}\n")
     return lines
 

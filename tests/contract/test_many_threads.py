@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from streams import multiclass, real
+from streams import of_kind
 from variants import BY_NAME, VARIANTS, K, learner, name_of
 
 from xclass.errors import UsageError
@@ -25,8 +25,7 @@ EVERY_VARIANT = pytest.mark.parametrize(
 
 
 def lines_of(name: str, seed: int, n: int) -> list[str]:
-    text = real(seed, n, signs=True) if BY_NAME[name].labels == "simple" else multiclass(seed, K, n)
-    return text.splitlines()
+    return of_kind(BY_NAME[name].labels, seed, K, n).splitlines()
 
 
 def together(*calls) -> list:

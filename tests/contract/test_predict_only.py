@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from command import learn, xclass
 from library import state_of
-from streams import multiclass, real
+from streams import of_kind
 from variants import AT_THE_END, BITS, BY_NAME, K, chosen, every_variant, learner, words_of
 
 from xclass.api.learner import load
@@ -17,7 +17,7 @@ LEARNING_ONLY = ("g", "n", "sums", "cells", "key", "wear", "seen")  # ends of th
 
 
 def stream(name: str, seed: int, n: int) -> str:
-    return real(seed, n, signs=True) if BY_NAME[name].labels == "simple" else multiclass(seed, K, n, weights=(1, 0.5))
+    return of_kind(BY_NAME[name].labels, seed, K, n, weights=(1, 0.5))
 
 
 pytestmark = pytest.mark.usefixtures("place")

@@ -56,6 +56,33 @@ def multiclass(
     return "".join(line + "\n" for line in lines)
 
 
+def multilabel(
+    seed: int, k: int, n: int, *, lowest: int = 0, noise: float = 0.1, tags: bool = False,
+    weights: tuple[float, ...] = (), unlabelled: float = 0.0,
+) -> str:  # fmt: skip
+    """Return n lines with lists of up to three labels lowest .. lowest + k - 1, and words that depend on the labels."""
+    rng = random.Random(f"multilabel {seed} {k} {n}")
+    lines = []
+    for i in range(n):
+        own = sorted(rng.sample(range(k), min(k, rng.choice((0, 1, 1, 2, 3)))))
+        words = [f"y{y if rng.random() >= noise else rng.randrange(k)}_{rng.randrange(2)}" for y in own for _ in "ab"]
+        label = ",".join(str(y + lowest) for y in own) or ","
+        if weights:
+            label += f" {rng.choice(weights):g}"
+        if rng.random() < unlabelled:
+            label = ""
+        tag = f" tag{i}" if tags and i % 3 == 0 else " "
+        lines.append(f"{label}{tag}|w {' '.join(words)} |n size:{rng.choice((0.5, 1, 2)):g} {rng.choice(COLOURS)}")
+    return "".join(line + "\n" for line in lines)
+
+
+def of_kind(labels: str, seed: int, k: int, n: int, **more) -> str:
+    """Return n lines for reductions whose records have these `labels`, with k of them or with signs."""
+    if labels == "simple":
+        return real(seed, n, signs=True, **more)
+    return (multilabel if labels == "multilabel" else multiclass)(seed, k, n, **more)
+
+
 def real(
     seed: int, n: int, *, signs: bool = False, tags: bool = False, weights: tuple[float, ...] = (), unlabelled=0.0
 ) -> str:

@@ -22,6 +22,10 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"sgd": True, "quadratic": ["wn"]},
         {"calibration": "c"},
     ],
+    "multilabel_oaa": [
+        {"layout": "vw", "loss_function": "squared", "label_range": "seen"},
+        {"threshold": 0.2, "quadratic": ["wn"]},
+    ],
     "recall_tree": [
         {"max_candidates": 3},
         {"max_candidates": 3, "layout": "vw", "randomized_routing": True},

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from command import learn
-from streams import multiclass, real
+from streams import multiclass, of_kind
 from variants import BITS, BY_NAME, VARIANTS, K, chosen, name_of, words_of
 from versus import run_vw
 
@@ -16,7 +16,7 @@ from xclass.cache import source
 VW_NAMES = re.compile(
     r"=|num sources|weight bits|datafile|final_regressor|initial_t|power_t|learners|pred\b|using no cache|memory:", re.I
 )
-COMBINATIONS = {name_of(name, o): (name, o) for name in BY_NAME for o in [{}, *VARIANTS[name]]}
+COMBINATIONS = {name_of(name, o): (name, o) for name in BY_NAME for o in [{}, *VARIANTS.get(name, [])]}
 
 
 def banner(*args, stdin: str | None = None, data: str = "data.vw", cwd=None) -> list[str]:
@@ -30,15 +30,16 @@ def banner(*args, stdin: str | None = None, data: str = "data.vw", cwd=None) -> 
 def place(tmp_path, monkeypatch):
     """A folder to run in, with data."""
     monkeypatch.chdir(tmp_path)
+    for kind in ("multiclass", "multilabel", "simple"):
+        (tmp_path / f"{kind}.vw").write_text(of_kind(kind, 1, K, 60))
     (tmp_path / "data.vw").write_text(multiclass(1, K, 60))
-    (tmp_path / "numbers.vw").write_text(real(2, 60, signs=True))
     return tmp_path
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "options"), COMBINATIONS.values(), ids=COMBINATIONS)
 def test_plain_words_of_every_reduction(place, name, options):
-    data = "numbers.vw" if name == "scalar" else "data.vw"
+    data = f"{BY_NAME[name].labels}.vw"
     lines = banner(*chosen(name), *BITS, *words_of(options), "-f", "m", "-p", "p", data=data)
     lines = lines[next(i for i, line in enumerate(lines) if line.startswith("Reduction: ")) :]  # after notes
     plain = [line for line in lines if not line.startswith("warning:")]
@@ -61,7 +62,7 @@ def test_plain_words_of_every_reduction(place, name, options):
 )
 def test_vw_exact_prints_the_lines_of_vw(place, words, more):
     pytest.importorskip("vowpalwabbit")
-    data = "data.vw" if words else "numbers.vw"
+    data = "data.vw" if words else "simple.vw"
     args = [*words.split(), *more.split()]
     here = banner("--vw_exact", *args, data=data)
     printed = run_vw("-d", data, *args, cwd=place).err.splitlines()
@@ -88,7 +89,7 @@ def test_lines_about_classes(place):
     assert banner("-i", "m")[0] == f"{tree} (--multiclass), {seen} classes so far"
     named = classes("--recall_tree", 3, "--named_labels", "a,b,c", stdin="a | x\n")
     assert named == "Reduction: recall tree (--recall_tree), 3 classes, labels are names"
-    assert classes("--binary", data="numbers.vw") == "Reduction: none; one regressor learns labels -1 and 1"
+    assert classes("--binary", data="simple.vw") == "Reduction: none; one regressor learns labels -1 and 1"
     assert classes("--loss_function", "squared") == "Reduction: none; one regressor learns numbers"
 
 
