@@ -27,11 +27,11 @@ from .reductions.core.contract import BatchTask
 from .system.printable import short_repr
 from .workspace.configuration import arguments_of, configured, words_of
 from .workspace.session import Session
-from .workspace.types import LabelType, MulticlassLabel, PredictionType, SimpleLabel
+from .workspace.types import LabelType, MulticlassLabel, MultilabelLabel, PredictionType, SimpleLabel
 
 __all__ = [
-    "Example", "LabelType", "MulticlassLabel", "PredictionType", "SimpleLabel", "Workspace", "__version__", "pyvw",
-    "vw",
+    "Example", "LabelType", "MulticlassLabel", "MultilabelLabel", "PredictionType", "SimpleLabel", "Workspace",
+    "__version__", "pyvw", "vw",
 ]  # fmt: skip
 
 LARGEST_INDEX = 2**32 - 1
@@ -141,7 +141,8 @@ class Workspace:
             and `--scores` or `--probabilities`. As in VW, a class is a number even if its name is listed by
             `--named_labels`; with `--learn_names`, which VW does not have, it is a name. With `--top_k`, and with
             `--probabilities` of other reductions, a list of pairs of a class and its probability; the last one has None
-            in place of a class, for all other classes.
+            in place of a class, for all other classes. With lists of labels, the list of the labels above the
+            threshold, or pairs without such a last one.
         """
         self._check_type("prediction", prediction_type, self.get_prediction_type())
         prediction: float | int | str | list[Any] = self._process(ec, learn=False).get_prediction()
@@ -204,7 +205,7 @@ class Workspace:
 
     def get_label_type(self) -> LabelType:
         """Return the type of the labels."""
-        return LabelType.SIMPLE if self._session.config.reduction.labels == "simple" else LabelType.MULTICLASS
+        return LabelType[self._session.config.reduction.labels.upper()]
 
     def get_sum_loss(self) -> float:
         """Return the sum of the losses of the examples, those of `predict` included."""
@@ -314,11 +315,19 @@ class Example:
     def set_label_string(self, string: str) -> None:
         """Give this example another label and weight, written as before the bar of a line."""
         label = self.vw._session.turn.complete(lambda: self.vw._session.batch(f"{string} |", True))
-        self._batch = self._batch._replace(label=label.label, weight=label.weight, initial=label.initial)
+        self._batch = self._batch._replace(
+            label=label.label, weight=label.weight, initial=label.initial, label_start=label.label_start,
+            labels=label.labels,
+        )  # fmt: skip
 
-    def get_label(self, label_class: int | None = None) -> SimpleLabel | MulticlassLabel:
-        """Return the label with the weight and the latest prediction; a missing class is 2**32 - 1, as in VW."""
+    def get_label(self, label_class: int | None = None) -> SimpleLabel | MulticlassLabel | MultilabelLabel:
+        """Return the label with the weight and the latest prediction; a missing class is 2**32 - 1, as in VW.
+
+        Of a reduction that learns lists of labels, return the list.
+        """
         self.vw._check_type("label", label_class, self.labelType)
+        if self.labelType == LabelType.MULTILABEL:
+            return MultilabelLabel(self._batch.labels.astype(np.int64).tolist())
         label, weight = float(self._batch.label[0]), float(self._batch.weight[0])
         prediction = 0.0
         if self._task is not None and self._task[0].prediction is not None:
@@ -330,7 +339,9 @@ class Example:
 
     def get_multiclass_label(self) -> int:
         """Return the class of the label, 2**32 - 1 without one; raise UsageError if labels are real numbers."""
-        return int(self.get_label(LabelType.MULTICLASS).label)
+        label = self.get_label(LabelType.MULTICLASS)
+        assert isinstance(label, MulticlassLabel)
+        return int(label.label)
 
     def get_tag(self) -> str:
         """Return the tag, empty without one."""

@@ -11,6 +11,7 @@ import pytest
 from command import learn, xclass
 
 import xclass as library
+from xclass import vw
 
 LINES = ["0,1 | one", "1,2 t1| two", "2,3 | three", "3,4 | four", "5,4,3,2 | five", "| six", "5,7 | seven", ", | eight",
          "9 'tag| nine", "1,8 | ten"]  # fmt: skip
@@ -143,3 +144,24 @@ def test_a_model_of_lists_has_a_report(place):
     assert {"class", "precision", "recall_at_5"} <= test["labels_by_errors"][0].keys()
     result = xclass("report", "-i", "m", "--train", "d", "--json", "r.json", cwd=place)
     assert "--train has no effect: a model of lists of labels has counted its labels" in result.err
+
+
+def test_workspace_predicts_lists(place):
+    """VW's answers after the same lines, and its numbers of the types."""
+    plain = [line for line in LINES if line[0] not in "|,"]
+    for words, wanted, kind in (
+        ("", [4, 5, 2, 3], 5),
+        ("--top_k 2", [3, 2], 5),
+        ("--top_k 2 --probabilities", [3, 2], 3),
+    ):
+        model = vw.Workspace(f"--quiet --vw_exact --loss_function logistic --plt 10 -l 10 {words}")
+        for line in [line.replace("5,4,3,2", "2,3,4,5") for line in plain] * 4:
+            model.learn(line)
+        found = model.predict("| five")
+        assert [one[0] if isinstance(one, tuple) else one for one in found] == wanted
+        assert model.get_prediction_type() == kind and model.get_label_type() == 10
+        example = model.example("1,5 | a")
+        assert example.get_label().labels == [1, 5]
+        example.set_label_string("2")
+        assert example.get_label().labels == [2]
+        model.finish()

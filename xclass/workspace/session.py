@@ -62,7 +62,11 @@ class Session(Run):
     def _prediction_type(self) -> PredictionType:
         if self.config.reduction.labels == "simple":
             return PredictionType.SCALAR
-        lists = self.model.reduction.lists_scores or self.config.listing_options.lists_classes
+        listing, scores = self.config.listing_options, self.model.reduction.lists_scores
+        lists = scores or listing.lists_classes
+        if self.config.reduction.labels == "multilabel" and not scores:
+            has_pairs = listing.probabilities or (lists and not self.options.vw_exact)
+            return PredictionType.ACTION_PROBS if has_pairs else PredictionType.MULTILABELS
         return PredictionType.SCALARS if lists else PredictionType.MULTICLASS
 
     def batch(self, content: str | Mapping[str, Any] | None, learn: bool) -> Batch:
@@ -107,10 +111,16 @@ class Session(Run):
 
     def prediction(self, task: BatchTask) -> Any:
         """Return the prediction of the only example of a task, see `Workspace.predict`."""
-        if self.prediction_type == PredictionType.SCALARS and task.class_lists is not None:
+        if self.prediction_type == PredictionType.MULTILABELS and task.chosen is not None:
+            return list(map(self._label, task.chosen.labels.tolist()))
+        if task.class_lists is not None:
             listed = task.class_lists
             scores = listed.scores.tolist()
-            if self.model.reduction.lists_scores and self.config.listing_options.top_k is None:
+            if (
+                self.prediction_type == PredictionType.SCALARS
+                and self.model.reduction.lists_scores
+                and self.config.listing_options.top_k is None
+            ):
                 return scores
             labels: list[int | str | None] = list(map(self._label, listed.labels.tolist()))
             if listed.has_rest:

@@ -11,7 +11,9 @@ class PredictionType(enum.IntEnum):
 
     SCALAR = 0
     SCALARS = 1
+    ACTION_PROBS = 3
     MULTICLASS = 4
+    MULTILABELS = 5
 
 
 class LabelType(enum.IntEnum):
@@ -19,6 +21,7 @@ class LabelType(enum.IntEnum):
 
     SIMPLE = 1
     MULTICLASS = 2
+    MULTILABEL = 10
 
 
 class SimpleLabel(NamedTuple):
@@ -36,3 +39,9 @@ class MulticlassLabel(NamedTuple):
     label: int
     weight: float
     prediction: int
+
+
+class MultilabelLabel(NamedTuple):
+    """Hold the list of labels of an example."""
+
+    labels: list[int]
