@@ -3,10 +3,10 @@
 A converter yields examples `(label, rest)` in bytes, where `rest` is everything after the label on a line of VW text,
 and `write` makes of them, in the folder --out,
 
-    train.vw, test.vw     `number rest`; with --packed, .gz
+    train.vw, test.vw     `number rest`, or `number,number rest` with lists of labels; with --packed, .gz
     labels.txt            number, tab, the label in the source, one line per class; written last
 
-Labels get the numbers 1..K in their order, numbers before words.
+Labels get the numbers 1..K in their order, numbers before words; those of lists 0..K-1.
 Same source, same options, same bytes.
 """
 
@@ -116,6 +116,7 @@ def write(
     classes: int | None = None,
     labels: list[bytes] | None = None,
     packed: bool = False,
+    lists: bool = False,
 ) -> dict[str, int]:
     """Write train.vw, test.vw and labels.txt; return how many examples and classes there are.
 
@@ -129,7 +130,9 @@ def write(
     classes : labels are the numbers 1..classes, and stay as they are.
     labels : labels are these, numbered in this order; others do not occur.
     packed : write train.vw.gz and test.vw.gz.
+    lists : the label of an example is a list of labels with commas between them.
     """
+    parts = (lambda label: label.split(b",")) if lists else (lambda label: [label])
     sources = [lambda source=source: itertools.islice(source(), limit) for source in (train, test) if source]
     out.mkdir(parents=True, exist_ok=True)
     (out / "labels.txt").unlink(missing_ok=True)
@@ -138,10 +141,10 @@ def write(
         for source in sources:
             seen = [label for label, _ in source()]
             counts.append(len(seen))
-            seen_labels.update(seen)
+            seen_labels.update(part for label in seen for part in parts(label))
     if labels is None:
         labels = [b"%d" % y for y in range(1, classes + 1)] if classes else sorted(seen_labels, key=order)
-    number = {label: b"%d" % y for y, label in enumerate(labels, 1)}
+    number = {label: b"%d" % y for y, label in enumerate(labels, 0 if lists else 1)}
     held_out = set()
     if test is None:
         if counts[0] < 2:
@@ -150,10 +153,10 @@ def write(
     facts = {"train": 0, "test": 0, "classes": len(labels)}
     lines: list[bytes] = []
     with created(out / "train.vw", packed) as train_file, created(out / "test.vw", packed) as test_file:
-        for part, source in zip(("train", "test"), sources, strict=False):
+        for name, source in zip(("train", "test"), sources, strict=False):
             for place, (label, rest) in enumerate(source()):
-                testing = part == "test" or place in held_out
-                line = b"%s %s\n" % (number[label], rest)
+                testing = name == "test" or place in held_out
+                line = b"%s %s\n" % (b",".join(number[part] for part in parts(label)), rest)
                 facts["test" if testing else "train"] += 1
                 if testing:
                     test_file.write(line)

@@ -5,7 +5,7 @@
 A line is `label index:value ...` or, with several labels, `label,label index:value ...`; what follows a # is a comment,
 lines without a label do not count. Files of the repository begin with a line `examples features classes`, which is
 checked; their labels and indices begin at 0, those of LIBSVM at 1 or anywhere: labels are numbered anew, indices are
-names. --several says what becomes of an example with several labels.
+names. --several says what becomes of an example with several labels: `lists` writes all of them, `1,5 |f ...`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ def chosen(path: Path, number: int, labels: list[bytes], several: str, draw: ran
         if not LABEL.fullmatch(label):
             raise line_error(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
     if len(labels) > 1 and several == "error":
-        raise line_error(path, number, f"{len(labels)} labels: choose one with --several first, draw or skip")
+        raise line_error(path, number, f"{len(labels)} labels: give --several lists, first, draw or skip")
     if not labels or (len(labels) > 1 and several == "skip"):
         return None
+    if several == "lists":
+        return b",".join(b"%d" % int(float(label)) for label in labels)
     label = draw.choice(labels) if several == "draw" and len(labels) > 1 else labels[0]
     return b"%d" % int(float(label))
 
@@ -73,13 +75,15 @@ def examples(paths: list[Path], several: str, seed: int) -> Iterator[Example]:
 def main() -> dict[str, int]:
     """Execute the conversion that the command line requests."""
     parser = options(__doc__)
-    parser.add_argument("--several", choices=("error", "first", "draw", "skip"), default="error")
+    parser.add_argument("--several", choices=("error", "lists", "first", "draw", "skip"), default="error")
     given = parser.parse_args()
 
     def source(paths):
         return lambda: examples(paths, given.several, given.seed)
 
-    return write(given.out, source(given.train), source(given.test) if given.test else None, **settings(given))
+    lists = given.several == "lists"
+    test = source(given.test) if given.test else None
+    return write(given.out, source(given.train), test, lists=lists, **settings(given))
 
 
 if __name__ == "__main__":

@@ -330,7 +330,7 @@ def test_labels_may_be_a_column_or_an_iterator(names):
         assert model.examples == 12 and model.predict_many(np.eye(3)).tolist() == names
         with pytest.raises(xclass.DataError, match=r"row 0 is a list of words, \['a', 'b'\]; give numbers or texts"):
             model.predict_many([["a", "b"], ["c"]])
-        with pytest.raises(xclass.DataError, match=r"y has the shape \(3, 2\); give one for each example"):
+        with pytest.raises(xclass.DataError, match=r"y has the shape \(3, 2\), a list of labels for each"):
             model.learn_many(np.eye(3), pd.DataFrame({"y": names, "z": names}))
 
 

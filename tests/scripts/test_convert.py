@@ -162,6 +162,8 @@ def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):
     assert [line.split("\t")[1] for line in out("labels.txt")] == ["3", "7", "29"]
     convert("sparse", "--train", "a", "--test", "a", "--several", "skip")
     assert out("train.vw") == ["1 |f 1:1"]
+    convert("sparse", "--train", "a", "--test", "a", "--several", "lists")
+    assert out("train.vw") == ["1,2 |f 0:1 99:2", "3 |f 1:1", "4,0 |f 2:1"]
     (tmp_path / "many").write_text("3,5,0 0:1\n" * 300)
     status, _ = convert("sparse", "--train", "many", "--several", "draw")
     assert status == 0
@@ -179,7 +181,7 @@ def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):
         ("1.5 1:1", "a:3: label '1.5' is no whole number"),
         ("1 2 1:1", "a:3: label '1 2' is no whole number"),
         ("x 1:1", "a:3: label 'x' is no whole number"),
-        ("1,2 1:1", "a:3: 2 labels: choose one with --several"),
+        ("1,2 1:1", "a:3: 2 labels: give --several lists, first, draw or skip"),
     ],
 )
 def test_bad_sparse_lines_are_named(convert, tmp_path, line, message):

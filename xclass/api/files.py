@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import array_input, tables
+from ..data import tables
 from ..data.batch import Batch
 from ..data.schema import OTHER
 from ..errors import DataError, UsageError
@@ -23,7 +23,7 @@ from ..text import parser, reader
 from ..text.label_detection import LabelDetector
 from ..text.text_format import TextFormat
 from . import configuration
-from .labels import weights_of
+from .labels import of_examples, weights_of
 from .learner_core import LearnerCore
 
 KINDS = {"classes": "multiclass", "numbers": "simple", "lists": "multilabel"}  # of `read_vw` -> as in `Reduction`
@@ -109,7 +109,8 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     X : sparse matrix or array of shape (n, d)
         Column j becomes the feature `j`. Values are rounded to float32; entries of 0 are left out.
     y : array-like of shape (n,), optional
-        Labels, numbers or names of one word; None or NaN for no label.
+        Labels, numbers or names of one word, or lists of them; None or NaN for no label. A matrix of 0 and 1 has a
+        column for each of the labels 0, 1, 2, ...
     sample_weight : array-like of shape (n,), optional
         Weights.
 
@@ -127,10 +128,7 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
     start, column, value = tables.sparse_arrays(X)
     n = len(start) - 1
     weights = None if sample_weight is None else weights_of(sample_weight, n)
-    y = array_input.flat("y", y)
-    labels = None if y is None else (y.tolist() if hasattr(y, "tolist") else list(y))
-    if labels is not None and len(labels) != n:
-        raise DataError(f"y has {len(labels)} labels for {n} rows; give one for each row")
+    labels = None if y is None else of_examples(y, n)
     with output_file.opened(os.path.abspath(path_of(path)), "the examples") as file:
         for line in vw_writer.lines(start, column, value, labels, weights):
             file.write(line.encode("utf-8", "surrogateescape"))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..data import array_input, batch_ops, dicts, feature_names, frames, schema, tables
-from ..data.batch import Batch
+from ..data.batch import NO_LISTS, Batch
 from ..data.feature_names import encoded
 from ..data.frames import Frame
 from ..data.schema import MATRICES, NUMBER, OTHER, PLAIN, Kinds
@@ -65,7 +65,7 @@ class Inputs:
     def __init__(self, core: LearnerCore, identity: bool = False, vw_text: bool = False) -> None:
         self._schema, self._config, self._names = core.schema, core.config, core.names
         self._label_range, self.notes = core.label_range, core.notes
-        self._labels = LabelConverter(core.names, core.label_range)
+        self._labels = LabelConverter(core.names, core.label_range, core.config.reduction.labels == "multilabel")
         self._constant = not core.config.parser.noconstant
         self._rule = feature_names.new_hashing(
             core.config.parser.hash_seed, core.config.parser.hash == "all", feature_bits(core.config), identity, vw_text
@@ -111,7 +111,7 @@ class Inputs:
             self._check_constant(given)
             weights_of(given.weight, given.n)
             batch = arrays.masked(given, feature_bits(self._config))
-            batch = self._labelled(batch, given.label if y is None else y, sample_weight, learn)
+            batch = self._labelled(batch, given if y is None else y, sample_weight, learn)
             if learn:
                 self._schema.add_form(OTHER)
             return iter([batch])
@@ -241,7 +241,8 @@ class Inputs:
         table = self._plain(["" if bar else text for text, bar in zip(texts, bars, strict=True)], learn)
         row = batch.line - 1
         of_lines, of_plain = np.flatnonzero(np.array(bars)[row]), np.flatnonzero(~np.array(bars))
-        parts = [(batch, of_lines), (table.batch(0, table.n, self._constant), of_plain)]
+        plain = self._labelled(table.batch(0, table.n, self._constant), None, None, learn)
+        parts = [(batch, of_lines), (plain, of_plain)]
         order = np.argsort(np.concatenate([row[of_lines], of_plain]))
         self._note_two_kinds(texts, bars)
         return batch_ops.pick([(batch_ops.pick(parts, lines=True), order)], lines=True)
@@ -284,9 +285,8 @@ class Inputs:
                 f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
                 "many examples go to learn_many() and predict_many()"
             )
-        if label is not None or weight is not None:
-            y = None if label is None else [label]
-            batch = self._labelled(batch, y, None if weight is None else [weight], learn)
+        y = None if label is None else [label]
+        batch = self._labelled(batch, y, None if weight is None else [weight], learn)
         self._schema.add_names(kinds)
         return batch
 
@@ -318,7 +318,7 @@ class Inputs:
         self._require_labels(y, learn)
         table.check()
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
-        label = None if y is None else self._labels.labels(y, table.n, learn)
+        labels = self._labels.fields(y, table.n, learn)
         learn = learn and table.n > 0
         if isinstance(table, tables.FrameTable):
             self._note_additional(table.frame)
@@ -331,7 +331,7 @@ class Inputs:
                 self._schema.adopt(table.frame.columns, None, "the DataFrame")
         elif learn and not isinstance(table, tables.TextTable):
             self._schema.add_form(MATRICES)
-        return self._converted(table, label, weight)
+        return self._converted(table, labels, weight)
 
     def _note_additional(self, frame: Frame) -> None:
         """Add a note about columns of a DataFrame that the learner does not know, once for each."""
@@ -346,21 +346,27 @@ class Inputs:
             self._noted |= {note}
             self.notes.append(note)
 
-    def _converted(self, table: tables.Table, label: np.ndarray | None, weight: np.ndarray | None) -> Iterator[Batch]:
-        """Yield the rows of a table piece by piece, with labels, float64[n], and weights, float32[n]."""
+    def _converted(
+        self, table: tables.Table, labels: dict[str, np.ndarray], weight: np.ndarray | None
+    ) -> Iterator[Batch]:
+        """Yield the rows of a table piece by piece, with `labels`, fields of a Batch, and weights, float32[n]."""
         for low, high in table.pieces():
             batch = table.batch(low, high, self._constant)
-            if label is not None:
-                batch = batch._replace(label=label[low:high])
+            if labels:
+                lists = [labels.get(name, NO_LISTS) for name in ("label_start", "labels")]
+                cut = batch_ops.cut_lists(lists[0], lists[1], low, high)
+                batch = batch._replace(label=labels["label"][low:high], **cut)
             if weight is not None:
                 batch = batch._replace(weight=weight[low:high])
             yield batch
 
     def _labelled(self, batch: Batch, y: Any, sample_weight: Any, learn: bool) -> Batch:
         """Return a batch with the labels and weights that are given beside it."""
-        weight = batch.weight if sample_weight is None else weights_of(sample_weight, batch.n)
-        label = batch.label if y is None else self._labels.labels(y, batch.n, learn)
-        return batch._replace(label=label, weight=weight)
+        if sample_weight is not None:
+            batch = batch._replace(weight=weights_of(sample_weight, batch.n))
+        if y is None and batch.has_lists == self._labels.lists:
+            return batch
+        return batch._replace(**self._labels.fields(y, batch.n, learn))
 
     @staticmethod
     def _require_labels(y: Any, learn: bool) -> None:
@@ -390,7 +396,7 @@ class Inputs:
 
     def _check_kind(self, batch: Batch) -> None:
         """Check that a batch has lists of labels if and only if the learner learns them."""
-        lists = self._config.reduction.labels == "multilabel"
+        lists = self._labels.lists
         if batch.has_lists != lists and (batch.has_lists or not np.isnan(batch.label).all()):
             raise UsageError(
                 'the examples of the batch have one label each, and this learner learns lists: read them by '
@@ -421,7 +427,8 @@ def _other_form(given: str, learned: str, cure: str) -> UsageError:
 def have_names(given: object, y: object) -> bool:
     """Return whether the labels of examples are names: those given beside them, or those in VW text."""
     if y is not None:
-        return are_names(array_input.flat("y", y))
+        lists = isinstance(y, (list, tuple)) or len(getattr(y, "shape", ())) == 2
+        return are_names(y if lists else array_input.flat("y", y))
     if isinstance(given, str):
         given = given.split("\n", MAX_LINES)
     if not isinstance(given, (list, tuple)):

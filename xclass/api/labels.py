@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..data import array_input, class_names
+from ..array_types import AnyArray, Bools, Int64s
+from ..data import array_input, batch_ops, class_names
+from ..data.batch import Batch, empty
 from ..data.class_names import Names
 from ..data.schema import written
-from ..errors import DataError
+from ..errors import DataError, XclassError
 from ..system.printable import short_repr
+from ..text.malformed import LEARNS_ONE
 from .configuration import LabelRange
+
+LISTS = list, tuple, set, frozenset, np.ndarray  # types of the list of an example
+POSITION = re.compile(r"\by\[(\d+)\]")
 
 
 def are_names(labels: Any) -> bool:
-    """Return whether labels, or a single label, are names: the first one that is not missing is text."""
+    """Return whether labels, a single label or lists are names: the first label that is not missing is text."""
     if isinstance(labels, (str, bytes)):
         return True
+    if len(getattr(labels, "shape", ())) == 2 and not hasattr(labels, "dtype"):  # a DataFrame
+        labels = array_input.array("y", labels)
     if isinstance(labels, np.ndarray) or hasattr(labels, "dtype"):
         kind = getattr(labels.dtype, "kind", "O")
         if kind in "US":
@@ -28,26 +39,71 @@ def are_names(labels: Any) -> bool:
             return False
     if not hasattr(labels, "__iter__"):
         return False
-    return isinstance(next((label for label in labels if not array_input.is_missing(label)), None), (str, bytes))
+    known = (label for label in labels if not array_input.is_missing(label))
+    first = next((label for label in known if not _is_list(label) or len(label)), None)
+    return are_names(first) if _is_list(first) else isinstance(first, (str, bytes))
+
+
+def _is_list(label: Any) -> bool:
+    return isinstance(label, LISTS) and getattr(label, "ndim", 1) > 0
 
 
 class LabelConverter:
-    """Convert labels into numbers of classes, or into real-valued labels; new names are added to `names`."""
+    """Convert labels into numbers of classes, or into real-valued labels; new names are added to `names`.
 
-    def __init__(self, names: Names, label_range: LabelRange) -> None:
-        self._names, self._range = names, label_range
+    `lists` says whether each example has a list of labels.
+    """
+
+    def __init__(self, names: Names, label_range: LabelRange, lists: bool) -> None:
+        self._names, self._range, self.lists = names, label_range, lists
         self._numbers: dict[Any, int] = {}  # labels that the program gave before -> class
         self._classes: dict[str, int] = {}  # key -> class, for the first names of `names`
         self._spellings: dict[str, str] = {}  # key -> the name as the program spells it
 
-    def labels(self, labels: Any, n: int, learn: bool) -> np.ndarray:
-        """Return the labels of n examples as float64[n], NaN for those without a label.
+    def fields(self, y: Any, n: int, learn: bool) -> dict[str, AnyArray]:
+        """Return the labels of n examples as fields of a Batch; none of one label each if `y` is None.
 
-        With `learn`, new names become classes, else `class_names.UNKNOWN`. After an error nothing has changed.
+        `y` may be a Batch that has the labels. With `learn`, new names become classes, else `class_names.UNKNOWN`.
+        After an error nothing has changed.
         """
+        if isinstance(y, (str, bytes)):
+            raise DataError(f"y is the text {short_repr(y)}; give a list, with one for each example")
+        if self.lists:
+            return self._list_fields(y, n, learn)
+        if isinstance(y, Batch):
+            y = y.label
+        try:
+            return {} if y is None else {"label": self._labels(y, n, learn)}
+        except XclassError:
+            refuse_lists(y, LEARNS_ONE)
+            raise
+
+    def _list_fields(self, y: Any, n: int, learn: bool) -> dict[str, AnyArray]:
+        given: Any
+        if y is None or (isinstance(y, Batch) and not y.has_lists):
+            start, given, known = np.zeros(n + 1, np.int64), [], np.zeros(n, bool)
+        elif isinstance(y, Batch):
+            start, given, known = y.label_start, y.labels, ~np.isnan(y.label)
+        elif (matrix := of_matrix(y, n)) is not None:
+            start, column, width = matrix
+            lowest = self._range.lowest or 0
+            highest = self._range.highest if self._names.class_list is None else len(self._names.names)
+            if highest is not None and width > highest + 1 - lowest:
+                raise DataError(
+                    f"y has {width} columns; give one for each of the {highest + 1 - lowest} labels, or lists of them"
+                )
+            given, known = column + lowest, np.ones(n, bool)
+        else:
+            start, given, known = joined(y, n)
+        with placed(start):
+            labels = self._labels(given, int(start[-1]), learn)
+        label = np.where(known, np.diff(start), np.nan)
+        batch = batch_ops.with_lists_in_order(empty(n, 0, 0)._replace(label=label, label_start=start, labels=labels))
+        return {name: getattr(batch, name) for name in ("label", "label_start", "labels")}
+
+    def _labels(self, labels: Any, n: int, learn: bool) -> np.ndarray:
+        """Return n labels as float64[n], NaN for missing ones."""
         named = self._names.class_list is not None
-        if isinstance(labels, (str, bytes)):
-            raise DataError(f"y is the text {short_repr(labels)}; give a list, with one for each example")
         labels = array_input.flat("y", labels)
         if n == 1 and type(labels) is list and len(labels) == 1:
             label = self._single(labels[0], named)
@@ -161,6 +217,97 @@ class LabelConverter:
         if value is False:
             allowed = f"as a number it is 0, and {allowed}; give names, such as 'True' and 'False'"
         raise DataError(f"y[{at}] is {written(value)}; {allowed}")
+
+
+def refuse_lists(y: Any, cure: str) -> None:
+    """Raise DataError if examples have lists of labels; `cure` ends its message."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] != 1:
+        raise DataError(f"y has the shape {shape}, a list of labels for each example, {cure}") from None
+    for i, label in enumerate(y if hasattr(y, "__iter__") else ()):
+        if _is_list(label):
+            raise DataError(f"y[{i}] is {short_repr(label)}, a list of labels, {cure}") from None
+
+
+def of_examples(y: Any, n: int) -> list[Any]:
+    """Return what labels n examples have, each a label or a list of them, as a list of objects of Python."""
+    if (matrix := of_matrix(y, n)) is not None:
+        start, column, _ = matrix
+        return [column[low:high].tolist() for low, high in itertools.pairwise(start.tolist())]
+    rows = isinstance(y, (list, tuple)) or getattr(y, "shape", (0, 1))[1:] not in ((), (1,))  # that are lists
+    y = y if rows else array_input.flat("y", y)
+    convert = next((name for name in ("to_pylist", "tolist", "to_list") if hasattr(y, name)), None)
+    values = list(getattr(y, convert)() if convert else y)
+    if len(values) != n:
+        raise DataError(f"y has {len(values)} labels for {n} examples; give one, or a list of them, for each example")
+    return values
+
+
+def joined(y: Any, n: int) -> tuple[Int64s, list[Any], Bools]:
+    """Return where the labels of each of n examples begin, all labels, and for which examples they are known."""
+    values = of_examples(y, n)
+    known = np.array([not array_input.is_missing(value) for value in values], bool)
+    lists = []
+    for value, has_labels in zip(values, known.tolist(), strict=True):
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(value, (set, frozenset)):
+            value = sorted(value, key=str)  # names are numbered as they come, always in the same order
+        lists.append(value if isinstance(value, LISTS) else [value] if has_labels else [])
+    start = np.concatenate([[0], np.cumsum(list(map(len, lists)), dtype=np.int64)])
+    labels = [label for value in lists for label in value]
+    for k, label in enumerate(labels):
+        if isinstance(label, (*LISTS, bool, np.bool_)) or array_input.is_missing(label):
+            raise DataError(
+                f"{_place(start, k)} is {short_repr(label)}; allowed are lists of names or numbers, None in place of a "
+                "list that is not known, and a matrix of 0 and 1 with a column for each label"
+            )
+    return start, labels, known
+
+
+def of_matrix(y: Any, n: int) -> tuple[Int64s, Int64s, int] | None:
+    """Return where the entries of each row of an indicator matrix begin, their columns, and how many columns there are.
+
+    None stands for labels that are no matrix with several columns of numbers.
+    """
+    if hasattr(y, "tocsr") or hasattr(y, "indptr"):
+        rows = array_input.rows_of(y)
+        row, column, value = np.repeat(np.arange(len(rows.start) - 1), np.diff(rows.start)), rows.column, rows.value
+        row, column, value = row[value != 0], column[value != 0].astype(np.int64), value[value != 0]
+        height, width = getattr(y, "shape", (len(rows.start) - 1, int(column.max(initial=-1)) + 1))
+    else:
+        shape: tuple[int, ...] = getattr(y, "shape", ())
+        values = array_input.array("y", y) if len(shape) == 2 and shape[1] != 1 else np.empty(0)
+        if values.ndim != 2 or values.dtype.kind not in "iufbO":
+            return None
+        values = array_input.filled(array_input.dense(values))
+        row, column = np.nonzero(values)
+        value, (height, width) = values[row, column], values.shape
+    if height != n:
+        raise DataError(f"y has {height} rows for {n} examples; give a row for each example")
+    if (wrong := value != 1).any():
+        at = int(np.argmax(wrong))
+        raise DataError(
+            f"y[{row[at]}][{column[at]}] is {written(value[at].item())}; allowed in a matrix are 0 and 1; give "
+            "lists of labels as a list of lists"
+        )
+    return np.searchsorted(row, np.arange(n + 1)), column, width
+
+
+@contextlib.contextmanager
+def placed(start: Int64s | None) -> Iterator[None]:
+    """Name the place in the list of an example in errors about one of all labels; without lists, `start` is None."""
+    try:
+        yield
+    except ValueError as error:
+        if start is None:
+            raise
+        error.args = (POSITION.sub(lambda found: _place(start, int(found[1])), str(error), count=1),)
+        raise
+
+
+def _place(start: Int64s, k: int) -> str:
+    i = int(np.searchsorted(start, k, side="right")) - 1
+    return f"y[{i}][{k - start[i]}]"
 
 
 def _no_name(values: Sequence[Any], i: int) -> DataError:

@@ -140,8 +140,8 @@ class Learner:
         example : str or dict
             A line of VW text, `label | features`; plain text, whose words are features; a dictionary from names of
             features to numbers or text; or a dictionary from names of namespaces to such dictionaries.
-        label : str or number, optional
-            Its label, unless VW text contains it; None for no label.
+        label : str, number or list of them, optional
+            Its label or labels, unless VW text contains them; None if they are not known.
         weight : float, optional
             Its weight, 1 unless VW text contains another one.
 
@@ -167,7 +167,7 @@ class Learner:
         """
 
         def learned() -> Any:
-            self.use_names_if(lambda: inputs.have_names(example, label))
+            self.use_names_if(lambda: inputs.have_names(example, None if label is None else [label]))
             batch = self._example(example, label, weight, learn=True)
             return results.single(self.core, list(self.core.learn([batch])))
 
@@ -242,7 +242,9 @@ class Learner:
             table decide how later ones are read. A text without a bar is plain text, whose words are features; one
             with a bar is a line of VW text.
         y : array-like of shape (n,), optional
-            Labels, numbers or names; None or NaN for no label. The labels of VW text are in the text.
+            Labels, numbers or names; None or NaN for no label. The labels of VW text are in the text. For a reduction
+            that learns lists of labels, a list for each example, None for one that is not known; or a matrix of 0 and
+            1, dense or sparse, with a column for each label.
         sample_weight : array-like of shape (n,), optional
             Weights, finite and at least 0.
         verbose : int, default 0
@@ -596,7 +598,7 @@ class Learner:
         reduction, classes, options = self._arguments
         if (
             not self.core.is_new
-            or self.core.config.reduction.labels != "multiclass"
+            or self.core.config.reduction.labels == "simple"
             or {"learn_names", "named_labels"} & options.keys()
         ):
             self._arguments = None

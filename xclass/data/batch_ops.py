@@ -34,16 +34,16 @@ def cut(batch: Batch, low: int, high: int) -> Batch:
         tag_end=batch.tag_end[low:high],
         line=batch.line[low:high],
         text=batch.text,
-        **_lists(batch, low, high),
+        **cut_lists(batch.label_start, batch.labels, low, high),
     )
 
 
-def _lists(batch: Batch, low: int, high: int) -> dict[str, AnyArray]:
+def cut_lists(label_start: Int64s, labels: Float64s, low: int, high: int) -> dict[str, AnyArray]:
     """Return the fields with the lists of labels of examples low..high-1; none if there are no lists."""
-    if not batch.has_lists:
+    if not len(label_start):
         return {}
-    start = batch.label_start[low : high + 1]
-    return {"label_start": start - start[0], "labels": batch.labels[start[0] : start[-1]]}
+    start = label_start[low : high + 1]
+    return {"label_start": start - start[0], "labels": labels[start[0] : start[-1]]}
 
 
 @jit
@@ -171,7 +171,7 @@ def with_features(rows: Batch, other: Batch) -> Batch:
 def trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
     """Return the first n examples, z features and g groups of a batch."""
     if out.has_lists:
-        out = out._replace(**_lists(out, 0, n))
+        out = out._replace(**cut_lists(out.label_start, out.labels, 0, n))
     if n == out.n:  # none is left out, nor is any line empty
         if z == len(out.index) and g == len(out.group_name):
             return out

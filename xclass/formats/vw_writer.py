@@ -28,18 +28,20 @@ def number(value: np.float32) -> str:
     return np.format_float_positional(value, unique=True, trim="-") + "e+0"
 
 
-def label_word(label: Any, row: int) -> str:
-    """Return a label as the first word of a line; an empty text for a missing one."""
+def label_word(label: Any, place: str) -> str:
+    """Return a label, or a list of labels, as the first word of a line; an empty text for a missing one."""
+    if isinstance(label, (list, tuple, set, frozenset, np.ndarray)):
+        return ",".join(label_word(part, f"{place}[{j}]") for j, part in enumerate(label)) or ","
     if array_input.is_missing(label):
         return ""
     if isinstance(label, (float, np.floating)) and not label.is_integer():
         if not -array_input.LARGEST <= label <= array_input.LARGEST:
-            raise DataError(f"y[{row}] is {label:g}; {array_input.FINITE}")
+            raise DataError(f"{place} is {label:g}; {array_input.FINITE}")
         return number(np.float32(label))
     word = class_names.key_of(label)
     if not word or "|" in word or "," in word or word[0] == "'":
         raise DataError(
-            f"y[{row}] is {short_repr(label)}; in VW text a label has no bar, comma, or apostrophe at its beginning"
+            f"{place} is {short_repr(label)}; in VW text a label has no bar, comma, or apostrophe at its beginning"
         )
     return word
 
@@ -49,11 +51,12 @@ def lines(
 ) -> Iterator[str]:
     """Yield the n rows of a sparse matrix as lines of VW text; entries of 0 are left out.
 
-    `start`, `column` and `value`, int64[n + 1], int64[z] and float32[z], are compressed sparse rows. Labels are None or
-    NaN for no label. `weights` is float32[n]; None for weights of 1. A weight is written after a label only.
+    `start`, `column` and `value`, int64[n + 1], int64[z] and float32[z], are compressed sparse rows. A label, or a list
+    of labels, is None or NaN for no label. `weights` is float32[n]; None for weights of 1. A weight is written after a
+    label only.
     """
     for row, (begin, end) in enumerate(pairwise(start.tolist())):
-        words = [label_word(labels[row], row)] if labels is not None else [""]
+        words = [label_word(labels[row], f"y[{row}]")] if labels is not None else [""]
         if weights is not None and words[0] and weights[row] != 1:
             words.append(number(weights[row]))
         words.append("|")

@@ -27,6 +27,7 @@ HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 EMPTY_LABEL = 44  # of a list of labels
 
 LEARN_LISTS = "--multilabel_oaa K and --plt K learn lists of labels"  # what to do where a reduction learns one label
+LEARNS_ONE = f"and this reduction learns one; {LEARN_LISTS}"
 LIST = re.compile(rb"^[^|:\n]*[0-9],[0-9]", re.MULTILINE)  # a line that begins with a list of labels
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -55,8 +56,8 @@ SENTENCES = {
     "3.4e+38",
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline; if "
     r"lines end with it alone, convert the file, `tr '\r' '\n' < FILE > NEW`",
-    SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', and this reduction learns one; "
-    f"{LEARN_LISTS}; names and numbers have no comma",
+    SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', "
+    f"{LEARNS_ONE}; names and numbers have no comma",
     EMPTY_LABEL: "the list of labels has an empty label; write one comma and no blank between labels, such as 1,5,7, "
     "and a comma alone for an example that has none",
     CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "
