@@ -1,4 +1,4 @@
-"""Provide `XClassifier`, which offers the reductions of xclass as a classifier of scikit-learn.
+"""Provide `XClassifier` and `XMultilabelClassifier`, the reductions of xclass as classifiers of scikit-learn.
 
 It needs the extra `sklearn`, see `errors.install_extra`.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
-from os import PathLike
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,29 +15,31 @@ import numpy as np
 from .errors import UsageError, XclassWarning, install_extra
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-    from .estimators import checks, new_learner
+    from .estimators import checks
+    from .estimators.estimator import Estimator
 except ImportError as error:
     raise ImportError(
         f"xclass.sklearn needs scikit-learn 1.6 or later ({error}); {install_extra('sklearn')}"
     ) from error
 
 from .api.inputs import collected
-from .api.learner import Learner
+from .api.labels import refuse_lists
 from .array_types import AnyArray, Float64s
-from .estimators.availability import piece_by_piece, with_probabilities
-from .estimators.class_labels import ClassLabels, weights_of_labels
+from .estimators.availability import with_probabilities
+from .estimators.class_labels import distinct, weights_of_labels
+from .estimators.list_predictor import ListPredictor
 from .estimators.predictor import Predictor
+from .estimators.targets import Targets, matrix
 from .explain.records import Explanation
-from .system import processors
-from .system.exclusive import Exclusive
 from .system.printable import short_repr
 
+LEARNS_ONE = "and XClassifier learns one; XMultilabelClassifier learns lists of labels"
 
-class XClassifier(ClassifierMixin, BaseEstimator):
+
+class XClassifier(Estimator):
     """Learn and predict classes by one of the reductions of xclass, as a classifier of scikit-learn.
 
     Parameters
@@ -112,11 +113,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     ['family', 'spam', 'work']
     """
 
-    learner_: Learner
-    classes_: AnyArray
-    _labels: ClassLabels
-    _fitted_reduction: str  # value of `reduction` when `learner_` was made
-
     def __init__(
         self,
         reduction: str = "multiclass",
@@ -132,165 +128,41 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         class_weight: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.reduction = reduction
-        self.passes = passes
-        self.bits = bits
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.options = options
-        self.max_classes = max_classes
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
+        super().__init__(
+            reduction,
+            passes,
+            bits,
+            learning_rate,
+            loss,
+            options,
+            max_classes,
+            n_jobs,
+            random_state,
+            warm_start,
+            verbose,
+        )
         self.class_weight = class_weight
-        self.verbose = verbose
 
-    # learning
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> XClassifier:
-        """Learn from examples, in `passes` passes over the data.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), DataFrame, or sequence of str
-            Examples: numbers, or texts, whose words are the features. A DataFrame may have columns of numbers and of
-            text.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the examples, at least 0.
-
-        Returns
-        -------
-        self : XClassifier
-
-        Notes
-        -----
-        If a parameter or a value in the data is refused, or the call is interrupted, the estimator is as before: a
-        model of an earlier call stays in memory until the new one is complete. With `warm_start`, this model itself
-        learns, so it may have learned from some of the examples.
-        """
-        if not checks.is_number(self.passes, 1):
-            raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
-        with self._turn, self._unchanged_if_refused():
-            goes_on = bool(self.warm_start) and hasattr(self, "learner_")
-            X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
-            weight = self._weighted(y, weight, whole=True)
-            self._learn(X, y, weight, int(self.passes), None, goes_on, exact=True)
-        return self
-
-    @piece_by_piece
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> XClassifier:
-        """Learn from further examples, in one pass over them.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`. Labels may be new; with a fixed number of classes up to that number, see `max_classes`.
-        classes : array-like of shape (n_classes,), optional
-            Labels that will occur. They are added to `classes_`, and in the first call they decide how many classes a
-            reduction with a fixed number of classes has.
-
-        Returns
-        -------
-        self : XClassifier
-
-        Notes
-        -----
-        The other parameters that describe the learner, such as `bits`, `learning_rate` and `options`, are those of the
-        first call: `set_params` changes them only for the next `fit`.
-        """
-        with self._turn, self._unchanged_if_refused():
-            goes_on = hasattr(self, "learner_")
-            X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
-            if isinstance(self.class_weight, str):
-                raise UsageError(
-                    f"class_weight: {self.class_weight!r} needs all data, so only fit takes it; give partial_fit a "
-                    "dictionary, label -> weight"
-                )
-            weight = self._weighted(y, weight, whole=False)
-            known = None if classes is None else checks.checked_labels(classes, "classes")
-            self._learn(X, y, weight, 0, known, goes_on, exact=False)
-        return self
-
-    @contextlib.contextmanager
-    def _unchanged_if_refused(self) -> Iterator[None]:
-        """Restore all attributes after an error in the `with` block; a learner of an earlier call may have learned."""
-        before = dict(self.__dict__)
+    def _checked_targets(self, y: Any, goes_on: bool, classes: AnyArray | None = None) -> Targets:
         try:
-            yield
-        except BaseException:
-            self.__dict__ = before
+            return Targets(checks.checked_labels(y, "y"))
+        except ValueError:
+            refuse_lists(y, LEARNS_ONE)
             raise
 
-    @property
-    def _turn(self) -> Any:
-        """Return the lock that a thread holds while it uses this estimator; copies and pickles have others."""
-        turn: Exclusive = self.__dict__.get("_own_turn") or self.__dict__.setdefault("_own_turn", Exclusive())
-        return turn.lock
-
-    def _learn(
-        self,
-        X: Any,
-        y: AnyArray,
-        weight: Float64s | None,
-        passes: int,
-        classes: AnyArray | None,
-        goes_on: bool,
-        exact: bool,
-    ) -> None:
-        """Learn from checked examples.
-
-        Parameters
-        ----------
-        passes : number of passes that are ended; 0 for one pass that may go on
-        classes : labels that will occur, None if they are unknown
-        goes_on : whether the learner of earlier calls learns, and not a new one
-        exact : whether a new learner gets exactly as many classes as the data have
-        """
-        expected = y if classes is None else np.concatenate([classes, y])
-        if goes_on:
-            if self.reduction != self._fitted_reduction:
-                raise UsageError(
-                    f"reduction: {self.reduction!r} is not {self._fitted_reduction!r}, by which the model was made; "
-                    "call fit without warm_start to learn a new model, or set the parameter back"
-                )
-            learner, labels = self.learner_, self._labels
-            y, expected = labels.converted(y), labels.converted(expected)
-            labels = labels.extended(expected)
-            new_learner.check_classes(self, labels, learner.core.label_range.highest)
-        else:
-            record = new_learner.record_of(self)
-            labels = ClassLabels(expected, new_learner.highest_number(self, record, expected))
-            learner = new_learner.new_learner(self, record, labels, max(passes, 1), exact or classes is not None)
-        self._set_workers(learner)
-        given = labels.for_learner(y)
-        for number in range(max(passes, 1)):
-            with learner.shown(int(self.verbose), len(y), f"pass {number + 1}"):
-                learner.learn_many(X, given, weight)
-                if passes:
-                    learner.end_pass()
-        self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
-            learner_=learner, _labels=labels.with_weight(y, weight), classes_=labels.values,
-            _fitted_reduction=self.reduction, n_iter_=max(passes, 1),
-        )  # fmt: skip
-
     def _weighted(self, y: AnyArray, weight: Float64s | None, whole: bool) -> Float64s | None:
-        """Return the weights of examples, multiplied by those of their labels."""
         if self.class_weight is None:
             return weight
+        if isinstance(self.class_weight, str) and not whole:
+            raise UsageError(
+                f"class_weight: {self.class_weight!r} needs all data, so only fit takes it; give partial_fit a "
+                "dictionary, label -> weight"
+            )
         of_labels = weights_of_labels(self.class_weight, y, whole)
         return of_labels if weight is None else weight * of_labels
 
-    def _set_workers(self, learner: Learner) -> None:
-        if self.n_jobs is None:
-            return
-        if not checks.is_number(self.n_jobs) or self.n_jobs == 0:
-            raise UsageError(f"n_jobs: {self.n_jobs!r} is not a whole number other than 0, or None")
-        threads = self.n_jobs if self.n_jobs > 0 else processors.count() + 1 + self.n_jobs
-        learner.core.reduction.workers = max(1, int(threads))
-
-    # predicting
+    def _predictor(self) -> Predictor:
+        return Predictor(self.learner_, self._labels)
 
     def predict(self, X: Any) -> AnyArray:
         """Predict the label of each example, an ndarray of shape (n_samples,); `X` is as in `fit`."""
@@ -318,7 +190,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         """
         with self._turn:
             X, predictor = self._ready(X)
-            return predictor.probabilities(X)
+            p: Float64s = predictor.probabilities(X)
+            return p
 
     @with_probabilities
     def predict_log_proba(self, X: Any) -> Float64s:
@@ -326,34 +199,6 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         p: Float64s = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return np.log(p)
-
-    @with_probabilities
-    def predict_top_k(self, X: Any, k: int = 5) -> tuple[AnyArray, Float64s]:
-        """Return the k most probable labels of each example and their probabilities.
-
-        It never makes an array of all examples and all classes. If the learner lists fewer than k classes for an
-        example, because its trees propose no others, the most frequent of the other classes follow, with equal shares
-        of the probability that is left.
-
-        Parameters
-        ----------
-        k : int, default 5
-            Number of labels, at most the number of classes.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples, k)
-            The most probable label is the first.
-        probabilities : ndarray of shape (n_samples, k), dtype float64
-        """
-        if not checks.is_number(k, 1):
-            raise UsageError(f"k: {k!r} is not a whole number of at least 1")
-        with self._turn:
-            X, predictor = self._ready(X)
-            if k > len(self.classes_):
-                raise UsageError(f"k: {k} is more than the {len(self.classes_)} classes")
-            positions, p = predictor.top(X, int(k))
-            return self.classes_[positions], p
 
     @with_probabilities
     def decision_function(self, X: Any) -> Float64s:
@@ -368,68 +213,155 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         with self._turn:
             X, predictor = self._ready(X)
             if len(self.classes_) != 2 and predictor.scores_all:
-                return predictor.scores(X)
+                scores: Float64s = predictor.scores(X)
+                return scores
             p = predictor.probabilities(X)
         log_p: Float64s = np.log(np.maximum(p, np.finfo(np.float64).tiny))
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
-    def explain(self, X: Any, k: int = 2, feature_names: Any = None) -> list[Explanation]:
-        """Explain the prediction of each example: what the scores of the classes are sums of.
 
-        Parameters
-        ----------
-        k : int, default 2
-            Number of classes to explain, the most probable first.
-        feature_names : array-like of shape (n_features,), optional
-            Names of the columns of a matrix; `xclass.sklearn.explain` takes those of a Pipeline.
+class XMultilabelClassifier(Estimator):
+    """Learn and predict lists of labels by one of the reductions of xclass, as a classifier of scikit-learn.
+
+    Parameters
+    ----------
+    reduction : str, default "multilabel_oaa"
+        Name of a reduction: "multilabel_oaa", which scores every label, or "plt", whose tree suits many labels.
+    max_classes : int, optional
+        Number of labels that the learner provides for. If it is None, it is the number in the data for `fit`: of
+        columns of a matrix, or, of lists, one more than the highest number, or the number of names. For the first
+        `partial_fit` with lists, it is the number of `classes`, or else twice the number in the data and at least 1000
+        more.
+    passes, bits, learning_rate, loss, options, n_jobs, random_state, warm_start, verbose
+        As in `XClassifier`; `options="--threshold 0.3"` predicts more labels.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the columns of a matrix, 0, 1, 2, ...; or the distinct labels in lists, sorted. They grow if
+        `partial_fit` gets lists with new labels.
+    learner_, n_features_in_, feature_names_in_, n_iter_
+        As in `XClassifier`.
+
+    Notes
+    -----
+    `y` is a matrix of shape (n_samples, n_classes), dense or sparse, of 1 for the labels of an example and 0 for
+    others; or a sequence of lists of labels, which are numbers from 0 or names; or a label for each example. `predict`
+    gives what the first `y` was. Lists of the same length of 0 and 1 alone are a matrix.
+
+    Weights of labels are those of the examples; `sample_weight` is that of an example.
+
+    Examples
+    --------
+    >>> from xclass.sklearn import XMultilabelClassifier
+    >>> texts = ["tea with milk", "green tea", "coffee with milk", "black coffee"]
+    >>> labels = [["tea", "milk"], ["tea"], ["coffee", "milk"], ["coffee"]]
+    >>> model = XMultilabelClassifier(passes=10, bits=14).fit(texts, labels)
+    >>> model.predict(["black tea", "milk coffee"])
+    [['tea'], ['coffee', 'milk']]
+    >>> model.classes_.tolist()
+    ['coffee', 'milk', 'tea']
+    """
+
+    KIND = "multilabel"
+
+    def __init__(
+        self,
+        reduction: str = "multilabel_oaa",
+        passes: int = 1,
+        bits: int | None = None,
+        learning_rate: float | None = None,
+        loss: str | None = None,
+        options: str | dict[str, Any] = "",
+        max_classes: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            reduction,
+            passes,
+            bits,
+            learning_rate,
+            loss,
+            options,
+            max_classes,
+            n_jobs,
+            random_state,
+            warm_start,
+            verbose,
+        )
+
+    def _checked_targets(self, y: Any, goes_on: bool, classes: AnyArray | None = None) -> Targets:
+        columns = self.classes_ if goes_on else None if classes is None else distinct(classes)
+        return checks.checked_lists(y, columns, goes_on and self._form == "lists")
+
+    def _predictor(self) -> ListPredictor:
+        return ListPredictor(self.learner_, self._labels)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the labels of each example, those whose probability is above the threshold.
 
         Returns
         -------
-        explanations : list of Explanation
-            As `Learner.explain_many` returns them, with the labels of `fit`.
+        labels : ndarray or CSR matrix of shape (n_samples, n_classes), list of lists, or ndarray of shape (n_samples,)
+            In the form of the first `y`; if that was one label for each example, the most probable one.
         """
         with self._turn:
-            X, _ = self._ready(X)
-            if feature_names is None and isinstance(X, np.ndarray):
-                feature_names = getattr(self, "feature_names_in_", None)
-            explanations = self.learner_.explain_many(X, k, feature_names=feature_names)
-            return list(map(self._labels.explained, explanations))
+            X, predictor = self._ready(X)
+            if self._form == "labels":
+                return self.classes_[predictor.top(X, 1)[0][:, 0]]
+            chosen = predictor.chosen(X)
+        if self._form == "lists":
+            return [self.classes_[chosen.indices[low:high]].tolist() for low, high in pairwise(chosen.indptr.tolist())]
+        return chosen.toarray() if self._form == "dense" else chosen
 
-    def _ready(self, X: Any) -> tuple[Any, Predictor]:
-        """Return checked examples and what predicts them, after learning from examples that the learner still holds."""
-        check_is_fitted(self)
-        X = checks.checked_examples(self, X, reset=False)
-        self._set_workers(self.learner_)
-        self._end_learning()
-        return X, Predictor(self.learner_, self._labels)
+    @with_probabilities
+    def predict_proba(self, X: Any) -> Float64s:
+        """Return the probability of each label for each example, float64[n_samples, n_classes].
 
-    def _end_learning(self) -> None:
-        if self.learner_.preview_size is not None or self.learner_.core.unlearned:
-            self.learner_.end_pass()
-
-    # models
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the model to a file, which `xclass.load` and the command can read.
-
-        It does not contain the type of the labels; use pickle or joblib to keep the estimator.
+        They are independent of each other; only if each example has one label, rows sum to 1.
         """
+        with self._turn:
+            X, predictor = self._ready(X)
+            p: Float64s = predictor.probabilities(X)
+        return p / p.sum(axis=1, keepdims=True) if self._form == "labels" else p
+
+    @with_probabilities
+    def decision_function(self, X: Any) -> Float64s:
+        """Return the log odds of each label for each example, float64[n_samples, n_classes].
+
+        If each example has one of two labels, it is float64[n_samples], that of the second.
+        """
+        tiny = np.finfo(np.float64).tiny
+        p = self.predict_proba(X)
+        if self._form == "labels" and len(self.classes_) == 2:
+            p = p[:, 1]
+        odds: Float64s = np.log(np.maximum(p, tiny)) - np.log(np.maximum(1 - p, tiny))
+        return odds
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the examples, by weight, whose predicted labels are exactly their labels `y`."""
+        X, y, weight = map(collected, (X, y, sample_weight))
         with self._turn:
             check_is_fitted(self)
-            self._end_learning()
-            self.learner_.save(path)
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._turn:
-            if hasattr(self, "learner_"):
-                self._end_learning()
-            state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_own_turn", None)
-        return state
+            if self._form == "labels":
+                return float(super().score(X, y, weight))
+            given = self._checked_targets(y, goes_on=True)
+            check_consistent_length(X, range(given.n))
+            X, predictor = self._ready(X)
+            predicted = predictor.chosen(X)
+        labels, size = self._labels.converted(given.labels), len(self.classes_)
+        column = np.minimum(np.searchsorted(self.classes_, labels), size - 1)
+        column[self.classes_[column] != labels] = size  # is never predicted
+        predicted.resize(given.n, size + 1)
+        wrong = matrix(given.starts, column, size + 1) != predicted
+        return float(np.average(wrong.getnnz(axis=1) == 0, weights=weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
         return tags
 
 
@@ -456,7 +388,7 @@ def explain(pipeline: Pipeline, X: Any, k: int = 2) -> list[Explanation]:
     """
     steps = getattr(pipeline, "steps", None) or [("", None)]
     classifier = steps[-1][1]
-    if not isinstance(classifier, XClassifier):
+    if not isinstance(classifier, Estimator):
         raise UsageError(
             f"pipeline: {short_repr(pipeline)} is no Pipeline whose last step is an XClassifier; an XClassifier alone "
             "has the method explain"

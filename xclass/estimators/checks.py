@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 import numpy as np
@@ -16,30 +16,34 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ..api import labels
 from ..api.inputs import Documents, collected
 from ..array_types import AnyArray, Float64s
 from ..data import array_input, schema
 from ..data.array_input import is_missing
 from ..data.frames import Frame, is_frame
 from ..data.schema import NUMBER, Column, Schema
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..system.printable import short_repr
+from .targets import Targets
 
 
-def checked(estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Any, AnyArray, Float64s | None]:
-    """Return examples, labels and weights after all checks that do not depend on the learner."""
+def checked(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool, read: Callable[[Any], Targets]
+) -> tuple[Any, Targets, Float64s | None]:
+    """Return examples, labels and weights after all checks that do not depend on the learner; `read` checks labels."""
     X, y, sample_weight = map(collected, (X, y, sample_weight))
     if y is None:
-        raise ValueError("This XClassifier estimator requires y to be passed, but the target y is None.")
+        raise ValueError(f"This {type(estimator).__name__} requires y to be passed, but the target y is None.")
     X = checked_examples(estimator, X, reset)
-    y = checked_labels(y, "y")
-    check_consistent_length(X, y)
+    targets = read(y)
+    check_consistent_length(X, range(targets.n))
     if sample_weight is None:
-        return X, y, None
+        return X, targets, None
     weight: Float64s = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight: all weights are zero, so there is nothing to learn from; give others")
-    return X, y, weight
+    return X, targets, weight
 
 
 def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
@@ -112,6 +116,44 @@ def checked_labels(y: Any, name: str) -> AnyArray:
     if others or y.dtype.kind not in "OiubU":  # others are always labels, and scikit-learn warns of many
         check_classification_targets(y)
     return np.array(y.tolist()) if listed else np.asarray(y)
+
+
+def checked_lists(y: Any, columns: AnyArray | None, lists: bool) -> Targets:
+    """Return labels in any form that `XMultilabelClassifier` takes.
+
+    Parameters
+    ----------
+    columns : labels of the columns of a matrix; None for 0, 1, 2, ...
+    lists : whether lists of 0 and 1 alone are lists of labels, and no matrix
+    """
+    y = collected(y)
+    if not lists and isinstance(y, (list, tuple)) and y and len({*map(_length, y)}) == 1 and _length(y[0]) > 1:
+        y = np.array(y) if all(value in (0, 1) for row in y for value in row) else y
+    elif not isinstance(y, (list, tuple)) and not hasattr(y, "shape"):
+        y = np.asarray(y)
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] != 1:
+        y = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
+        if (found := labels.of_matrix(y, y.shape[0])) is not None:
+            start, column, width = found
+            own = np.arange(width) if columns is None else columns
+            if len(own) != width:
+                raise DataError(f"y has {width} columns; give one for each of the {len(own)} labels in `classes_`")
+            return Targets(own[column], start, "sparse" if hasattr(y, "indptr") else "dense", own)
+        y = y.tolist()  # names
+    if getattr(getattr(y, "dtype", None), "kind", "O") != "O" or not any(_length(row) >= 0 for row in y):
+        return Targets(checked_labels(y, "y"))
+    start, given, known = labels.joined(y, len(y))
+    if not known.all():
+        raise ValueError(f"y[{int(np.argmin(known))}] is missing; leave such examples out, or give an empty list")
+    if not given and columns is None:
+        raise ValueError("y has no labels: all lists are empty; give at least one label")
+    with labels.placed(start):
+        return Targets(checked_labels(given, "y") if given else np.asarray(columns)[:0], start, "lists")
+
+
+def _length(row: Any) -> int:
+    """Return how many labels a list has; -1 for what is no list."""
+    return len(row) if hasattr(row, "__len__") and not isinstance(row, (str, bytes)) else -1
 
 
 def is_number(value: Any, lowest: int | None = None) -> bool:

@@ -1,8 +1,8 @@
 """Map the labels of a program, which may be of any type, to the classes of a learner.
 
-A learner numbers its classes from 1. If all labels are whole numbers from 1, as integers or as floats, they are the
-classes. All other labels become names, which the learner numbers in the order in which they first occur. Labels that
-are equal are one class, whatever their type.
+A learner numbers its classes from 1, and the labels of lists from 0. If all labels are such whole numbers, as integers
+or as floats, they are the classes. All other labels become names, which the learner numbers in the order in which they
+first occur. Labels that are equal are one class, whatever their type.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ClassLabels:
     Parameters
     ----------
     labels : array[n], the first labels
-    highest : whole numbers from 1 up to this number are classes; if others occur, labels become names
+    highest, lowest : whole numbers up to `highest` are classes; if others occur, labels become names
 
     Attributes
     ----------
@@ -42,9 +42,10 @@ class ClassLabels:
     weight : float64[K], sum of the weights of the examples of each label that were learned from
     """
 
-    def __init__(self, labels: AnyArray, highest: int = HIGHEST_NUMBER) -> None:
-        self.values = distinct(labels)
-        self.numbered = self.values.dtype.kind in "iuf" and bool(self.values[0] >= 1 and self.values[-1] <= highest)
+    def __init__(self, labels: AnyArray, highest: int = HIGHEST_NUMBER, lowest: int = 1) -> None:
+        self.values, self.lowest = distinct(labels), lowest
+        inside = self.values.dtype.kind in "iuf" and self.values[0] >= lowest and self.values[-1] <= highest
+        self.numbered = bool(inside)
         self.numbered = self.numbered and bool((self.values == np.floor(self.values)).all())
         self.weight = np.zeros(len(self.values))
         self._names: dict[Any, str] = {}
@@ -116,11 +117,14 @@ class ClassLabels:
         return self.weight > 0
 
     @property
-    def highest(self) -> int:
-        return int(self.values[-1]) if self.numbered else len(self.values)
+    def needed(self) -> int:
+        """Return how many classes a learner needs for these labels."""
+        return int(self.values[-1]) + 1 - self.lowest if self.numbered else len(self.values)
 
     def converted(self, labels: AnyArray) -> AnyArray:
         """Return labels in the type of the first labels."""
+        if not len(labels):
+            return self.values[:0]
         if labels.dtype.kind in "iufb" and self.values.dtype.kind in "iufb":
             same = labels.astype(self.values.dtype)
             labels = same if (same == labels).all() else labels
@@ -131,12 +135,12 @@ class ClassLabels:
                 "type, or fit a new estimator"
             )
         if self.numbered:
-            wrong = (labels < 1) | (labels > HIGHEST_NUMBER)
+            wrong = (labels < self.lowest) | (labels > HIGHEST_NUMBER)
             if wrong.any():
                 at = int(np.argmax(wrong))
                 raise DataError(
-                    f"y[{at}] is {labels[at]}; allowed are whole numbers from 1 to {HIGHEST_NUMBER}, because the first "
-                    "labels were such numbers; to use other labels, fit a new estimator with strings, as y.astype(str)"
+                    f"y[{at}] is {labels[at]}; allowed are whole numbers from {self.lowest} to {HIGHEST_NUMBER}, "
+                    "because the first labels were such numbers; to use other labels, fit a new estimator with strings"
                 )
             return labels
         if labels.dtype.kind == "O" and self.values.dtype.kind == "U":

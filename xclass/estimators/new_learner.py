@@ -15,6 +15,7 @@ from ..api.learner_core import LearnerCore
 from ..array_types import AnyArray
 from ..errors import UsageError
 from ..kernels import jit
+from ..options.declare import options_of
 from ..options.spelling import Spelling
 from ..reductions import registry
 from ..reductions.core.base import Reduction
@@ -38,9 +39,10 @@ OWN_OPTIONS = {  # options that parameters of the estimator set, or that belong 
 def record_of(estimator: Any) -> Reduction:
     """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
     record = configuration.record_of(estimator.reduction)
-    if record is None or record.labels != "multiclass":
-        names = [other.name for other in registry.REDUCTIONS if other.labels == "multiclass"]
-        raise UsageError(f"reduction: {estimator.reduction!r} is none of multiclass, hsm, {', '.join(names)}")
+    if record is None or record.labels != estimator.KIND:
+        names = [other.name for other in registry.REDUCTIONS if other.labels == estimator.KIND]
+        names = [*(["multiclass", "hsm"] if estimator.KIND == "multiclass" else []), *names]
+        raise UsageError(f"reduction: {estimator.reduction!r} is none of {', '.join(names)}")
     if estimator.max_classes is not None and not is_number(estimator.max_classes, 1):
         raise UsageError(f"max_classes: {estimator.max_classes!r} is not a whole number of at least 1, or None")
     return record
@@ -60,7 +62,8 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
     classes = estimator.max_classes
     if not configuration.grows(record):
         if classes is None:
-            classes = labels.highest if exact else max(2 * labels.highest, labels.highest + FREE_CLASSES)
+            classes = labels.needed if exact else max(2 * labels.needed, labels.needed + FREE_CLASSES)
+            classes = max(classes, int(options_of(record.options)[record.name].minimum or 1))
         check_classes(estimator, labels, classes)
     options = _options(estimator)
     if not labels.numbered:
@@ -92,11 +95,12 @@ PARAMETERS = Spelling(_parameters)
 
 def check_classes(estimator: Any, labels: ClassLabels, classes: int | None) -> None:
     """Raise UsageError if the labels need more classes than the learner has."""
-    if classes is not None and labels.highest > classes:
-        kind = "the label" if labels.numbered else "the number of labels"
+    if classes is not None and labels.needed > classes:
+        kind = "the label" if labels.numbered and labels.lowest else "the number of labels"
+        grow = ", or a reduction whose classes grow, such as 'multiclass'" if estimator.KIND == "multiclass" else ""
         raise UsageError(
-            f"y: {kind} {labels.highest} is above the {classes} classes of this {estimator.reduction}; give "
-            f"max_classes={labels.highest} or more, or a reduction whose classes grow, such as 'multiclass'"
+            f"y: {kind} {labels.needed} is above the {classes} classes of this {estimator.reduction}; give "
+            f"max_classes={labels.needed} or more{grow}"
         )
 
 

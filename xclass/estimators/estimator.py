@@ -1,0 +1,286 @@
+"""Define what the estimators of scikit-learn share: parameters, learning, models and explanations."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..api.labels import placed
+from ..api.learner import Learner
+from ..array_types import AnyArray, Float64s
+from ..errors import UsageError
+from ..explain.records import Explanation
+from ..system import processors
+from ..system.exclusive import Exclusive
+from . import checks, new_learner
+from .availability import piece_by_piece, with_probabilities
+from .class_labels import ClassLabels
+from .targets import Targets
+
+
+class Estimator(ClassifierMixin, BaseEstimator, ABC):
+    """Define what `XClassifier` and `XMultilabelClassifier` share."""
+
+    KIND = "multiclass"  # of the reductions that it can have, see `Reduction.labels`
+    learner_: Learner
+    classes_: AnyArray
+    _labels: ClassLabels
+    _form: str  # of the first labels, see `Targets`
+    _fitted_reduction: str  # value of `reduction` when `learner_` was made
+
+    def __init__(
+        self, reduction: str, passes: int, bits: int | None, learning_rate: float | None, loss: str | None,
+        options: str | dict[str, Any], max_classes: int | None, n_jobs: int | None, random_state: Any,
+        warm_start: bool, verbose: int,
+    ) -> None:  # fmt: skip
+        self.reduction = reduction
+        self.passes = passes
+        self.bits = bits
+        self.learning_rate = learning_rate
+        self.loss = loss
+        self.options = options
+        self.max_classes = max_classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    # learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from examples, in `passes` passes over the data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), DataFrame, or sequence of str
+            Examples: numbers, or texts, whose words are the features. A DataFrame may have columns of numbers and of
+            text.
+        y : array-like of shape (n_samples,), or for XMultilabelClassifier other forms
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples, at least 0.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        If a parameter or a value in the data is refused, or the call is interrupted, the estimator is as before: a
+        model of an earlier call stays in memory until the new one is complete. With `warm_start`, this model itself
+        learns, so it may have learned from some of the examples.
+        """
+        if not checks.is_number(self.passes, 1):
+            raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
+        with self._turn, self._unchanged_if_refused():
+            goes_on = bool(self.warm_start) and hasattr(self, "learner_")
+            read = functools.partial(self._checked_targets, goes_on=goes_on)
+            X, y, weight = checks.checked(self, X, y, sample_weight, not goes_on, read)
+            self._learn(X, y, weight, int(self.passes), None, goes_on)
+        return self
+
+    @piece_by_piece
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from further examples, in one pass over them.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. Labels may be new; with a fixed number of classes up to that number, see `max_classes`.
+        classes : array-like of shape (n_classes,), optional
+            Labels that will occur. They are added to `classes_`, and in the first call they decide how many classes a
+            reduction with a fixed number of classes has.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        The other parameters that describe the learner, such as `bits`, `learning_rate` and `options`, are those of the
+        first call: `set_params` changes them only for the next `fit`.
+        """
+        with self._turn, self._unchanged_if_refused():
+            goes_on = hasattr(self, "learner_")
+            known = None if classes is None else checks.checked_labels(classes, "classes")
+            read = functools.partial(self._checked_targets, goes_on=goes_on, classes=known)
+            X, y, weight = checks.checked(self, X, y, sample_weight, not goes_on, read)
+            self._learn(X, y, weight, 0, known, goes_on)
+        return self
+
+    @contextlib.contextmanager
+    def _unchanged_if_refused(self) -> Iterator[None]:
+        """Restore all attributes after an error in the `with` block; a learner of an earlier call may have learned."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    @property
+    def _turn(self) -> Any:
+        """Return the lock that a thread holds while it uses this estimator; copies and pickles have others."""
+        turn: Exclusive = self.__dict__.get("_own_turn") or self.__dict__.setdefault("_own_turn", Exclusive())
+        return turn.lock
+
+    def _learn(
+        self, X: Any, y: Targets, weight: Float64s | None, passes: int, classes: AnyArray | None, goes_on: bool
+    ) -> None:
+        """Learn from checked examples.
+
+        Parameters
+        ----------
+        passes : number of passes of `fit`; 0 for one pass of `partial_fit`, which may go on and bring new labels
+        classes : labels that will occur, None if they are unknown
+        goes_on : whether the learner of earlier calls learns, and not a new one
+        """
+        own = y.labels
+        weight = self._weighted(own, weight, whole=passes > 0)
+        expected = np.concatenate([known for known in (classes, y.columns, own) if known is not None])
+        if goes_on:
+            if self.reduction != self._fitted_reduction:
+                raise UsageError(
+                    f"reduction: {self.reduction!r} is not {self._fitted_reduction!r}, by which the model was made; "
+                    "call fit without warm_start to learn a new model, or set the parameter back"
+                )
+            learner, labels = self.learner_, self._labels
+            with placed(y.start):
+                own, expected = labels.converted(own), labels.converted(expected)
+            labels = labels.extended(expected)
+            lowest, highest, _ = learner.core.label_range
+            new_learner.check_classes(self, labels, None if highest is None else highest + 1 - (lowest or 0))
+        else:
+            record = new_learner.record_of(self)
+            lowest = int(record.labels == "multiclass")
+            labels = ClassLabels(expected, new_learner.highest_number(self, record, expected), lowest)
+            exact = passes > 0 or classes is not None or y.columns is not None
+            learner = new_learner.new_learner(self, record, labels, max(passes, 1), exact)
+        self._set_workers(learner)
+        given = y._replace(labels=own).for_learner(labels)
+        for number in range(max(passes, 1)):
+            with learner.shown(int(self.verbose), y.n, f"pass {number + 1}"):
+                learner.learn_many(X, given, weight)
+                if passes:
+                    learner.end_pass()
+        self.__dict__.update(  # in one step, which Ctrl-C cannot interrupt
+            learner_=learner, _labels=labels.with_weight(own, y.repeated(weight)), classes_=labels.values,
+            _fitted_reduction=self.reduction, n_iter_=max(passes, 1), _form=self._form if goes_on else y.form,
+        )  # fmt: skip
+
+    @abstractmethod
+    def _checked_targets(self, y: Any, goes_on: bool, classes: AnyArray | None = None) -> Targets:
+        """Return the labels of examples after scikit-learn's checks; see `_learn`."""
+
+    def _weighted(self, y: AnyArray, weight: Float64s | None, whole: bool) -> Float64s | None:
+        """Return the weights of examples; `whole` says whether the labels `y` are all that will be learned from."""
+        return weight
+
+    def _set_workers(self, learner: Learner) -> None:
+        if self.n_jobs is None:
+            return
+        if not checks.is_number(self.n_jobs) or self.n_jobs == 0:
+            raise UsageError(f"n_jobs: {self.n_jobs!r} is not a whole number other than 0, or None")
+        threads = self.n_jobs if self.n_jobs > 0 else processors.count() + 1 + self.n_jobs
+        learner.core.reduction.workers = max(1, int(threads))
+
+    # predicting
+
+    @with_probabilities
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[AnyArray, Float64s]:
+        """Return the k most probable labels of each example and their probabilities.
+
+        It never makes an array of all examples and all classes. If the learner lists fewer than k classes for an
+        example, because its trees propose no others, the most frequent of the other classes follow, with equal shares
+        of the probability that is left.
+
+        Parameters
+        ----------
+        k : int, default 5
+            Number of labels, at most the number of classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, k)
+            The most probable label is the first.
+        probabilities : ndarray of shape (n_samples, k), dtype float64
+        """
+        if not checks.is_number(k, 1):
+            raise UsageError(f"k: {k!r} is not a whole number of at least 1")
+        with self._turn:
+            X, predictor = self._ready(X)
+            if k > len(self.classes_):
+                raise UsageError(f"k: {k} is more than the {len(self.classes_)} classes")
+            positions, p = predictor.top(X, int(k))
+            return self.classes_[positions], p
+
+    def explain(self, X: Any, k: int = 2, feature_names: Any = None) -> list[Explanation]:
+        """Explain the prediction of each example: what the scores of the classes are sums of.
+
+        Parameters
+        ----------
+        k : int, default 2
+            Number of classes to explain, the most probable first.
+        feature_names : array-like of shape (n_features,), optional
+            Names of the columns of a matrix; `xclass.sklearn.explain` takes those of a Pipeline.
+
+        Returns
+        -------
+        explanations : list of Explanation
+            As `Learner.explain_many` returns them, with the labels of `fit`.
+        """
+        with self._turn:
+            X, _ = self._ready(X)
+            if feature_names is None and isinstance(X, np.ndarray):
+                feature_names = getattr(self, "feature_names_in_", None)
+            explanations = self.learner_.explain_many(X, k, feature_names=feature_names)
+            return list(map(self._labels.explained, explanations))
+
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        """Return checked examples and what predicts them, after learning from examples that the learner still holds."""
+        check_is_fitted(self)
+        X = checks.checked_examples(self, X, reset=False)
+        self._set_workers(self.learner_)
+        self._end_learning()
+        return X, self._predictor()
+
+    @abstractmethod
+    def _predictor(self) -> Any:
+        """Return what predicts examples, by a learner that has learned all of its examples."""
+
+    def _end_learning(self) -> None:
+        if self.learner_.preview_size is not None or self.learner_.core.unlearned:
+            self.learner_.end_pass()
+
+    # models
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the model to a file, which `xclass.load` and the command can read.
+
+        It does not contain the type of the labels; use pickle or joblib to keep the estimator.
+        """
+        with self._turn:
+            check_is_fitted(self)
+            self._end_learning()
+            self.learner_.save(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._turn:
+            if hasattr(self, "learner_"):
+                self._end_learning()
+            state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_own_turn", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
