@@ -1,6 +1,6 @@
-"""Provide a classifier with the interface of River, for any reduction of xclass.
+"""Provide classifiers with the interface of River, for any reduction of xclass.
 
-    from xclass.river import Classifier
+    from xclass.river import Classifier, MultiLabelClassifier
 
 The extra `river` installs what it needs, see `errors.install_extra`.
 """
@@ -33,7 +33,43 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Classifier(base.MiniBatchClassifier):
+class _Labels:
+    """Map labels, which may be of any type, to the names of a learner's classes."""
+
+    def __init__(self, reduction: str, classes: int | None, **options: Any) -> None:
+        self.reduction, self.classes, self.options = reduction, classes, options
+        self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
+        self._names: dict[Hashable, str] = {}  # label -> name of its class; equal labels are one key
+        self._labels: dict[str, Hashable] = {}  # name of a class -> label
+        self._keys: dict[str, Hashable] = {}  # key of that name -> label
+
+    def _name(self, label: Any) -> str | None:
+        """Return the name of a label's class, None for no label."""
+        if label is None:
+            return None
+        if is_missing(label):
+            raise DataError(f"the label {short_repr(label)} is a missing value; give None for no label")
+        if isinstance(label, np.generic):
+            label = label.item()
+        if label in self._names:
+            return self._names[label]
+        name = class_names.spelled(label)
+        if not name:
+            raise DataError(f"the label {short_repr(label)} is empty text; give None for no label")
+        other = self._keys.setdefault(class_names.key_of(name), label)
+        if other != label:
+            raise DataError(
+                f"the labels {short_repr(label)} and {short_repr(other)} are both written {short_repr(name)}, where "
+                "blanks and _ are the same; give labels that differ as text"
+            )
+        self._names[label], self._labels[name] = name, label
+        return name
+
+    def _label(self, name: str | None) -> Any:
+        return None if name is None else self._labels.get(name, name)
+
+
+class Classifier(_Labels, base.MiniBatchClassifier):
     """Classify by a reduction of xclass, which learns from one example after the other.
 
     A feature may have any name. Its value is a number, a bool, or text: the feature is then the name together with the
@@ -87,11 +123,8 @@ class Classifier(base.MiniBatchClassifier):
                 "choose another one, such as 'multiclass', or use xclass.Learner"
             )
         configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
-        self.reduction, self.classes, self.top_k, self.options = reduction, classes, top_k, options
-        self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
-        self._names: dict[Hashable, str] = {}  # label -> name of its class; equal labels are one key
-        self._labels: dict[str, Hashable] = {}  # name of a class -> label
-        self._keys: dict[str, Hashable] = {}  # key of that name -> label
+        self.top_k = top_k
+        super().__init__(reduction, classes, **options)
 
     @property
     def _multiclass(self) -> bool:
@@ -180,31 +213,6 @@ class Classifier(base.MiniBatchClassifier):
             return Frame(X[sorted(X.columns, key=str)], Schema(), keeps=False)  # features may come and go, as in rows
         return [_sorted(row) for row in X.to_dict("records")]
 
-    def _name(self, label: Any) -> str | None:
-        """Return the name of a label's class, None for no label."""
-        if label is None:
-            return None
-        if is_missing(label):
-            raise DataError(f"the label {short_repr(label)} is a missing value; give None for no label")
-        if isinstance(label, np.generic):
-            label = label.item()
-        if label in self._names:
-            return self._names[label]
-        name = class_names.spelled(label)
-        if not name:
-            raise DataError(f"the label {short_repr(label)} is empty text; give None for no label")
-        other = self._keys.setdefault(class_names.key_of(name), label)
-        if other != label:
-            raise DataError(
-                f"the labels {short_repr(label)} and {short_repr(other)} are both written {short_repr(name)}, where "
-                "blanks and _ are the same; give labels that differ as text"
-            )
-        self._names[label], self._labels[name] = name, label
-        return name
-
-    def _label(self, name: str | None) -> Any:
-        return None if name is None else self._labels.get(name, name)
-
     def _distribution(self, pairs: list[tuple[str, float]]) -> dict[Any, float]:
         """Return label -> probability from names and probabilities; all labels if there are at most `top_k`."""
         total = sum(p for _, p in pairs)
@@ -221,6 +229,73 @@ class Classifier(base.MiniBatchClassifier):
         """Raise NotImplementedError, as River expects, if the reduction does not estimate probabilities."""
         if not self.learner.core.config.reduction.probabilities:
             raise NotImplementedError(f"{self.reduction} does not estimate probabilities")
+
+
+class MultiLabelClassifier(_Labels, base.MultiLabelClassifier):
+    """Predict which of several labels an example has, by a reduction of xclass that learns lists of labels.
+
+    Features and labels are as those of `Classifier`.
+
+    Parameters
+    ----------
+    reduction : str, default "multilabel_oaa"
+        "multilabel_oaa" or "plt", see `xclass.Learner`.
+    classes : int, optional
+        Number of labels that may occur as True, for the reductions that need it.
+    **options
+        Further options of `xclass.Learner`, such as `bits=24`.
+
+    Attributes
+    ----------
+    learner : xclass.Learner
+        As in `Classifier`.
+
+    Examples
+    --------
+    >>> from xclass.river import MultiLabelClassifier
+    >>> model = MultiLabelClassifier(classes=3, bits=14)
+    >>> for _ in range(10):
+    ...     model.learn_one({"tea": 1, "cup": 1}, {"hot": True, "sweet": False})
+    ...     model.learn_one({"cake": 1}, {"hot": False, "sweet": True})
+    >>> model.predict_one({"cake": 1, "fork": 1})
+    {'hot': False, 'sweet': True}
+    """
+
+    def __init__(self, reduction: str = "multilabel_oaa", classes: int | None = None, **options: Any) -> None:
+        record = configuration.record_of(reduction)
+        if record is not None and record.labels != "multilabel":
+            raise UsageError(f"reduction: {reduction!r} learns one label an example; give it to Classifier")
+        super().__init__(reduction, classes, **options)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the parameters for River's own checks."""
+        yield {"classes": 10, "bits": 14}
+        yield {"reduction": "plt", "classes": 10, "bits": 14}
+
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, bool], w: float = 1.0) -> None:
+        """Learn from an example with the features `x`, the labels `y`, label -> whether it has it, and the weight `w`.
+
+        A label that is not in `y` is False. If something is not allowed, DataError is raised, and nothing is learned.
+        """
+        if not isinstance(y, Mapping):
+            raise TypeError(f"y is {type(y).__name__} {short_repr(y)}; give a dictionary of labels, label -> bool")
+        missing = [label for label, has_it in y.items() if is_missing(label) or is_missing(has_it)]
+        if missing:
+            raise DataError(f"the label {short_repr(missing[0])} is {y[missing[0]]}; give True or False for each label")
+        names = {label: self._name(label) for label in y}
+        self.learner.learn(_sorted(x), [names[label] for label, has_it in y.items() if has_it], w)
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, bool]:
+        """Return for each label seen whether the example with the features `x` has it."""
+        chosen = set(self.learner.predict(_sorted(x)))
+        return {label: name in chosen for label, name in self._names.items()}
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, dict[bool, float]]:
+        """Return for each label seen the probabilities of False and True; they are independent of other labels."""
+        seen = self.learner.core.names.highest_seen
+        p = dict(self.learner.predict(_sorted(x), seen)) if seen else {}
+        return {label: {False: 1 - p.get(name, 0.0), True: p.get(name, 0.0)} for label, name in self._names.items()}
 
 
 def _sorted(x: Mapping[Any, Any]) -> dict[Any, Any]:
