@@ -164,6 +164,24 @@ def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count:
 
 
 @bare
+def squared_slopes(p: Float32s, y: Float32s, out: Float32s, count: int) -> None:
+    """Compute the squared slope of squared loss for `count` lanes, 0 where the loss is 0; vectorised."""
+    for j in range(count):
+        error = p[j] - y[j]
+        slope = TWO * error
+        out[j] = slope * slope if error * error > ZERO else ZERO
+
+
+@bare
+def squared_steps(p: Float32s, y: Float32s, s: np.float32, q: Float32s, out: Float32s, count: int) -> None:
+    """Compute the importance-invariant steps of squared loss for `count` lanes, those of `step`; vectorised."""
+    for j in range(count):
+        error = y[j] - p[j]
+        far = error * (ONE - fast_math.expf(-TWO * s * q[j])) / q[j]
+        out[j] = TWO * error * s if s * q[j] < TINY_STEP else far
+
+
+@bare
 def logistic_steps(
     p: Float32s, y: Float32s, d: Float32s, s: np.float32, q: Float32s, out: Float32s, count: int
 ) -> None:

@@ -27,6 +27,8 @@ from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import jit
 
 BLOCK = 512  # classes processed together; 128 to 1024 take the same time
+RUN = 16  # classes of a block that are left out together if none of them has a loss
+MOST_SQUARED = np.float32(16)  # largest squared slope of squared loss, for predictions and labels in [-1, 1]
 CHUNK = 64  # classes compared at once with the best score
 # examples with more features are learned class by class instead of by blocks; the rates of a block take 16 MB
 MOST_FEATURES_IN_BLOCKS = 1 << 13
@@ -116,7 +118,8 @@ def _block_is_safe(
     weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
     """Return whether the steps of the classes [c, c + size) are known to keep all numbers finite, see `finite`."""
-    if not finite.is_safe(rule, table.guard, weight, weight, gd.step_scale(rule, weight, clock)):
+    most = weight if rule.loss == loss.LOGISTIC else MOST_SQUARED * weight
+    if not finite.is_safe(rule, table.guard, weight, most, gd.step_scale(rule, weight, clock)):
         return False
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]
     least = table.guard.value_range[table.guard.now[0], 2]
@@ -138,16 +141,44 @@ def _learn_block(
     table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, c: int, size: int, weight: np.float32,
     clock: np.float64,
 ) -> bool:  # fmt: skip
-    """Update the neighbouring classes [c, c + size) by the default rule and logistic loss, as `gd.learn` does.
+    """Update the neighbouring classes [c, c + size) by the default rule and its loss, as `gd.learn` does.
 
     `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written. Return False
     if the steps have to be checked one by one; nothing was changed then.
     """
-    _, place, x, final, _, _, p, y, d, g2, q, norm, u, rate = scratch
-    flat, field = table.flat, np.int64(table.field)
-    loss.logistic_slopes(p, y, d, g2, size)
-    if rule.checked and not _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
+    g2 = scratch.g2
+    if rule.loss == loss.LOGISTIC:
+        loss.logistic_slopes(scratch.p, scratch.y, scratch.d, g2, size)
+    else:
+        loss.squared_slopes(scratch.p, scratch.y, g2, size)
+    if rule.checked and not _block_is_safe(table, rule, scratch.place, scratch.x, count, c, size, g2, weight, clock):
         return False
+    begin = 0
+    for at in range(0, size, RUN):
+        learns = False
+        for j in range(at, min(at + RUN, size)):
+            learns |= g2[j] > ZERO
+        if not learns:
+            if begin < at:
+                _learn_run(table, rule, scratch, count, c, begin, at, weight, clock)
+            begin = at + RUN
+    if begin < size:
+        _learn_run(table, rule, scratch, count, c, begin, size, weight, clock)
+    return True
+
+
+@jit
+def _learn_run(
+    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, first: int, begin: int, end: int, weight: np.float32,
+    clock: np.float64,
+) -> None:  # fmt: skip
+    """Update the classes of a block from `begin` to `end`, whose first is `first`; see `_learn_block`."""
+    _, place, x, final, _, _, _, _, _, _, q, norm, u, rate = scratch
+    p, y, d, g2 = scratch.p[begin:end], scratch.y[begin:end], scratch.d[begin:end], scratch.g2[begin:end]
+    flat, field, size, c = table.flat, np.int64(table.field), end - begin, first + begin
+    learner = 0  # the first class that learns
+    while g2[learner] == ZERO:
+        learner += 1
     for j in range(size):
         g2[j] *= weight
         q[j] = ZERO
@@ -161,9 +192,11 @@ def _learn_block(
         if x2 < gd.TINY_X2:
             x2 = gd.TINY_X2
             size_x = gd.TINY_X
-        grows = False
+        grows, differs = False, False
+        near = n[learner]
         for j in range(size):  # min() would not vectorise
-            grows |= n[j] < size_x
+            grows |= (n[j] < size_x) & (g2[j] > ZERO)
+            differs |= (n[j] != near) & (g2[j] > ZERO)
         if grows:
             w = flat[at : at + size]
             for j in range(size):
@@ -171,7 +204,18 @@ def _learn_block(
                     if n[j] > ZERO:
                         w[j] *= n[j] / size_x
                     n[j] = size_x
+            near, differs = n[learner], False
+            for j in range(size):
+                differs |= (n[j] != near) & (g2[j] > ZERO)
         r = rate[f * BLOCK : f * BLOCK + size]
+        if not differs:  # the usual case, and two of three divisions less
+            inverse, part = ONE / near, x2 / (near * near)
+            for j in range(size):
+                g[j] += g2[j] * x2
+                r[j] = (ONE / np.float32(math.sqrt(g[j]))) * inverse if g2[j] > ZERO else ZERO
+                q[j] += x2 * r[j]
+                norm[j] += part
+            continue
         for j in range(size):
             g[j] += g2[j] * x2
             v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
@@ -191,7 +235,10 @@ def _learn_block(
         mean = np.float32(math.sqrt(np.float32(sums[2 * j + 1]) / np.float32(sums[2 * j])))
         norm[j] = mean if learns else ZERO
         q[j] = q[j] * mean if learns else ONE
-    loss.logistic_steps(p, y, d, gd.step_scale(rule, weight, clock), q, u, size)
+    if rule.loss == loss.LOGISTIC:
+        loss.logistic_steps(p, y, d, gd.step_scale(rule, weight, clock), q, u, size)
+    else:
+        loss.squared_steps(p, y, gd.step_scale(rule, weight, clock), q, u, size)
     for j in range(size):
         u[j] = u[j] * norm[j] if g2[j] > ZERO and math.isfinite(u[j]) else ZERO
     for f in range(count):
@@ -202,7 +249,6 @@ def _learn_block(
         xv = x[f]
         for j in range(size):
             w[j] += u[j] * (xv * r[j]) if u[j] != ZERO else ZERO  # an infinite rate times 0 would be NaN
-    return True
 
 
 @jit
@@ -250,12 +296,13 @@ def learn_batch(
     batch, label, learns, sampled, clock, classes = inputs
     best, best_score, scores = output
     row, place, x, final, owner, s, p, y = scratch[:8]
-    fast = rule.adaptive and rule.normalized and rule.invariant and rule.uses_sqrt and rule.loss == loss.LOGISTIC
-    fast = fast and not rule.regularized
+    limits = table.range.copy()  # the range that clips scores changes after an example, not within it
+    fast = rule.adaptive and rule.normalized and rule.invariant and rule.uses_sqrt and not rule.regularized
+    fast = fast and (rule.loss == loss.LOGISTIC or (rule.loss == loss.SQUARED and not link and not rule.widen))
+    fast = fast and (rule.loss == loss.LOGISTIC or (limits[0] >= -ONE and limits[1] <= ONE))
     wanted = scores.shape[0] > 0
     draws = sampled.shape[1]
     block = s.shape[0]
-    limits = table.range.copy()  # the range that clips scores changes after an example, not within it
     for i in range(batch.label.shape[0]):
         count = _find_rows(table, rows, batch, i, row, place, x)
         learn = learns[i]
