@@ -4,7 +4,7 @@ Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 20
 Learners  K scorers; the binary labels of scorer c are 1 for examples that have label c and -1 for all others.
 Cost      O(s K) for an example of s features, in long loops over neighbouring labels: the kernels of `oaa`.
 Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
-          * the scorer of a label learns from all examples, one after the other, with logistic loss
+          * the scorer of a label learns from all examples, one after the other, with squared loss
           From VW: labels may come in any order and repeat, may be names and have weights; a label outside the range is
           refused. With `--vw_exact` a list is learned up to its first label that is not above the one before, as in VW.
 """
@@ -33,7 +33,7 @@ from ..core.contract import BatchTask
 from ..core.label_report import LabelLists
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec, Wanted
-from ..oaa.scorers import LOG2_SLOTS_PER_CLASS, SLOT_BYTES, ClassScorers
+from ..oaa import scorers
 
 ENABLED = "gd, scorer-identity, multilabel_oaa"
 LOG_ODDS, LABELS, LINKED = range(3)  # what scores are: log odds, estimates of the label -1 or 1, probabilities
@@ -119,11 +119,11 @@ def set_differences(batch: Batch, label: Int64s, chosen: LabelLists, loss: Float
 # -- Python
 
 
-class MultilabelOaa(label_lists.MultilabelLearner, ClassScorers):
+class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
     """Learn and predict lists of labels with one scorer per label (`--multilabel_oaa`)."""
 
     def __init__(self, spec: LearnerSpec) -> None:
-        ClassScorers.__init__(self, spec)
+        scorers.ClassScorers.__init__(self, spec)
         self.set_up(spec, self.classes)
         self.want(spec.wanted)
 
@@ -202,12 +202,6 @@ class MultilabelOaa(label_lists.MultilabelLearner, ClassScorers):
             gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
 
 
-def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    return gd.resolve_defaults(
-        spec.binary, spec.options.multilabel_oaa, True, slot_bytes=SLOT_BYTES, class_slots_log2=LOG2_SLOTS_PER_CLASS
-    )
-
-
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Raise ModelError unless a model has K labels, before memory is allocated for them."""
     stored_arrays.check_rows(label_lists.COUNTS, arrays, spec.options.multilabel_oaa + 1)
@@ -222,7 +216,7 @@ REDUCTION = Reduction(
     enabled=ENABLED,
     build=MultilabelOaa,
     check=label_lists.check,
-    resolve_defaults=resolve_defaults,
+    resolve_defaults=scorers.resolve_defaults,
     label_range=label_lists.label_range,
     check_arrays=check_arrays,
     probabilities=True,

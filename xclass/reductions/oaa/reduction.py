@@ -37,8 +37,7 @@ from ..core.base import Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
-from . import class_rows
-from .scorers import LOG2_SLOTS_PER_CLASS, SLOT_BYTES, ClassScorers
+from . import class_rows, scorers
 
 # class of each example, whether it is learned, and label base before and after, see `OneAgainstAll.labels_of`
 Labels = tuple[Int64s, Bools, Int64s, Int64s]
@@ -90,14 +89,9 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    resolved = gd.resolve_defaults(
-        spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, class_slots_log2=LOG2_SLOTS_PER_CLASS
-    )
+    resolved = scorers.resolve_defaults(spec)
     if spec.learn_names:
         resolved["indexing"] = 1
-    # squared loss makes fewer errors (docs/defaults.md), but the logistic link needs log odds
-    if spec.binary.loss_function is None and spec.binary.link != "logistic":
-        resolved["loss_function"] = "squared"
     return resolved
 
 
@@ -130,7 +124,7 @@ def _kind(spec: LearnerSpec) -> str:
     return "-raw" if spec.wanted.scores else ""
 
 
-class OneAgainstAll(ClassScorers):
+class OneAgainstAll(scorers.ClassScorers):
     """Learn and predict with one scorer per class (`--oaa`).
 
     Attributes

@@ -136,3 +136,13 @@ class ClassScorers(Learner):
         """Return the least probability of a class before normalisation, 0 if scores are log odds."""
         estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and self.rule.checked
         return np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
+
+
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
+    resolved = gd.resolve_defaults(
+        spec.binary, spec.classes or 0, True, slot_bytes=SLOT_BYTES, class_slots_log2=LOG2_SLOTS_PER_CLASS
+    )
+    # squared loss makes fewer errors (docs/defaults.md), but the logistic link needs log odds
+    if spec.binary.loss_function is None and spec.binary.link != "logistic":
+        resolved["loss_function"] = "squared"
+    return resolved
