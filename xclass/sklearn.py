@@ -15,8 +15,9 @@ import numpy as np
 from .errors import UsageError, XclassWarning, install_extra
 
 try:
+    from sklearn.metrics import accuracy_score
     from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import check_consistent_length, check_is_fitted
+    from sklearn.utils.validation import check_is_fitted
 
     from .estimators import checks
     from .estimators.estimator import Estimator
@@ -349,15 +350,13 @@ class XMultilabelClassifier(Estimator):
             if self._form == "labels":
                 return float(super().score(X, y, weight))
             given = self._checked_targets(y, goes_on=True)
-            check_consistent_length(X, range(given.n))
             X, predictor = self._ready(X)
             predicted = predictor.chosen(X)
         labels, size = self._labels.converted(given.labels), len(self.classes_)
         column = np.minimum(np.searchsorted(self.classes_, labels), size - 1)
         column[self.classes_[column] != labels] = size  # is never predicted
-        predicted.resize(given.n, size + 1)
-        wrong = matrix(given.starts, column, size + 1) != predicted
-        return float(np.average(wrong.getnnz(axis=1) == 0, weights=weight))
+        predicted.resize(predicted.shape[0], size + 1)
+        return float(accuracy_score(matrix(given.starts, column, size + 1), predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

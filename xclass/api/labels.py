@@ -221,9 +221,8 @@ class LabelConverter:
 
 def refuse_lists(y: Any, cure: str) -> None:
     """Raise DataError if examples have lists of labels; `cure` ends its message."""
-    shape: tuple[int, ...] = getattr(y, "shape", ())
-    if len(shape) == 2 and shape[1] != 1:
-        raise DataError(f"y has the shape {shape}, a list of labels for each example, {cure}") from None
+    if _columns(y) != 1:
+        raise DataError(f"y has the shape {y.shape}, a list of labels for each example, {cure}") from None
     for i, label in enumerate(y if hasattr(y, "__iter__") else ()):
         if _is_list(label):
             raise DataError(f"y[{i}] is {short_repr(label)}, a list of labels, {cure}") from None
@@ -234,25 +233,27 @@ def of_examples(y: Any, n: int) -> list[Any]:
     if (matrix := of_matrix(y, n)) is not None:
         start, column, _ = matrix
         return [column[low:high].tolist() for low, high in itertools.pairwise(start.tolist())]
-    rows = isinstance(y, (list, tuple)) or getattr(y, "shape", (0, 1))[1:] not in ((), (1,))  # that are lists
-    y = y if rows else array_input.flat("y", y)
+    y = y if isinstance(y, (list, tuple)) or _columns(y) != 1 else array_input.flat("y", y)
     convert = next((name for name in ("to_pylist", "tolist", "to_list") if hasattr(y, name)), None)
     values = list(getattr(y, convert)() if convert else y)
     if len(values) != n:
         raise DataError(f"y has {len(values)} labels for {n} examples; give one, or a list of them, for each example")
+    for i, value in enumerate(values):
+        if isinstance(value, (set, frozenset)):
+            values[i] = sorted(value, key=str)  # names are numbered as they come, always in the same order
+        elif isinstance(value, np.ndarray):
+            values[i] = value.tolist()
     return values
 
 
 def joined(y: Any, n: int) -> tuple[Int64s, list[Any], Bools]:
     """Return where the labels of each of n examples begin, all labels, and for which examples they are known."""
     values = of_examples(y, n)
-    known = np.array([not array_input.is_missing(value) for value in values], bool)
-    lists = []
-    for value, has_labels in zip(values, known.tolist(), strict=True):
-        value = value.tolist() if isinstance(value, np.ndarray) else value
-        if isinstance(value, (set, frozenset)):
-            value = sorted(value, key=str)  # names are numbered as they come, always in the same order
-        lists.append(value if isinstance(value, LISTS) else [value] if has_labels else [])
+    missing = list(map(array_input.is_missing, values))
+    lists = [
+        value if isinstance(value, (list, tuple)) else [] if unknown else [value]
+        for value, unknown in zip(values, missing, strict=True)
+    ]
     start = np.concatenate([[0], np.cumsum(list(map(len, lists)), dtype=np.int64)])
     labels = [label for value in lists for label in value]
     for k, label in enumerate(labels):
@@ -261,7 +262,7 @@ def joined(y: Any, n: int) -> tuple[Int64s, list[Any], Bools]:
                 f"{_place(start, k)} is {short_repr(label)}; allowed are lists of names or numbers, None in place of a "
                 "list that is not known, and a matrix of 0 and 1 with a column for each label"
             )
-    return start, labels, known
+    return start, labels, ~np.array(missing, bool)
 
 
 def of_matrix(y: Any, n: int) -> tuple[Int64s, Int64s, int] | None:
@@ -275,8 +276,7 @@ def of_matrix(y: Any, n: int) -> tuple[Int64s, Int64s, int] | None:
         row, column, value = row[value != 0], column[value != 0].astype(np.int64), value[value != 0]
         height, width = getattr(y, "shape", (len(rows.start) - 1, int(column.max(initial=-1)) + 1))
     else:
-        shape: tuple[int, ...] = getattr(y, "shape", ())
-        values = array_input.array("y", y) if len(shape) == 2 and shape[1] != 1 else np.empty(0)
+        values = array_input.array("y", y) if _columns(y) != 1 else np.empty(0)
         if values.ndim != 2 or values.dtype.kind not in "iufbO":
             return None
         values = array_input.filled(array_input.dense(values))
@@ -291,6 +291,12 @@ def of_matrix(y: Any, n: int) -> tuple[Int64s, Int64s, int] | None:
             "lists of labels as a list of lists"
         )
     return np.searchsorted(row, np.arange(n + 1)), column, width
+
+
+def _columns(y: Any) -> int:
+    """Return the number of columns of a table, 1 for labels in one dimension."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    return shape[1] if len(shape) == 2 else 1
 
 
 @contextlib.contextmanager
