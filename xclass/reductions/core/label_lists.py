@@ -114,7 +114,7 @@ class MultilabelLearner(Learner):
         self._propensity = options.propensity_numbers()
         self._follows_vw, self.testing = spec.vw_exact, spec.testing
         self._set_by = label_range(spec)[2]
-        MultilabelLearner.want(self, spec.wanted)
+        self.want(spec.wanted)
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options

@@ -41,7 +41,7 @@ class LabelLists(NamedTuple):
 class Sums(NamedTuple):
     """Hold the sums over examples from which all figures follow; those of two parts of the data can be added."""
 
-    at_k: Float64s  # float64[len(AT_K), places], over the examples that have a true label
+    at_k: Float64s  # float64[len(AT_K), places], over the examples that have a true label; float32 as VW's
     total: Float64s  # float64[3], weight of these, of all labelled examples, and of all examples
     of_label: Float64s  # float64[K, 3], see TRUE
     found: Float64s  # float64[K, places], weight of the examples that have a label and rank it in the first k
@@ -81,7 +81,7 @@ def measure(
     """
     at_k, total, of_label, found = sums
     labels, most = of_label.shape[0], place[len(place) - 1]
-    best = np.empty(most)
+    best, term = np.empty(most), np.empty(len(at_k), at_k.dtype)
     for i in range(len(batch.label)):
         weight = np.float64(batch.weight[i])
         total[2] += weight
@@ -129,13 +129,15 @@ def measure(
                 for c in range(column, len(place)):
                     found[y, c] += weight
             if j + 1 == place[column]:
-                at_k[0, column] += weight * hits / (j + 1)
-                at_k[1, column] += weight * hits / (last - first)
-                at_k[2, column] += weight * dcg / best_dcg
-                at_k[3, column] += weight * psp / (j + 1)
-                at_k[4, column] += weight * best_psp / (j + 1)
-                at_k[5, column] += weight * psdcg / best_dcg
-                at_k[6, column] += weight * best_psdcg / best_dcg
+                term[0] = weight * hits / (j + 1)
+                term[1] = weight * hits / (last - first)
+                term[2] = weight * dcg / best_dcg
+                term[3] = weight * psp / (j + 1)
+                term[4] = weight * best_psp / (j + 1)
+                term[5] = weight * psdcg / best_dcg
+                term[6] = weight * best_psdcg / best_dcg
+                for row in range(len(term)):
+                    at_k[row, column] += term[row]
                 column += 1
         if len(learned) > 0 and learned[i]:
             count[len(count) - 1] += 1
@@ -194,8 +196,8 @@ class LabelReport:
         self.place = np.array(sorted({*PLACES, *range(1 if vw else self.top_k, self.top_k + 1)}), np.int64)
         self.lowest, self.propensity, self.vw = lowest, propensity, vw
         self.sums = Sums(
-            np.zeros((len(AT_K), len(self.place))), np.zeros(3), np.zeros((labels, 3)),
-            np.zeros((labels, len(self.place))),
+            np.zeros((len(AT_K), len(self.place)), np.float32 if vw else np.float64), np.zeros(3),
+            np.zeros((labels, 3)), np.zeros((labels, len(self.place))),
         )  # fmt: skip
 
     def add(
@@ -269,18 +271,19 @@ class LabelReport:
         at_k, total, of_label, _ = self.sums
         if self.vw == "top_k":
             places = list(enumerate(self.place[self.place <= self.top_k]))
-            return [f"{name}@{k} = {at_k[row, j] / total[2]:.6f}" for j, k in places for row, name in enumerate("pr")]
+            means = at_k / np.float32(total[2])
+            return [f"{name}@{k} = {means[row, j]:.6f}" for j, k in places for row, name in enumerate("pr")]
         if self.vw is not None:
             true, chosen, right = of_label.sum(axis=0)
-            means = {"hamming loss": (true + chosen - 2 * right) / total[2], "micro-precision": right / chosen}
-            means["micro-recall"] = right / true
-            return [f"{name} = {mean:.6f}" for name, mean in means.items() if self.vw]
+            shown = {"hamming loss": (true + chosen - 2 * right) / total[2], "micro-precision": right / chosen}
+            shown["micro-recall"] = right / true
+            return [f"{name} = {figure:.6f}" for name, figure in shown.items() if self.vw]
         known = self.figures()
         lines = []
         for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):
             if f"{name}_at_1" in known:
-                shown = ", ".join(f"{known[f'{name}_at_{k}']:.6f}" for k in self.place)
-                lines.append(f"{name} at {', '.join(map(str, self.place))} = {shown}")
+                values = ", ".join(f"{known[f'{name}_at_{k}']:.6f}" for k in self.place)
+                lines.append(f"{name} at {', '.join(map(str, self.place))} = {values}")
         names = {"micro_f1": "micro F1", "macro_f1": "macro F1", "hamming_loss": "hamming loss"}
         return [*lines, *(f"{text} = {known[name]:.6f}" for name, text in names.items() if name in known)]
 

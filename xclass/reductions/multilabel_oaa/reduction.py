@@ -125,7 +125,8 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
     def __init__(self, spec: LearnerSpec) -> None:
         scorers.ClassScorers.__init__(self, spec)
         self.set_up(spec, self.classes)
-        self.want(spec.wanted)
+        listing = spec.wanted.listing_options
+        self.lists_scores = listing.probabilities and listing.top_k is None
 
     def want(self, wanted: Wanted) -> None:
         super().want(wanted)
