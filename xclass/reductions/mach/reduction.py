@@ -281,8 +281,8 @@ class Mach(Learner):
         def learn(first: int, last: int) -> None:
             table = finite.guarded(self.table, task)
             output = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), scores)
-            scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK)
             for r in range(first, last):
+                scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK, self.buckets)
                 column = np.where(learns, r * self.buckets + self.seen.bucket[r, own], np.int64(-1))
                 inputs = class_rows.Inputs(task.batch, column, learns, sampled, task.clock, columns)
                 block = r * self.buckets, (r + 1) * self.buckets

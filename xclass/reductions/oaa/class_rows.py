@@ -68,16 +68,18 @@ class Scratch(NamedTuple):
     norm: Float32s  # float32[BLOCK], sums of x**2 / N**2
     u: Float32s  # float32[BLOCK], steps
     rate: Float32s  # float32[s * BLOCK], rate of each feature and class
+    shared: Float32s  # float32[blocks, rows], N that all classes of a block have for a row; 0 if they differ or not known
 
 
-def new_scratch(most_features: int, rows: int, block: int) -> Scratch:
-    """Return buffers for examples of at most `most_features` features and for blocks of `block` classes."""
+def new_scratch(most_features: int, rows: int, block: int, classes: int) -> Scratch:
+    """Return buffers for `learn_batch`, for at most `most_features` features and `classes` in blocks of `block`."""
     s, p, y = (np.empty(block, np.float32) for _ in range(3))
     d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(5))
     return Scratch(
         np.empty(most_features, np.int64), np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
         np.empty(most_features, np.int64), np.empty(rows, np.int64), s, p, y, d, g2, q, norm, u,
         np.empty(min(most_features, MOST_FEATURES_IN_BLOCKS) * BLOCK, np.float32),
+        np.zeros((-(-classes // BLOCK), rows), np.float32),
     )  # fmt: skip
 
 
@@ -135,15 +137,16 @@ def _block_is_safe(
 
 @jit
 def _learn_block(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, c: int, size: int, weight: np.float32,
-    clock: np.float64,
+    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, shared: Float32s, c: int, size: int,
+    weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
     """Update the neighbouring classes [c, c + size) by the default rule and logistic loss, as `gd.learn` does.
 
-    `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written. Return False
-    if the steps have to be checked one by one; nothing was changed then.
+    `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written, as is `shared`,
+    this block's row of `scratch.shared`. Return False if the steps have to be checked one by one; nothing was changed
+    then.
     """
-    _, place, x, final, _, _, p, y, d, g2, q, norm, u, rate = scratch
+    row, place, x, final, _, _, p, y, d, g2, q, norm, u, rate, _ = scratch
     flat, field = table.flat, np.int64(table.field)
     loss.logistic_slopes(p, y, d, g2, size)
     if rule.checked and not _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
@@ -161,23 +164,33 @@ def _learn_block(
         if x2 < gd.TINY_X2:
             x2 = gd.TINY_X2
             size_x = gd.TINY_X
-        grows = False
-        for j in range(size):  # min() would not vectorise
-            grows |= n[j] < size_x
-        if grows:
+        if shared[row[f]] < size_x:  # not known, or it grows
             w = flat[at : at + size]
+            differs = False
             for j in range(size):
                 if n[j] < size_x and g2[j] > ZERO:
                     if n[j] > ZERO:
                         w[j] *= n[j] / size_x
                     n[j] = size_x
+                differs |= n[j] != n[0]
+            shared[row[f]] = ZERO if differs else n[0]
         r = rate[f * BLOCK : f * BLOCK + size]
-        for j in range(size):
-            g[j] += g2[j] * x2
-            v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
-            r[j] = v if g2[j] > ZERO else ZERO
-            q[j] += x2 * r[j]
-            norm[j] += x2 / (n[j] * n[j])
+        if shared[row[f]] > ZERO:  # the usual case, without two divisions a class and without reading N
+            inverse = ONE / shared[row[f]]
+            share = x2 / (shared[row[f]] * shared[row[f]])
+            for j in range(size):
+                g[j] += g2[j] * x2
+                v = (ONE / np.float32(math.sqrt(g[j]))) * inverse
+                r[j] = v if g2[j] > ZERO else ZERO
+                q[j] += x2 * r[j]
+                norm[j] += share
+        else:
+            for j in range(size):
+                g[j] += g2[j] * x2
+                v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
+                r[j] = v if g2[j] > ZERO else ZERO
+                q[j] += x2 * r[j]
+                norm[j] += x2 / (n[j] * n[j])
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]  # one dimension, because strides of two vectorise
     counted = weight
     if not rule.checked:  # VW multiplies in float64
@@ -275,8 +288,11 @@ def learn_batch(
                 continue
             for j in range(size):
                 y[j] = ONE if c + j == label[i] else -ONE
-            if quick and _learn_block(table, rule, scratch, count, c, size, batch.weight[i], clock[i]):
+            shared = scratch.shared[(c - begin) // BLOCK]
+            if quick and _learn_block(table, rule, scratch, count, shared, c, size, batch.weight[i], clock[i]):
                 continue
+            for f in range(count):
+                shared[row[f]] = ZERO
             for j in range(size):
                 if rule.widen:
                     gd.widen(table.range, y[j])

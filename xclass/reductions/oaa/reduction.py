@@ -269,7 +269,7 @@ class OneAgainstAll(Learner):
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
             block = self.classes if self.rule.regularized else class_rows.BLOCK
-            scratch = class_rows.new_scratch(most_features, int(self.rows), block)
+            scratch = class_rows.new_scratch(most_features, int(self.rows), block, end - first)
             self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
 
         self.share(run_share, [(t,) for t in range(len(self.shares))], n)
