@@ -68,7 +68,7 @@ class Scratch(NamedTuple):
     norm: Float32s  # float32[BLOCK], sums of x**2 / N**2
     u: Float32s  # float32[BLOCK], steps
     rate: Float32s  # float32[s * BLOCK], rate of each feature and class
-    shared: Float32s  # float32[blocks, rows], N that all classes of a block have for a row; 0 if they differ or not known
+    shared: Float32s  # float32[blocks, rows], N of all classes of a block for a row; 0 if they differ or not known
 
 
 def new_scratch(most_features: int, rows: int, block: int, classes: int) -> Scratch:
@@ -142,9 +142,9 @@ def _learn_block(
 ) -> bool:  # fmt: skip
     """Update the neighbouring classes [c, c + size) by the default rule and logistic loss, as `gd.learn` does.
 
-    `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written, as is `shared`,
-    this block's row of `scratch.shared`. Return False if the steps have to be checked one by one; nothing was changed
-    then.
+    `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written, as is the
+    block's row `shared` of `scratch.shared`. Return False if the steps have to be checked one by one; nothing was
+    changed then.
     """
     row, place, x, final, _, _, p, y, d, g2, q, norm, u, rate, _ = scratch
     flat, field = table.flat, np.int64(table.field)
