@@ -51,7 +51,7 @@ def _completer(
 
 def _values_of(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Return a function that lists the possible values of an option that begin with the typed text: words and files."""
-    words = option.choices or tuple(word for word in (option.metavar or "").split("|") if word.islower())
+    words = option.choices or [word for word in option.metavar.split("|") if word.islower()]
     return _completer(words, files=bool(option.reads or option.writes))
 
 

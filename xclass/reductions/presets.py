@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..data.batch import HIGHEST_LABEL
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.resolve import Presets
 from ..options.search import one_of
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the option of the default multiclass preset."""
 
     multiclass: int = option(
@@ -24,7 +24,6 @@ class Options:
         "stands for --cpt K --trees 4 --rerank; each of these can be given another value. K is the approximate number"
         " of classes. This is the default if the first labels are whole numbers from 1 with at least three different "
         "values",
-        kind=int,
         metavar="[K]",
         value_if_bare=0,
         minimum=0,

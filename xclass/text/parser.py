@@ -30,7 +30,7 @@ from ..data.batch import Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from . import label_words, malformed, tokens
 from .line_parts import Rules
 from .name_weights import NameWeights
@@ -41,7 +41,7 @@ __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     hash: str = option(
         "which names are hashed: `strings` uses names of digits as numbers (outside VW text only those below 2^32 "
         "without leading zeros) and hashes the others, `all` hashes all names",
@@ -49,9 +49,7 @@ class Options:
         default="strings",
         stored=True,
     )
-    hash_seed: int = option(
-        "seed of the hash", kind=int, default=0, metavar="N", minimum=0, maximum=2**32 - 1, stored=True
-    )
+    hash_seed: int = option("seed of the hash", default=0, minimum=0, maximum=2**32 - 1, stored=True)
     named_labels: str | None = option(
         "labels are these names instead of numbers, separated by commas, or the lines of a file",
         metavar="A,B,C|@FILE",
@@ -62,10 +60,9 @@ class Options:
     learn_names: bool = option(
         "labels are names, numbered as they appear. Numbers continue after those of --named_labels,"
         " and the model keeps the names. This is the default if the first three labels are not numbers",
-        kind=bool,
         stored=True,
     )
-    noconstant: bool = option("do not add the constant feature", kind=bool, stored=True)
+    noconstant: bool = option("do not add the constant feature", stored=True)
     on_bad_line: str = option(
         "what to do at a malformed line: stop, skip the line, or read it as VW does",
         choices=malformed.TREATMENTS,

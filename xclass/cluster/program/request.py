@@ -35,22 +35,13 @@ ARGUMENTS = {"ray_timeout": "timeout", "ray": "address"}  # options of the clust
 
 
 class Request(NamedTuple):
-    """Hold what a program asks for.
+    """Hold what a program asks for."""
 
-    Attributes
-    ----------
-    data : paths, patterns and URLs, or a data set of Ray Data
-    learner : the learner
-    cluster : options of the cluster
-    reading : how files are read
-    groups : option groups of the command
-    """
-
-    data: Any
+    data: Any  # paths, patterns and URLs, or a data set of Ray Data
     learner: Learner
     cluster: cluster_options.Options
-    reading: reader.Options
-    groups: Mapping[str, type[OptionGroup]]
+    reading: reader.Options  # how files are read
+    groups: Mapping[str, type[OptionGroup]]  # option groups of the command
 
 
 def request(
@@ -120,12 +111,9 @@ def are_names(asked: Request, session: Session, found: Files, reading: reader.Op
 def run_config(
     asked: Request, paths: Sequence[str], reading: reader.Options, contents: Contents | None, **given: Any
 ) -> Config:
-    """Return the options of a run.
+    """Return the options of a run over data; without paths, options are checked before the data are known.
 
-    Parameters
-    ----------
-    paths, reading : the data and how they are read; no paths to check the options before the data are known
-    contents : what the learner has learned, None for a new one
+    `contents` is what the learner has learned, None for a new one.
     """
     config = asked.learner.core.config
     stored = None

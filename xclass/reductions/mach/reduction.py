@@ -34,7 +34,7 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, refused
 from ...system import processors
 from ..core import label_arrays, probabilities
@@ -56,7 +56,7 @@ SUPPORTED_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     mach: str = option(
         f"numbers of repetitions and of buckets, such as 8,256; {REPETITIONS} repetitions if R is left out",
         metavar="[R,]B",

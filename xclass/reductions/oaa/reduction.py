@@ -30,7 +30,7 @@ from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, no_effect
 from ...options.search import Facts, Search, one_of
 from ...system import processors
@@ -61,26 +61,14 @@ def _tried(facts: Facts) -> Search | None:
 
 
 @dataclass(frozen=True)
-class Options:
-    oaa: int = option(
-        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True, search=_tried
-    )
-    scores: bool = option("predict the score of every class", kind=bool)
+class Options(OptionGroup):
+    oaa: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True, search=_tried)
+    scores: bool = option("predict the score of every class")
     indexing: int = option(
-        "lowest label: classes are 1..K or 0..K-1",
-        kind=int,
-        minimum=0,
-        maximum=1,
-        default_text="1",
-        metavar="0|1",
-        stored=True,
+        "lowest label: classes are 1..K or 0..K-1", minimum=0, maximum=1, default_text="1", metavar="0|1", stored=True
     )
     oaa_subsample: int = option(
-        "number of other classes, drawn at random, that learn from an example as negatives",
-        kind=int,
-        metavar="N",
-        minimum=1,
-        stored=True,
+        "number of other classes, drawn at random, that learn from an example as negatives", minimum=1, stored=True
     )
     raw_order: str = option(
         "with --indexing 0, whether -r gives class 0 its own score, or the last class's as VW does",
