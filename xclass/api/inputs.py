@@ -55,10 +55,6 @@ class Inputs:
         the caller takes them
     identity : whether the number of a matrix's column is the index of the feature, instead of the name to hash
     vw_text : whether names are hashed as in VW text, see `feature_names`
-
-    Attributes
-    ----------
-    hasher : hashes the names of features
     """
 
     def __init__(self, core: LearnerCore, identity: bool = False, vw_text: bool = False) -> None:

@@ -20,14 +20,9 @@ HELD_OUT = ("loss", "weight", "row_loss", "row_weight", "pass_loss", "pass_weigh
 
 
 class PartProgress(Progress):
-    """Count the examples of a part, in a worker.
+    """Count the examples of a part, in a worker."""
 
-    Attributes
-    ----------
-    last : label, prediction and features of the last example; None if there is none
-    """
-
-    last: tuple[float, float, int] | None = None
+    last: tuple[float, float, int] | None = None  # label, prediction and features of the last example
 
     def count(self, task: BatchTask, highest_seen: Float64s | None = None) -> list[str]:
         rows = super().count(task, highest_seen)
