@@ -103,7 +103,7 @@ class Member:
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
             )
 
-    def learn_batch(
+    def learn_rows(
         self,
         batch: Batch,
         label: Int64s,
@@ -131,7 +131,7 @@ class Member:
             if not label_tree.has_capacity(self.tree, label_arrays.most(batch)):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
-    def learn_batch_with_probabilities(
+    def learn_rows_with_probabilities(
         self,
         batch: Batch,
         label: Int64s,
@@ -141,7 +141,7 @@ class Member:
         predictions: binary_nodes.Predictions,
         distributions: list[tuple[Int64s, Float64s]],
     ) -> None:
-        """Do what `learn_batch` does, and list all labels, in order, and their probabilities before."""
+        """Do what `learn_rows` does, and list all labels, in order, and their probabilities before."""
         while begin < end:
             nodes = int(self.tree.size[NODES])
             if len(self.labels) != (nodes + 1) // 2:
@@ -153,7 +153,7 @@ class Member:
             labels = np.tile(self.labels, (rows, 1))
             self.candidate_probabilities(batch_ops.cut(batch, begin, begin + rows), 0, rows, labels, p)
             distributions[begin : begin + rows] = [(self.labels, of_row) for of_row in p]
-            self.learn_batch(batch, label, learns, begin, begin + rows, predictions)
+            self.learn_rows(batch, label, learns, begin, begin + rows, predictions)
             begin += rows
 
     def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
