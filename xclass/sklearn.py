@@ -218,7 +218,8 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         """Restore all attributes after an error in the `with` block; a learner of an earlier call may have learned."""
         before = dict(self.__dict__)
         try:
-            yield
+            with new_learner.PARAMETERS:
+                yield
         except BaseException:
             self.__dict__ = before
             raise
@@ -239,14 +240,9 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         goes_on: bool,
         exact: bool,
     ) -> None:
-        """Learn from checked examples.
+        """Learn from checked examples, in one pass that may go on if `passes` is 0.
 
-        Parameters
-        ----------
-        passes : number of passes that are ended; 0 for one pass that may go on
-        classes : labels that will occur, None if they are unknown
-        goes_on : whether the learner of earlier calls learns, and not a new one
-        exact : whether a new learner gets exactly as many classes as the data have
+        `classes` are labels that will occur, and a new learner gets as many classes as the data have if `exact`.
         """
         expected = y if classes is None else np.concatenate([classes, y])
         if goes_on:

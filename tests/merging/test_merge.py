@@ -221,7 +221,9 @@ def test_classes_that_are_numbered_differently_are_refused(name, tmp_path):
     base = Learner(reduction, k, **options, learn_names=True)
     base.learn_many(lines(1, 300, "abcd"))
     models = [continued(base, lines(2, 100, f"abcd{new}"), tmp_path / "base.bin") for new in "xyc"]
-    message = r"class 5 is [xy] in model [12] and [xy] in model [12], .*--named_labels @FILE .* or let all continue"
+    message = (
+        r"class 5 is [xy] in model [12] and [xy] in model [12], .* the same named_labels @FILE .* or let all continue"
+    )
     with pytest.raises(ModelError, match=message):
         library.merge(models[:2], base=base)
     assert library.merge([models[0], models[2]], base=base).classes == [*base.classes, "x"]

@@ -89,7 +89,8 @@ def merge(
     ...     model.examples, model.predict_many(["| dry", "| snowy"]).tolist()
     (20, [1, 2])
     """
-    learner, notes = merged(models, base)
+    with configuration.KEYWORDS:
+        learner, notes = merged(models, base)
     for note in notes:
         warnings.warn(note, XclassWarning, stacklevel=2)
     return learner

@@ -9,7 +9,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, NamedTuple
 
 from ...api import configuration, files, model_contents
@@ -73,7 +73,7 @@ def _paths(data: object) -> tuple[str, ...]:
     if isinstance(listed, Iterable):
         listed = list(listed)
         if listed and all(isinstance(path, (str, PathLike)) for path in listed):
-            return tuple(str(fspath(path)) for path in listed)
+            return tuple(map(files.path_of, listed))
     raise UsageError(f"data: {short_repr(data)} is none of paths, patterns, URLs and a data set of Ray Data")
 
 
