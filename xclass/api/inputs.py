@@ -335,7 +335,6 @@ class Inputs:
             self.notes.append(f"the examples: {schema.left_out(new)}")
 
     def _note_once(self, note: str) -> None:
-        """Add a note unless it was added before."""
         if note not in self._noted:
             self._noted |= {note}
             self.notes.append(note)

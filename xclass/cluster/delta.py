@@ -137,5 +137,4 @@ def _planes(table: str, names: Sequence[str], arrays: Mapping[str, AnyArray]) ->
 
 
 def _equal(a: AnyArray, b: AnyArray) -> bool:
-    """Return whether two arrays have the same type, shape and bits."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -34,18 +34,14 @@ class ClassLabels:
     ----------
     labels : array[n], the first labels
     highest : whole numbers from 1 up to this number are classes; if others occur, labels become names
-
-    Attributes
-    ----------
-    values : array[K], distinct labels, sorted
-    numbered : whether labels are the numbers of classes; if not, they are names
-    weight : float64[K], sum of the weights of the examples of each label that were learned from
     """
 
     def __init__(self, labels: AnyArray, highest: int = HIGHEST_NUMBER) -> None:
-        self.values = distinct(labels)
+        self.values = distinct(labels)  # array[K], distinct labels, sorted
+        # whether labels are the numbers of classes; if not, they are names
         self.numbered = self.values.dtype.kind in "iuf" and bool(self.values[0] >= 1 and self.values[-1] <= highest)
         self.numbered = self.numbered and bool((self.values == np.floor(self.values)).all())
+        # float64[K], sum of the weights of the examples of each label that were learned from
         self.weight = np.zeros(len(self.values))
         self._names: dict[Any, str] = {}
         self._positions: dict[str, int] = {}

@@ -277,7 +277,6 @@ def _temporary_name(name: str, locked: bool | None) -> str:
 
 
 def _shortened_name(name: str) -> str:
-    """Return the beginning of a name, short enough for the additions of a temporary name."""
     return os.fsdecode(os.fsencode(name)[:MAX_NAME_BYTES])
 
 

@@ -36,7 +36,6 @@ SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
 
 
 def _is_file(tree: str | None) -> bool:
-    """Return whether a value of --cpt_tree is the path of a file."""
     return tree not in (None, *GROWN, *SAMPLED)
 
 

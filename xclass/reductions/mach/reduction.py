@@ -194,19 +194,12 @@ def rank_classes(
 
 
 class Mach(Learner):
-    """Learn one-against-all for the buckets of several hash functions (`--mach`).
-
-    Attributes
-    ----------
-    repetitions, buckets : R and B
-    table : weight table with planes, `rows` rows of a weight for each of the R B buckets
-    function : uint64[R, 2], a and b of the hash functions
-    shares : for each thread the first and the end of its repetitions
-    """
+    """Learn one-against-all for the buckets of several hash functions (`--mach`)."""
 
     report: Report
 
     def __init__(self, spec: LearnerSpec) -> None:
+        # R and B
         self.repetitions, self.buckets = sizes(spec)
         self.learner_options = spec.binary
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=False)
@@ -219,12 +212,14 @@ class Mach(Learner):
         gd.check_memory(bits, SLOT_BYTES)
         self.crowding = gd.crowding_warning(bits, columns, columns, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // columns)
+        # weight table with planes, `rows` rows of a weight for each of the R B buckets
         self.table = gd.new_table(self.rule, bits, columns, columns, True, spec.wanted.weights_only)
         self.tables = [self.table]
-        self.function = np.empty((self.repetitions, 2), np.uint64)
+        self.function = np.empty((self.repetitions, 2), np.uint64)  # uint64[R, 2], a and b of the hash functions
         draw_functions(np.uint64(spec.seed), self.function)
         self.seen = self._seen(np.empty(0, np.int64), FIRST_CLASSES)
         shares = processors.count() if columns >= 2 * LEAST_CLASSES else 1
+        # for each thread the first and the end of its repetitions
         self.shares = split_range(self.repetitions, min(shares, self.repetitions))
         self.want(spec.wanted)
         self.stages = [self._learn_batch]
@@ -250,7 +245,6 @@ class Mach(Learner):
         return max(1, probabilities.MOST_PAIRS // max(self.repetitions * self.buckets, listed))
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch: the only stage."""
         batch = task.batch
         n, seen = batch.n, self.seen
         label, learns = label_arrays.whole(batch.label), task.learned()

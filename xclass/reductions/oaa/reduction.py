@@ -125,17 +125,7 @@ def _kind(spec: LearnerSpec) -> str:
 
 
 class OneAgainstAll(Learner):
-    """Learn and predict with one scorer per class (`--oaa`).
-
-    Attributes
-    ----------
-    own : first class and end of the classes of this part; those of all classes if there are no parts
-    table : weight table with planes, `rows` rows of a weight for each own class
-    indexing : lowest label, 0 or 1, or UNDECIDED
-    sampled : number of negative classes that learn from an example, 0 for all
-    order, next_negative : int32[K], order in which negative classes are sampled, and where it continues
-    shares : for each thread the first and the end of its classes, counted from the first own one
-    """
+    """Learn and predict with one scorer per class (`--oaa`)."""
 
     report: Report
 
@@ -158,6 +148,7 @@ class OneAgainstAll(Learner):
                 f"give at least -b {(self.classes - 1).bit_length() + 1}"
             )
         self.memory = SLOT_BYTES << bits
+        # first class and end of the classes of this part; those of all classes if there are no parts
         self.own: Block = 0, self.classes
         if spec.part is not None and spec.part.number is not None:
             self.own = split_range(self.classes, spec.part.of)[spec.part.number]
@@ -167,14 +158,16 @@ class OneAgainstAll(Learner):
         if own < self.classes:
             bits, width = max(0, int(self.rows) * own - 1).bit_length(), own
         gd.check_memory(bits, SLOT_BYTES)
+        # weight table with planes, `rows` rows of a weight for each own class
         self.table = gd.new_table(self.rule, bits, own, width, True, spec.wanted.weights_only)
         if self.own[0]:
             self.table.sums[0] = 0  # only the first class of all begins with --initial_t
         self.tables = [self.table]
-        self.indexing = UNDECIDED if o.indexing is None else o.indexing
-        self.sampled = o.oaa_subsample or 0
+        self.indexing = UNDECIDED if o.indexing is None else o.indexing  # lowest label, 0 or 1, or UNDECIDED
+        self.sampled = o.oaa_subsample or 0  # number of negative classes that learn from an example, 0 for all
         self.next_negative = 0
         self.random = np.array([spec.seed], np.uint64)
+        # int32[K], order in which negative classes are sampled, and where it continues
         self.order = np.arange(self.classes, dtype=np.int32)
         self.first_notes: list[str] = []
         if self.sampled >= self.classes:
@@ -189,6 +182,7 @@ class OneAgainstAll(Learner):
         # one thread if updates change the label range or the regularisation that all classes share
         self.indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
         shares = 1 if self.indivisible or spec.part is not None else processors.count()
+        # for each thread the first and the end of its classes, counted from the first own one
         self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")

@@ -295,7 +295,6 @@ class RecallTree(Learner):
         return stored
 
     def _names(self) -> list[str]:
-        """Return the name of each weight table in a model file."""
         return ["weights"] if self.sequential else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
 
     def facts(self) -> dict[str, Any]:

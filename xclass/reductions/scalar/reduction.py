@@ -124,7 +124,6 @@ class Scalar(Learner):
         self.stages = [self._learn_batch]
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch: the only stage."""
         batch = task.batch
         most_features = batch.most_features
         raw = np.empty(batch.n, np.float32)

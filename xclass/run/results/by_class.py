@@ -92,5 +92,4 @@ def rows(sums: PairSums, name: Callable[[int], str]) -> Iterator[list[str]]:
 
 
 def _share(part: float, whole: float) -> str:
-    """Return a share as text, empty if the whole is 0."""
     return f"{part / whole:.6f}" if whole else ""
