@@ -18,14 +18,7 @@ NOT_IN_PARTS = {  # options that need all of the data in one process, where work
 
 
 def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Iterator[Rule]:
-    """Yield the rules of a mode in which each worker reads a part of the data.
-
-    Parameters
-    ----------
-    mode : the options that choose the mode, for messages
-    others : further options that are refused, and why
-    conditions : conditions of the mode
-    """
+    """Yield the rules of a mode in which each worker reads a part of the data; `others` are refused, too."""
     for names, reason in {**NOT_IN_PARTS, **others}.items():
         yield refused(names, f"cannot be combined with {mode}: {reason}", **conditions)
     for terms in ("quadratic", "cubic", "interactions"):
