@@ -233,7 +233,7 @@ class Learner(ABC):
         if not self.outside and outside:
             task.notes.append(
                 f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{classes}"
-                f" (--{name} {classes}): such examples count as errors and are not learned"
+                f" (--{name} {classes}); such examples count as errors and are not learned"
             )
         self.outside += outside
         return result
