@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -169,20 +169,12 @@ class Parser:
         )
 
     @cached_property
-    def _letter_hashes(self) -> UInt32s:
-        """Return the hash of each name of one byte, as uint32[256]."""
-        names = np.arange(256 + PADDING).astype(np.uint8)
-        rules = self.rules
-        letter_hashes = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all, True) for i in range(256)]
-        return np.array(letter_hashes, np.uint32)
-
-    @cached_property
     def _scanner(self) -> Scanner:
         return self.scanner()
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
-        return Scanner(self.rules, self._letter_hashes)
+        return Scanner(self.rules, _letter_hashes(self.rules.hash_seed, self.rules.hash_all))
 
     def parse(self, text: UInt8s, end: int, name: str) -> tuple[Batch, DataError | None, int]:
         """Parse the complete lines of `text[:end]`, which PADDING bytes follow and to which the batch refers.
@@ -342,6 +334,13 @@ class Parser:
         if self.rules.treatment == malformed.VW and problem in malformed.VW_TREATMENT:
             message += f"; {malformed.VW_TREATMENT[problem]}"
         return message
+
+
+@cache
+def _letter_hashes(hash_seed: np.uint32, hash_all: bool) -> UInt32s:
+    """Return the hash of each name of one byte, as uint32[256]."""
+    names = np.arange(256 + PADDING).astype(np.uint8)
+    return np.array([hashing.name_hash(names, i, i + 1, hash_seed, hash_all, True) for i in range(256)], np.uint32)
 
 
 class Scanner:
