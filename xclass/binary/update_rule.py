@@ -155,8 +155,9 @@ class Options(OptionGroup):
         "save only what predictions need, which makes the model smaller; it cannot learn any more"
     )
     link: str = option(
-        "function applied to a prediction before it is written",
-        choices=("identity", "logistic"),
+        "function applied to a prediction before it is written; `glf1`, 2 / (1 + exp(-s)) - 1, is for the routers of "
+        "--recall_tree, where it matters to --randomized_routing only",
+        choices=("identity", "logistic", "glf1"),
         default="identity",
         stored=True,
     )
@@ -206,6 +207,11 @@ class Options(OptionGroup):
             "--layout tagged belongs to --cpt and --multiclass; give odd or vw",
             layout="tagged",
             reduction=lambda name: name not in ("cpt", "multiclass", "hsm"),
+        ),
+        conflict(
+            "--link glf1 is for --recall_tree; give identity or logistic",
+            link="glf1",
+            reduction=lambda name: name != "recall_tree",
         ),
         refused(
             "constant",

@@ -85,6 +85,7 @@ class RecallTree(Learner):
             stop=routing.STOPS["never" if spec.vw_exact and o.bern_hyper == 0 else o.recall_stop],
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
             randomized=o.randomized_routing,
+            glf1=spec.binary.link == "glf1",
             path=not o.no_path_features,
             node_only=o.node_only,
             classes=self.classes,
