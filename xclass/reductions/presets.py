@@ -1,4 +1,4 @@
-"""Define the presets, options that stand for several others: `--multiclass`, `--hsm` and `--vw_exact`.
+"""Define the presets, options that stand for several others: `--multiclass`, `--hsm`, `--hsm_paper` and `--vw_exact`.
 
 A preset stands for values of ordinary options; a value given explicitly for one of these takes precedence.
 docs/defaults.md contains the measurements on which the values are based.
@@ -48,6 +48,13 @@ PROPOSED = "cpt"
 PRESETS: Presets = {
     "multiclass": multiclass,
     "hsm": hierarchical_softmax,
+    "hsm_paper": {  # PTB's settings in appendix C of the Softmax Tree paper
+        "momentum": 0.9,
+        "learning_rate": 0.005,
+        "decay_learning_rate": 0.995,
+        "tree_sample": 0,
+        "normalize_features": "none",
+    },
     # Makes predictions agree with VW 9.11 to the digit.
     "vw_exact": {
         "bits": 18,

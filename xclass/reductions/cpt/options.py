@@ -58,12 +58,27 @@ class Options(OptionGroup):
     )
     hsm: int = option(
         "hierarchical softmax, a baseline of other papers. It stands for --cpt K --cpt_tree huffman --loss_function "
-        "logistic --sgd; each of these can be given another value. The Softmax Tree paper's training is near -l 0.05 "
-        "--decay_learning_rate 0.995 --tree_sample 0 --normalize_features none",
+        "logistic --sgd; each of these can be given another value",
         aliases=("--hierarchical_softmax",),
         metavar="K",
         minimum=0,
         maximum=HIGHEST_LABEL,
+    )
+    hsm_paper: bool = option(
+        "train --hsm as the Softmax Tree paper does. It stands for --momentum 0.9 --learning_rate 0.005 "
+        "--decay_learning_rate 0.995 --tree_sample 0 --normalize_features none; each of these can be given another "
+        "value. The paper does not say how many --passes",
+    )
+    momentum: float | None = option(
+        "with --sgd, the share of its last step that is added to each step of a weight; these velocities take as many "
+        "words of the table as weights",
+        default_text="0",
+        minimum=0,
+        maximum=1,
+        metavar="M",
+        stored=True,
+        adjustable=True,
+        unset_is_left_out=True,
     )
     cpt_tree: str = option(
         "where a class is inserted: `general` by balance and by the regressors' predictions, `balanced` by balance "
@@ -227,6 +242,8 @@ class Options(OptionGroup):
             "has no effect with --{reduction}, whose regressors learn by AdaGrad or --sgd; leave it out, or choose "
             "--oaa",
         ),
+        no_effect("momentum", "only plain steps have a velocity; give --sgd", sgd=None),
+        refused("hsm_paper", "needs --hsm K, whose training it is", hsm=lambda k: k is None),
         conflict("--sgd and --adaptive exclude each other with --cpt: drop one of them", sgd=True, adaptive=True),
         refused(
             "decay_learning_rate",

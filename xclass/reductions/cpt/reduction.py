@@ -144,7 +144,7 @@ class ProbabilityTree(Learner):
             seed = (spec.seed + t) % 2**64
             member = Member(
                 min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed, doublings,
-                self.weights_only,
+                self.weights_only, o.momentum or 0.0,
             )  # fmt: skip
             self.members.append(member)
         self.scales = feature_scaling.from_option(o.normalize_features)

@@ -31,7 +31,7 @@ class Member:
     labels : number of labels to reserve capacity for
     kind : code of the loss function, see `loss.CODES`
     arity : branches of a node, a power of two
-    bits, doublings, weights_only : see `adagrad.new_weights`
+    bits, doublings, weights_only, momentum : see `adagrad.new_weights`
     """
 
     def __init__(
@@ -45,10 +45,11 @@ class Member:
         seed: int,
         doublings: int = 0,
         weights_only: bool = False,
+        momentum: float = 0.0,
     ) -> None:
         self.tree = label_tree.empty_tree(labels)  # replaced by a larger one when it is full
         self.new_weights = partial(
-            adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, doublings, weights_only
+            adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, doublings, weights_only, momentum
         )
         self.weights = self.new_weights()
         self.settings = settings
