@@ -47,7 +47,7 @@ from ...errors import ModelError
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ..core import label_arrays
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
@@ -55,11 +55,11 @@ from ..core.spec import LearnerSpec
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options."""
 
     @NAME@: int = option(
-        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
+        "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**28, stored=True
     )
 
 

@@ -7,7 +7,7 @@
 # Source: the Penn Treebank as Mikolov prepared it. Four words in a row, all of letters alone and seen more than 10 times, make
 # an example: 400,625 training and 34,632 test examples of 5,978 next words. The Softmax Tree paper counts 400,097, 34,633 and
 # 5,970; it says that words seen less than 10 times are filtered out, which alone does not give its counts. Features are the
-# words, scaled to length 1; with GLOVE, as in that paper, the vectors of that file, of
+# words, scaled to length 1 but for HSM; with GLOVE, as in that paper, the vectors of that file, of
 # https://nlp.stanford.edu/data/glove.6B.zip, not scaled. Rows of the softmax tree have the settings of the appendix of its
 # paper, but with GLOVE leaves are fitted to convergence, where the paper stops after 20 iterations. Perplexities are smoothed
 # by what fits every 50th example best, which is held out; the paper smooths by cross-validation.
@@ -29,9 +29,8 @@ converted || {
 three='--ignore d --ignore e --ignore f'
 unscaled=${GLOVE:+--normalize_features none}
 tree="$three $unscaled --l1 1 --tao_iterations 20 --tao_tolerance 0 --tree_init random --leaf_passes 20"
-# The paper's rate is .005, with momentum .9, which xclass does not have: steps of .05 come to the same. The rate shrinks by
-# .995 after each step, by which no more than a pass can be meant. The passes are not told.
-hsm='--tree_sample 0 -l 0.05 --decay_learning_rate 0.995 --passes 20 --holdout_off'
+# The rate shrinks by .995 after each step, by which no more than a pass can be meant. The passes are not told.
+hsm='--hsm_paper --passes 20 --holdout_off'
 # shellcheck disable=SC2086
 {
     row oaa 'one-vs-all' \
@@ -39,10 +38,10 @@ hsm='--tree_sample 0 -l 0.05 --decay_learning_rate 0.995 --passes 20 --holdout_o
         --passes 20 --holdout_off --loss_function logistic --l2 2.5e-7
     row hsm 'paper' \
         'error=91.1 top5=81.1 perplexity=575 train=90.92 train_top5=80.21 train_perplexity=557 milliseconds=0.421' \
-        $three $unscaled $hsm -- --exact
+        $three $hsm -- --exact
     row hsm 'paper, approximate' \
         'error=92.2 top5=86.5 perplexity=575 train=91.96 train_top5=85.17 train_perplexity=557 milliseconds=0.184' \
-        $three $unscaled $hsm --beam 0
+        $three $hsm --beam 0
     row hsm 'default' 'error=? top5=? perplexity=?' $three --tree_sample 0
     row softmax_tree 'softmax' 'error=86.9 top5=79.6 perplexity=217 milliseconds=0.467' $three $unscaled \
         --depth 0 --l2 0.1 --leaf_passes 20

@@ -478,7 +478,7 @@ def test_errors_about_the_format_of_a_file_say_what_to_give(tmp_path):
     ):
         with xclass.Learner(bits=10) as model, pytest.raises(xclass.UsageError, match=message):
             model.learn_file(arguments[0], **dict.fromkeys(arguments[1:], "2"))
-    with pytest.raises(xclass.DataError, match=r"if labels are names, call learn_file\(path, format='csv'\)"):
+    with pytest.raises(xclass.DataError, match=r"where a model is new, learn_file\(\) of a Learner takes names"):
         list(xclass.read_vw(tmp_path / "a.csv", format="csv"))
 
 

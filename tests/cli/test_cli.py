@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from command import Forked, run_forked
 from standin import OPTION_GROUPS, REDUCTIONS
 
 from xclass import __version__
@@ -141,7 +142,7 @@ def test_closed_pipe_ends_quietly():
     script = (
         "import sys; from xclass.cli import command as cli; cli.run = lambda argv: print('x' * 100000) or 0; cli.main()"
     )
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = Forked([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     child.stdout.close()
     assert child.stderr.read() == b""
     assert child.wait() == 0
@@ -150,7 +151,7 @@ def test_closed_pipe_ends_quietly():
 def test_terminal_without_data_shows_the_usage():
     pty = pytest.importorskip("pty")
     controller, terminal = pty.openpty()
-    result = subprocess.run([sys.executable, "-m", "xclass"], stdin=terminal, capture_output=True, text=True)
+    result = run_forked([sys.executable, "-m", "xclass"], stdin=terminal, capture_output=True, text=True)
     os.close(controller)
     os.close(terminal)
     assert result.returncode == 2
@@ -223,7 +224,7 @@ def on_a_terminal(*argv, **environment) -> str:
     pty = pytest.importorskip("pty")
     controller, terminal = pty.openpty()
     plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    child = subprocess.Popen(
+    child = Forked(
         [sys.executable, "-m", "xclass", *argv], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal,
         env={**plain, "TERM": "xterm", **environment},
     )  # fmt: skip
@@ -243,7 +244,7 @@ def test_colours_are_for_terminals_that_want_them(argv):
     assert "\x1b[1" in on_a_terminal(*argv)
     assert "\x1b" not in on_a_terminal(*argv, NO_COLOR="1")
     assert "\x1b" not in on_a_terminal(*argv, TERM="dumb")
-    result = subprocess.run([sys.executable, "-m", "xclass", *argv], capture_output=True, text=True)
+    result = run_forked([sys.executable, "-m", "xclass", *argv], capture_output=True, text=True)
     assert "\x1b" not in result.stdout + result.stderr
 
 
@@ -268,7 +269,7 @@ def test_exit_runs_atexit_functions_and_keeps_the_status(argv, code):
         "atexit.register(print, 'cleaned up', end='')\n"
         f"sys.argv = ['xclass', *{argv}]\ncli.main()"
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    result = run_forked([sys.executable, "-c", script], capture_output=True, text=True)
     assert (result.returncode, result.stdout.endswith("cleaned up")) == (code, True)
     assert ("no option" in result.stderr) == (code == 2)
 

@@ -316,7 +316,7 @@ def test_every_kernel_is_compiled_for_one_signature(place, name):
     runs = [[str(word) for word in words] for words in runs]
     for words in runs:  # everything is compiled now, and in the other process only what Python calls is loaded
         assert xclass(*words).status == 0
-    result = script(COUNT.format(runs=json.dumps(runs)))
+    result = script(COUNT.format(runs=json.dumps(runs)), new=True)
     assert result.status == 0, result.err
     signatures = json.loads(result.out.splitlines()[0])
     assert len(signatures) > 3

@@ -15,6 +15,7 @@ import zlib
 
 import numpy as np
 import pytest
+from command import Forked, run_forked
 from effort import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -455,9 +456,7 @@ def test_a_full_disk_leaves_the_old_model(tmp_path):
         except errors.ModelError as error:
             print(error)
     """
-    output = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], capture_output=True, text=True, timeout=60
-    )
+    output = run_forked([sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], capture_output=True, text=True)
     assert "8.0 MB" in output.stdout and "unchanged" in output.stdout, output
     assert (tmp_path / "m").read_bytes() == before
     assert os.listdir(tmp_path) == ["m"]
@@ -481,9 +480,7 @@ def test_a_process_killed_while_saving_leaves_a_whole_model(tmp_path):
     chance = random.Random(seed)
     interrupted = 0
     for _ in range(4):
-        with subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], stdout=subprocess.PIPE
-        ) as child:
+        with Forked([sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], stdout=subprocess.PIPE) as child:
             child.stdout.readline()
             time.sleep(chance.random() * 0.1)
             child.send_signal(signal.SIGKILL)

@@ -84,7 +84,7 @@ def test_rules_name_only_options_that_exist():
     for group in groups.values():
         for rule in getattr(group, "RULES", ()):
             assert {*(rule.typed or ())} <= names
-            assert {*rule.conditions} <= names | {"given", "loaded", "reduction"}
+            assert {*rule.conditions} <= names | {"given", "loaded", "reduction", "kind_of_labels"}
 
 
 def test_only_reductions_share_an_option_and_it_is_of_one_kind():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from xclass.errors import UsageError
+import xclass
+from xclass.errors import DataError, UsageError
 from xclass.options.spelling import Spelling
 
 
@@ -25,6 +28,25 @@ def names() -> dict[str, str]:
 )
 def test_flags_become_names_and_paths_and_quotations_stay(message, spelled):
     assert Spelling(names)(message) == spelled
+
+
+@given(
+    st.lists(st.sampled_from(["--sgd", "-b", "--oaa 3", " ", ": ", ":", "'", '"', "\\", "/", "...", "a"])).map("".join)
+)
+def test_texts_of_data_are_never_taken_for_flags(text):
+    spelling = Spelling(names)
+    assert spelling(f"--sgd: {text!r} is not -b") == f"sgd: {text!r} is not bits"
+    assert spelling(f"text {text!r} is not -b") == f"text {text!r} is not bits"
+    path = "./" + "".join(c for c in text if c not in "'\":")
+    assert spelling(f"{path}:3:1: label {text!r}; give --sgd") == f"{path}:3:1: label {text!r}; give sgd"
+
+
+def test_a_file_and_a_label_that_look_like_options_stay_in_the_messages_of_a_learner(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "--bits").write_text("--oaa | a\n")
+    with xclass.Learner("oaa", classes=2, bits=10, named_labels="a,b") as model, pytest.raises(DataError) as caught:
+        model.learn_file("--bits")
+    assert str(caught.value).startswith("./--bits:1:1: label '--oaa' is not one of named_labels. ")
 
 
 def test_the_outermost_interface_names_the_options_of_an_error():

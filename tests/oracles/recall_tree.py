@@ -68,7 +68,7 @@ class RecallTree:
 
     Parameters
     ----------
-    k, max_candidates, max_depth, bern_hyper, node_only, randomized_routing, seed : as in VW's options
+    k, max_candidates, max_depth, bern_hyper, node_only, randomized_routing, seed, link : as in VW's options
     bits : log2 of the number of slots in VW's layout
     path_features : whether scorers use path features
     router_weight : weight of an example for a router. "example": its own weight (VW). "mean_entropy": the difference of
@@ -107,6 +107,7 @@ class RecallTree:
         node_only: bool = False,
         path_features: bool = True,
         randomized_routing: bool = False,
+        link: str = "identity",
         router_weight: str = "example",
         recall_stop: str = "vw",
         square_sum: str = "vw",
@@ -127,7 +128,7 @@ class RecallTree:
         self.max_depth = log if max_depth is None else max_depth
         self.bern_hyper = F(bern_hyper)
         self.node_only, self.path_features = node_only, path_features
-        self.rand = Rand(seed) if randomized_routing else None
+        self.rand, self.link = Rand(seed) if randomized_routing else None, link
         self.recall_stop, self.way = recall_stop, []
         self.router_weight, self.skip_zero_weight = router_weight, skip_zero_weight
         self.square_sum, self.memo = square_sum, None
@@ -247,6 +248,8 @@ class RecallTree:
         self.router_learner.learn(features, label, importance, node.router, clock, clock_weight=weight, memo=self.memo)
         side = self.router_learner.predict(features, node.router)
         if self.rand is not None:
+            if self.link == "glf1":
+                side = F(2) / (F(1) + np.exp(-F(side))) - F(1)
             chance = min(max(F(0.5) * (F(1) + F(2) * side), F(0)), F(1))
             side = F(-1) if self.rand() > chance else F(1)
         return side

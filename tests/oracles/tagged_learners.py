@@ -44,10 +44,11 @@ class Weights:
     ----------
     line_bits : log2 of the number of lines
     doublings : how often the table may be doubled
+    momentum : as in `TaggedTable`
     """
 
-    def use_table(self, line_bits: int, doublings: int) -> None:
-        self.table, self.doublings = TaggedTable(line_bits, self.loss, self.rate), doublings
+    def use_table(self, line_bits: int, doublings: int, momentum: float | None) -> None:
+        self.table, self.doublings = TaggedTable(line_bits, self.loss, self.rate, momentum=momentum), doublings
         self.row, self.counter, self.scored = None, 0, {}
 
     def score(self, regressor, row):
@@ -73,9 +74,9 @@ class Weights:
 class Tree(Weights, cpt.Tree):
     """The conditional probability tree; a block has up to three levels, and its nodes are numbered as in a heap."""
 
-    def __init__(self, line_bits: int, doublings: int = 0, **more):
+    def __init__(self, line_bits: int, doublings: int = 0, momentum: float | None = None, **more):
         super().__init__(**more)
-        self.use_table(line_bits, doublings)
+        self.use_table(line_bits, doublings, momentum)
         self.blocks = 0
 
     def begin(self, node) -> None:
@@ -104,9 +105,9 @@ class Tree(Weights, cpt.Tree):
 class WideTree(Weights, pecoc.Tree):
     """A tree whose nodes have up to m branches; the oracle with dicts gives regressors their places."""
 
-    def __init__(self, m: int, line_bits: int, doublings: int = 0, **more):
+    def __init__(self, m: int, line_bits: int, doublings: int = 0, momentum: float | None = None, **more):
         super().__init__(m, **more)
-        self.use_table(line_bits, doublings)
+        self.use_table(line_bits, doublings, momentum)
 
     def learn(self, features, y: int, weight: float = 1.0) -> None:
         grow(self.table, self.doublings)

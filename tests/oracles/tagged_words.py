@@ -25,6 +25,7 @@ GOLDEN, SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
 LANES, BLOCK = 16, 8  # words per line, regressors per block
 MOST_DOUBLINGS = 6
+VELOCITIES = 1 << 40  # from a block to that of its velocities
 
 TAG_BITS, TAG = 13, 0x1FFF
 G_SHIFT, G_CODES = 13, 0x3F
@@ -125,6 +126,7 @@ class TaggedTable:
     kind : loss of the blocks, "squared" or "logistic"
     rate : learning rate of the blocks
     doublings : how many times the table has been doubled since
+    momentum : that of plain steps, which blocks take in place of those of AdaGrad, None for AdaGrad
 
     Attributes
     ----------
@@ -136,7 +138,7 @@ class TaggedTable:
     lost : evicted and refused since the last doubling
     """
 
-    def __init__(self, base: int, kind: str, rate: float, doublings: int = 0):
+    def __init__(self, base: int, kind: str, rate: float, doublings: int = 0, momentum: float | None = None):
         if kind not in ("squared", "logistic"):
             raise ValueError(kind)
         if base < 1:
@@ -144,6 +146,7 @@ class TaggedTable:
         if not 0 <= doublings <= MOST_DOUBLINGS:
             raise ValueError(f"{doublings} doublings")
         self.base, self.kind, self.rate, self.doublings = base, kind, F(rate), doublings
+        self.momentum = None if momentum is None else F(momentum)
         self.words: list[Line] = [[0] * LANES for _ in range(1 << (base + doublings))]
         self.counter = self.used = self.evicted = self.refused = self.lost = 0
 
@@ -173,16 +176,47 @@ class TaggedTable:
     ) -> None:
         """Learn an example of this weight by the block's scores `s` and labels `y`: -1, 1, or 0 to leave one out."""
         weight = F(weight)
-        square, step = {}, {}  # of the active regressors
+        square, gradient, step = {}, {}, {}  # of the active regressors
         for q in range(BLOCK):
             d = self.slope(F(s[q]), F(y[q])) if y[q] != 0 else ZERO
             if weight * d * d > 0:
                 square[q] = weight * d * d
+                gradient[q] = weight * d
                 step[q] = self.rate * weight * d
         if not square:
             return
-        first = self._count(len(hashes))
+        if self.momentum is not None:
+            self._learn_plainly(hashes, xs, block, square, gradient)
+            return
+        first, rates, reach = self._add_squares(hashes, xs, block, square)
+        if self.kind == "squared":
+            for q in step:
+                distance = F(s[q]) - F(y[q])
+                if abs(step[q]) * reach[q] > abs(distance):
+                    step[q] = distance / reach[q]
+        self._move(hashes, block, first, rates, step)
 
+    def _learn_plainly(self, hashes, xs, block: int, square: dict, gradient: dict) -> None:
+        """Move by the velocities v = momentum * v + gradient * x, which are the weights of a block of their own."""
+        velocities = block + VELOCITIES
+        for own in (velocities, block) if self.momentum else (block,):
+            first, rates, _ = self._add_squares(hashes, xs, own, square)
+            for h, x, rate in zip(hashes, xs, rates, strict=True):
+                line, tag = self._place(h, velocities)
+                for q in rate:
+                    lane = find(line, tag, q) if self.momentum else None
+                    v = ZERO if lane is None else decode_w(line[lane])
+                    if rate[q] == 0:
+                        continue
+                    if own == velocities:
+                        rate[q] = v - (self.momentum * v + gradient[q] * F(x))
+                    else:
+                        rate[q] = v if v != 0 else gradient[q] * F(x)
+            self._move(hashes, own, first, rates, dict.fromkeys(square, ONE if own == velocities else self.rate))
+
+    def _add_squares(self, hashes, xs, block: int, square: dict) -> tuple[int, list[dict[int, np.float32]], dict]:
+        """Add to the Gs; return the number of the step, rates for each feature, and the reach of each regressor."""
+        first = self._count(len(hashes))
         rates: list[dict[int, np.float32]] = []  # of each feature; without those that were refused
         reach = dict.fromkeys(square, ZERO)
         for f, (h, x) in enumerate(zip(hashes, xs, strict=True)):
@@ -192,13 +226,9 @@ class TaggedTable:
             rates.append({q: x * inverse_root(total) for q, total in totals.items()})
             for q, rate in rates[f].items():
                 reach[q] += x * rate
+        return first, rates, reach
 
-        if self.kind == "squared":
-            for q in step:
-                distance = F(s[q]) - F(y[q])
-                if abs(step[q]) * reach[q] > abs(distance):
-                    step[q] = distance / reach[q]
-
+    def _move(self, hashes, block: int, first: int, rates: list[dict[int, np.float32]], step: dict) -> None:
         for f, h in enumerate(hashes):
             line, tag = self._place(h, block)
             for q, rate in rates[f].items():

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_classes_beyond_a_list_that_fail_as_much_are_counted(tested, learner, fi
         tied = sum(count == last for count in errors.values())
         assert ranked.more[0] == tied - sum(errors[label] == last for label in ranked.by_errors)
     assert ranked.more == (0, 0)
-    tied = tested._replace(answer=np.zeros_like(tested.answer))  # all classes have an error of 1
+    tied = replace(tested, answer=np.zeros_like(tested.answer))  # all classes have an error of 1
     assert failing.worst(tied, known, 2, 1).more[1] == len(set(tested.label.tolist())) - 2
 
 

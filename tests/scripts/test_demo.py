@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from command import xclass_process
 from running import ROOT
 
 import xclass
@@ -189,7 +190,7 @@ def test_report_shows_the_most_probable_tokens(tmp_path, monkeypatch, capsys):
     learned.learn_many(Path("places.vw").read_text())
     learned.save("m")
     words = ["-d", "places.vw", "-t", "-i", "m", "--top_k", "1", "-p", "places.txt", "--quiet"]
-    assert subprocess.run([sys.executable, "-m", "xclass", *words]).returncode == 0
+    assert xclass_process(*words).status == 0
     report.show_tokens(tmp_path)
     assert re.fullmatch(r"after hot green comes ,; predicted:\n {4}, 0\.\d\d\n", capsys.readouterr().out)
 

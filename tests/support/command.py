@@ -1,15 +1,22 @@
-"""Run the command in tests: `xclass(...)` in this process, which is faster, or `xclass_process(...)` in a new one."""
+"""Run the command in tests: `xclass(...)` in this process, or `xclass_process(...)` in a fork of it."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
+import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+from unittest import mock
 
 from xclass.cli import command as cli
 from xclass.system import output_file
@@ -51,27 +58,90 @@ def learn(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None
     return result
 
 
+class Forked(subprocess.Popen):
+    """Execute `python -c CODE ...` or `python -m xclass ...` in a fork of this process, as if in a new process.
+
+    Arguments, folder, environment, streams and signals are those of a new process. Modules and kernels are those of
+    this process; a new one would take a second to import and load them.
+    """
+
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others):
+        ends = others[3:9]  # what reads and what writes standard input, then output, then errors
+        self.pid = os.fork()
+        if not self.pid:
+            _execute([os.fspath(arg) for arg in args], ends, cwd, env, preexec_fn)
+        self._child_created = True
+        self._close_pipe_fds(*ends)
+
+
+def _execute(words, ends, cwd, env, prepare) -> NoReturn:
+    """Execute `python -c CODE ...` or `python -m xclass ...` in this process, a new fork, and end it."""
+    status = 1
+    try:
+        for number, end in enumerate((ends[0], ends[3], ends[5])):
+            if end >= 0:
+                os.dup2(end, number)
+        for end in {end for end in ends if end > 2}:
+            os.close(end)
+        sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115 (until the end of the process)
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+        sys.unraisablehook, threading.excepthook = sys.__unraisablehook__, threading.__excepthook__
+        atexit._clear()
+        warnings.resetwarnings()
+        for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", kind)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.chdir(cwd or ".")
+        if env is not None:
+            os.environ.clear()
+            os.environ.update(env)
+        tempfile.tempdir = None  # TMPDIR may have changed
+        if prepare is not None:
+            prepare()
+        sys.argv = [words[1], *words[3:]]
+        if words[1:3] == ["-m", "xclass"]:
+            cli.main()
+        exec(words[2], {"__name__": "__main__"})
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1 if end.code else 0
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+        os._exit(status)
+
+
+def run_forked(words, **more) -> subprocess.CompletedProcess:
+    """Execute `python -c CODE ...` or `python -m xclass ...` as `subprocess.run` does, in a fork of this process."""
+    with mock.patch.object(subprocess, "Popen", Forked):
+        return subprocess.run(words, **{"timeout": SECONDS, **more})
+
+
 def xclass_process(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None, **more) -> Result:
-    """Execute a command line in a new process and wait for its end; `more` is passed to `subprocess.run`."""
-    result = subprocess.run(
-        _words(args), input=_bytes(stdin), cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, **more
-    )
+    """Execute a command line in a fork and wait for its end; `more` is passed to `subprocess.run`."""
+    result = run_forked(_words(args), input=_bytes(stdin), cwd=cwd, capture_output=True, **more)
     return Result(result.returncode, _decoded(result.stdout), _decoded(result.stderr))
 
 
 def start_process(*args, cwd: str | os.PathLike | None = None, **more) -> subprocess.Popen:
-    """Start a process with pipes for its standard streams; `more` is passed to `subprocess.Popen`."""
+    """Start a fork with pipes for its standard streams; `more` is passed to `subprocess.Popen`."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(_words(args), cwd=cwd, env=_environment(), **{**pipes, **more})
+    return Forked(_words(args), cwd=cwd, **{**pipes, **more})
 
 
-def script(body: str, *args, cwd: str | os.PathLike | None = None) -> Result:
-    """Execute the Python code `body` and then the command in a new process."""
+def script(body: str, *args, cwd: str | os.PathLike | None = None, new: bool = False) -> Result:
+    """Execute the Python code `body` and then the command in a fork, or in a new process, which has loaded nothing."""
     program = f"{body}\nfrom xclass.cli import command as cli\ncli.main()"
     words = [sys.executable, "-c", program, *map(str, args)]
-    result = subprocess.run(
-        words, cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL
-    )
+    paths = [str(Path(cli.__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    run = subprocess.run if new else run_forked
+    result = run(words, cwd=cwd, env=environment, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
     return Result(result.returncode, _decoded(result.stdout), _decoded(result.stderr))
 
 
@@ -93,13 +163,6 @@ def forked(prepare: Callable[[], object], *args, cwd: str | os.PathLike | None =
 
 def _words(args) -> list[str]:
     return [sys.executable, "-m", "xclass", *map(str, args)]
-
-
-def _environment() -> dict[str, str]:
-    """Return this environment, with the package that the tests import first on the import path."""
-    root = str(Path(cli.__file__).parents[2])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": ""}
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Run commands of scripts/ in tests: `tool(...)` in this process, which is faster, `process(...)` in another.
+"""Run commands of scripts/ in tests: `tool(...)` in this process, which is faster, `process(...)` in a fork of it.
 
 Under `tool`, the runs of xclass that the command measures are executed in this process, too, with a weight table of at
 most 2^MOST_BITS slots. Their results are real, but their CPU time is computed from the number of examples, so that it
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from command import xclass
+from command import run_forked, xclass
 
 from scripts.lib import command_line, processes
 
@@ -29,11 +29,10 @@ carry_out = processes.carry_out
 
 
 def process(name: str, *words) -> subprocess.CompletedProcess:
-    """Run a command of scripts/, such as `bench.compare`, in a new process in the current folder."""
-    command = [sys.executable, "-m", f"scripts.{name}", *map(str, words)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=900, env=environment(), stdin=subprocess.DEVNULL
-    )
+    """Run a command of scripts/, such as `bench.compare`, in a fork of this process in the current folder."""
+    code = f"import runpy; runpy.run_module('scripts.{name}', run_name='__main__', alter_sys=True)"
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return run_forked(command, capture_output=True, text=True, timeout=900, env=environment(), stdin=subprocess.DEVNULL)
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -5,45 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xclass.errors import UsageError
-from xclass.options.declare import option
+from xclass.options.declare import OptionGroup, option
 from xclass.options.relations import no_effect
 from xclass.reductions.core.base import Reduction
 
 
 @dataclass(frozen=True)
-class Run:
-    data: tuple[str, ...] = option("data file", flags=("-d", "--data"), metavar="FILE", repeated=True)
+class Run(OptionGroup):
+    data: tuple[str, ...] = option("data file", flags=("-d", "--data"), metavar="FILE")
     initial_regressor: str = option("model to load", flags=("-i", "--initial_regressor"), metavar="FILE")
-    testonly: bool = option("predict only", flags=("-t", "--testonly"), kind=bool)
+    testonly: bool = option("predict only", flags=("-t", "--testonly"))
     progress: str = option("rows of the table", flags=("-P", "--progress"), default="2.0")
-    quiet: bool = option("no table", kind=bool)
-    exact: bool = option("a preset", kind=bool)
+    quiet: bool = option("no table")
+    exact: bool = option("a preset")
 
     RULES = (no_effect("progress", "--quiet leaves the progress table out", quiet=True),)
 
 
 @dataclass(frozen=True)
-class ListingOptions:
-    top_k: int = option("the best", kind=int)
+class ListingOptions(OptionGroup):
+    top_k: int = option("the best")
 
 
 @dataclass(frozen=True)
-class Interactions:
-    quadratic: tuple[str, ...] = option("pairs", flags=("-q", "--quadratic"), repeated=True, stored=True, metavar="AB")
+class Interactions(OptionGroup):
+    quadratic: tuple[str, ...] = option("pairs", flags=("-q", "--quadratic"), stored=True, metavar="AB")
 
 
 @dataclass(frozen=True)
-class Learner:
-    bits: int = option(
-        "bits of the table", flags=("-b", "--bit_precision"), kind=int, minimum=1, maximum=31, stored=True
-    )
+class Learner(OptionGroup):
+    bits: int = option("bits of the table", flags=("-b", "--bit_precision"), minimum=1, maximum=31, stored=True)
     learning_rate: float = option(
-        "rate", flags=("-l", "--learning_rate"), kind=float, default_text="0.5", stored=True, adjustable=True
+        "rate", flags=("-l", "--learning_rate"), default_text="0.5", stored=True, adjustable=True
     )
-    power_t: float = option("exponent", kind=float, default=0.5, minimum=0, stored=True)
+    power_t: float = option("exponent", default=0.5, minimum=0, stored=True)
     loss_function: str = option("loss", choices=("squared", "logistic", "quantile"), stored=True)
-    quantile_tau: float = option("quantile", kind=float, default=0.5, minimum=0, maximum=1, stored=True)
-    sgd: bool = option("plain steps", kind=bool, stored=True)
+    quantile_tau: float = option("quantile", default=0.5, minimum=0, maximum=1, stored=True)
+    sgd: bool = option("plain steps", stored=True)
 
     RULES = (
         no_effect("quantile_tau", "it needs --loss_function quantile", loss_function=lambda loss: loss != "quantile"),
@@ -51,28 +49,28 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Scalar:
-    binary: bool = option("answer the sign", kind=bool)
+class Scalar(OptionGroup):
+    binary: bool = option("answer the sign")
 
 
 @dataclass(frozen=True)
-class Oaa:
-    oaa: int = option("one against all, K classes", kind=int, minimum=1, metavar="K", stored=True)
-    indexing: int = option("first label", kind=int, minimum=0, maximum=1, stored=True)
+class Oaa(OptionGroup):
+    oaa: int = option("one against all, K classes", minimum=1, metavar="K", stored=True)
+    indexing: int = option("first label", minimum=0, maximum=1, stored=True)
 
 
 @dataclass(frozen=True)
-class RecallTree:
-    recall_tree: int = option("recall tree, K classes", kind=int, minimum=1, metavar="K", stored=True)
-    max_depth: int = option("levels", kind=int, minimum=1, maximum=30, default_text="ceil(log2 K)", stored=True)
-    max_candidates: int = option("candidates", kind=int, minimum=1, stored=True)
+class RecallTree(OptionGroup):
+    recall_tree: int = option("recall tree, K classes", minimum=1, metavar="K", stored=True)
+    max_depth: int = option("levels", minimum=1, maximum=30, default_text="ceil(log2 K)", stored=True)
+    max_candidates: int = option("candidates", minimum=1, stored=True)
     router_weight: str = option("weight", choices=("entropy", "example"), default="entropy", stored=True)
 
 
 @dataclass(frozen=True)
-class Filter:
-    filter_tree: int = option("a third reduction", kind=int, stored=True)
-    max_depth: int = option("levels", kind=int, minimum=1, maximum=30, stored=True)
+class Filter(OptionGroup):
+    filter_tree: int = option("a third reduction", stored=True)
+    max_depth: int = option("levels", minimum=1, maximum=30, stored=True)
 
 
 def _check_depth(config) -> None:

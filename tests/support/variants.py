@@ -63,7 +63,7 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"cpt_arity": 4, "loss_function": "logistic", "trees": 3, "cpt_alpha": 0.1},
         {"cpt_arity": 16, "cpt_tree": "random", "random_seed": 5},
         {"sgd": True},
-        {"sgd": True, "cpt_arity": 4, "trees": 2},
+        {"sgd": True, "cpt_arity": 4, "trees": 2, "momentum": 0.9},
         {"layout": "tagged", "max_doublings": 3, "trees": 2, "rerank": True},
     ],
     "softmax_tree": [

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from xclass.errors import DataError
 from xclass.system import bounded_json
-from xclass.system.bounded_json import Anything, Flag, List, Malformed, Number, OneOf, OrNull, Record, Text, Whole
+from xclass.system.bounded_json import Anything, Kind, List, Malformed, Number, OneOf, OrNull, Record, Text, Whole
 
 SHAPE = Record(
     {"name": Text(), "n": Whole(1, 9), "sums": List(Number(-1, 1), 2, 2), "kind": OneOf(("a", "b"))},
-    optional={"flag": Flag(), "none": OrNull(Number())},
+    optional={"flag": Kind("true or false", lambda value: isinstance(value, bool)), "none": OrNull(Number())},
 )
 GOOD = {"name": "x", "n": 3, "sums": [0, 0.5], "kind": "a"}
 JSON = st.recursive(

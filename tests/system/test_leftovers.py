@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import MODEL_OF_YESTERDAY, learn, script, xclass
+from command import MODEL_OF_YESTERDAY, Forked, learn, script, xclass
 from streams import multiclass
 
 from xclass.model import model_file
@@ -39,10 +39,7 @@ def holder(tmp_path):
     children = []
 
     def start():
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        child = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, tmp_path / "m"], stdout=subprocess.PIPE, env=environment
-        )
+        child = Forked([sys.executable, "-c", HOLDER, tmp_path / "m"], stdout=subprocess.PIPE)
         children.append(child)
         return child, os.path.basename(child.stdout.readline().decode().strip())
 
@@ -271,11 +268,8 @@ saving.Saver.end_pass = waits
 from xclass.cli import command as cli
 cli.main()
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    first = subprocess.Popen(
-        [sys.executable, "-c", waiting, "data", *map(str, args)], cwd=place, env=environment,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    first = Forked([sys.executable, "-c", waiting, "data", *map(str, args)], cwd=place, **pipes)
     assert first.stdout.readline() == b"kept\n"
     assert len([name for name in names(place) if name.endswith(".tmp")]) == 1
     learn("data", *args, cwd=place)

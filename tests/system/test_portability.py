@@ -45,12 +45,12 @@ os.open = open_low
 )
 def test_a_run_needs_nothing_that_linux_alone_has(words, tmp_path):
     (tmp_path / "d.vw").write_text(multiclass(1, 9, 300))
-    usual = script("", "d.vw", *words, "-b", 12, "-f", "m", "-p", "p", cwd=tmp_path)
+    usual = script("", "d.vw", *words, "-b", 12, "-f", "m", "-p", "p", cwd=tmp_path, new=True)
     expected = (tmp_path / "m").read_bytes(), (tmp_path / "p").read_bytes()
     assert usual.status == 0, usual.err
     for name in ("m", "p"):
         (tmp_path / name).unlink()
-    other = script(LIKE_MACOS, "d.vw", *words, "-b", 12, "-f", "m", "-p", "p", cwd=tmp_path)
+    other = script(LIKE_MACOS, "d.vw", *words, "-b", 12, "-f", "m", "-p", "p", cwd=tmp_path, new=True)
     assert other.status == 0, other.err
     assert ((tmp_path / "m").read_bytes(), (tmp_path / "p").read_bytes()) == expected
     assert {path.name for path in tmp_path.iterdir()} <= {"d.vw", "m", "p", "d.vw.cache"}

@@ -6,13 +6,12 @@ import json
 import os
 import pty
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
-from command import learn
+from command import Forked, learn
 
 import xclass
 from xclass.errors import DataError, XclassWarning
@@ -39,7 +38,7 @@ EACH = "import sys; from xclass.cli.command import status; print([status(w.split
 def shown(lines, folder, streams=("stdout",)):
     """Return what command lines show on a terminal, and at the end the list of their statuses."""
     controller, terminal = pty.openpty()
-    child = subprocess.Popen([sys.executable, "-c", EACH, *lines], cwd=folder, **dict.fromkeys(streams, terminal))
+    child = Forked([sys.executable, "-c", EACH, *lines], cwd=folder, **dict.fromkeys(streams, terminal))
     os.close(terminal)
     output = b""
     while True:

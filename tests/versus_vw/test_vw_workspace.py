@@ -7,10 +7,10 @@ import doctest
 import gc
 import pickle
 import random
-import subprocess
 import sys
 
 import pytest
+from command import run_forked
 from streams import multiclass, real
 
 import xclass
@@ -232,7 +232,7 @@ def test_messages_go_to_the_log_or_to_standard_error(capfd):
 
 def test_the_model_is_saved_when_the_program_ends(tmp_path):
     program = "from xclass.vw import Workspace\nmodel = Workspace('--oaa 2 --quiet -f model')\nmodel.learn('1 | a')\n"
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+    run_forked([sys.executable, "-c", program], check=True, cwd=tmp_path)
     assert (tmp_path / "model").exists()
 
 

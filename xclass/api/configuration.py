@@ -23,7 +23,7 @@ from ..data import interactions, namespaces
 from ..errors import UsageError
 from ..options import resolve as options_resolve
 from ..options import words
-from ..options.declare import Option, allowed_values, from_stored, option, options_of
+from ..options.declare import Option, OptionGroup, allowed_values, from_stored, option, options_of
 from ..options.resolve import SCALAR, resolve
 from ..options.spelling import Spelling
 from ..reductions import presets, registry
@@ -70,28 +70,18 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
     ("--save_tree", "a Learner does not have it"),
 )
 
+SEED = option("seed of all random choices", default=0, minimum=0, maximum=2**64 - 1, metavar="SEED", stored=True)
+EXACT = option("use VW's defaults and behaviour; predictions agree with VW's to the digit")
 BITS_IF_GROWING = 24  # bits of a feature's index if tables begin with at least 2**LEAST_BITS_IF_GROWING slots and grow
 LEAST_BITS_IF_GROWING = 20
 
 
-def seed_option() -> Any:
-    """Return the field that declares the option `random_seed`."""
-    return option(
-        "seed of all random choices", kind=int, default=0, minimum=0, maximum=2**64 - 1, metavar="SEED", stored=True
-    )
-
-
-def exact_option() -> Any:
-    """Return the field that declares the option `vw_exact`."""
-    return option("use VW's defaults and behaviour; predictions agree with VW's to the digit", kind=bool)
-
-
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of a learner that belong to no other module."""
 
-    random_seed: int = seed_option()
-    vw_exact: bool = exact_option()
+    random_seed: int = SEED
+    vw_exact: bool = EXACT
 
 
 class LearnerUse(NamedTuple):

@@ -17,6 +17,7 @@ from ..errors import DataError, UsageError
 from ..formats import columns, detect, vw_writer
 from ..kernels import jit
 from ..options import declare
+from ..options.spelling import Spelling
 from ..system import output_file
 from ..system.printable import short_repr
 from ..text import parser, reader
@@ -86,14 +87,10 @@ def read_vw(
     jit.activate(hide_scipy=False)
     options = parser.Options(noconstant=noconstant)
     batches = reader.Reader(source, options, HASH_BITS, KINDS[labels], choose=detect.chooser(source))
+    names = {"--learn_names": "learn_file() of a Learner"}  # which learns names without the option
     try:
-        with configuration.KEYWORDS:
+        with Spelling(lambda: {**configuration.keywords(), **names}):
             yield from batches
-    except DataError as error:
-        words = "where a model is new, learn_names takes names"
-        given = "" if format == "vw" else f", format={format!r}"
-        advice = f"if labels are names, call learn_file(path{given}) of a Learner"
-        raise DataError(str(error).replace(words, advice)) from None
     except SystemError as error:  # see `Learner.predict`
         raise (error.__cause__ or error) from None
 
@@ -194,7 +191,8 @@ def path_of(given: str | PathLike[str]) -> str:
     """Return the path of a file that a program names; raise UsageError if it is none."""
     if not isinstance(given, (str, bytes, PathLike)):
         raise UsageError(f"{short_repr(given)} is not a path; give the path of a file as text, each as an argument")
-    return fsdecode(given)
+    path = fsdecode(given)
+    return f"./{path}" if len(path) > 1 and path[0] == "-" else path  # a message would take it for an option
 
 
 def are_names(files: reader.Options, numbered: bool, text: bytes | None = None) -> bool:

@@ -13,24 +13,19 @@ UNKNOWN = "unknown"
 
 
 class Holdout:
-    """Hold the losses of held-out examples and the number of the pass with the lowest average loss.
-
-    Attributes
-    ----------
-    best : float32, average held-out loss of the best pass; LARGEST before the first pass ends
-    misses : number of passes since the best pass
-    loss, weight : sums over all held-out examples of the run
-    row_loss, row_weight : sums since the last row of the table that showed them
-    pass_loss, pass_weight : sums over the current pass
-    """
+    """Hold the losses of held-out examples and the number of the pass with the lowest average loss."""
 
     def __init__(self) -> None:
+        # sums over all held-out examples of the run
         self.loss = self.weight = 0.0
+        # sums since the last row of the table that showed them
         self.row_loss = self.row_weight = 0.0
+        # sums over the current pass
         self.pass_loss = self.pass_weight = 0.0
+        # float32, average held-out loss of the best pass; LARGEST before the first pass ends
         self.best = np.float32(LARGEST)
         self.best_pass = 0
-        self.misses = 0
+        self.misses = 0  # number of passes since the best pass
 
     @property
     def has_loss(self) -> bool:

@@ -56,10 +56,6 @@ class Inputs:
         the caller takes them
     identity : whether the number of a matrix's column is the index of the feature, instead of the name to hash
     vw_text : whether names are hashed as in VW text, see `feature_names`
-
-    Attributes
-    ----------
-    hasher : hashes the names of features
     """
 
     def __init__(self, core: LearnerCore, identity: bool = False, vw_text: bool = False) -> None:
@@ -341,7 +337,6 @@ class Inputs:
             self.notes.append(f"the examples: {schema.left_out(new)}")
 
     def _note_once(self, note: str) -> None:
-        """Add a note unless it was added before."""
         if note not in self._noted:
             self._noted |= {note}
             self.notes.append(note)

@@ -791,7 +791,6 @@ def _figures(counted: Progress) -> dict[str, float]:
 
 
 def _unpickled(data: bytes, identity: bool, exact: bool) -> Learner:
-    """Return a learner from its pickle."""
     return _restored("the model in memory", identity, exact, lambda _: model_contents.from_bytes(data))
 
 

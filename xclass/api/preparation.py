@@ -15,27 +15,16 @@ from .configuration import Config
 
 
 class Preparation:
-    """Prepare every example between the parser and the learner.
-
-    Parameters
-    ----------
-    config : has the option groups `features`, `interactions` and `parser`
-    exact : whether to treat values that are not finite as VW does
-
-    Attributes
-    ----------
-    features : drops features and adds n-grams
-    crosser : adds interactions
-    one_by_one : whether each task gets a single example
-    keep_names : whether tasks get `unnamed_batch`, the batch with all of its features. The audit shows them if
-        there is no text in which the names of features could be found
-    """
+    """Prepare every example between the parser and the learner; with `exact`, values that are not finite as VW does."""
 
     def __init__(self, config: Config, exact: bool) -> None:
         self._config, self._exact = config, exact
         self.features = namespaces.NamespaceTransformer(config.features, constant=not config.parser.noconstant)
         self.crosser = interactions.Crosser(config.interactions)
-        self.one_by_one = self.keep_names = False
+        self.one_by_one = False  # whether each task gets a single example
+        # whether tasks get `unnamed_batch`, the batch with all of its features, which the audit shows if there is no
+        # text in which the names of features could be found
+        self.keep_names = False
 
     def forget_namespaces(self) -> None:
         """Forget the namespaces seen so far, on which wildcard interactions depend, to restart at example 1."""

@@ -424,7 +424,6 @@ def _where(chosen: np.ndarray, loss: np.ndarray) -> np.ndarray:
 
 
 def _ratio(total: float, weight: float) -> str:
-    """Return an average as text, or `n.a.` if the weight is 0."""
     return format(total / weight, ".6f") if weight != 0 else NO_VALUE
 
 

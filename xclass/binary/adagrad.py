@@ -23,11 +23,12 @@ from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..data.batch import Batch
 from ..kernels import fast_math
 from ..kernels.constants import GOLDEN, LARGEST, ONE, TWO, ZERO
-from ..kernels.jit import bare
+from ..kernels.jit import apart, bare
 from . import loss, tagged_words
 
 SLOT_BYTES = 8
 LOG2_LINE_SLOTS = 3  # log2 of the slots in a cache line
+VELOCITIES = 1 << 40  # from the number of a block to that of the block whose weights are its velocities
 MIN_PROBABILITY = 0.01  # with squared loss, probabilities are clipped to [MIN_PROBABILITY, 1 - MIN_PROBABILITY]
 
 
@@ -38,6 +39,7 @@ class Weights(NamedTuple):
     kind: int  # loss.LOGISTIC or loss.SQUARED
     rate: np.float32  # learning rate
     plain: bool  # plain gradient steps instead of AdaGrad
+    momentum: np.float32  # of plain steps, 0 for none
 
 
 class BlockScratch(NamedTuple):
@@ -48,19 +50,22 @@ class BlockScratch(NamedTuple):
     square: Float32s  # float32[8]
     step: Float32s  # float32[8]
     reach: Float32s  # float32[8]
+    gradient: Float32s  # float32[8], of the scores
+    velocity: Float32s  # float32[8], of the weights of a feature
 
 
 def block_scratch(most_features: int) -> BlockScratch:
     at = np.empty(most_features, np.int64)
-    return BlockScratch(at, np.empty(8 * most_features, np.float32), *(np.empty(8, np.float32) for _ in range(3)))
+    return BlockScratch(at, np.empty(8 * most_features, np.float32), *(np.empty(8, np.float32) for _ in range(5)))
 
 
 def new_weights(
-    bits: int, kind: int, rate: float, plain: bool = False, doublings: int = 0, weights_only: bool = False
-) -> Weights:
+    bits: int, kind: int, rate: float, plain: bool = False, doublings: int = 0, weights_only: bool = False,
+    momentum: float = 0.0,
+) -> Weights:  # fmt: skip
     """Return an empty table of 2**bits * SLOT_BYTES bytes; `doublings` and `weights_only` are as in `new_words`."""
     words = tagged_words.new_words(max(bits - LOG2_LINE_SLOTS, 1), doublings, weights_only)
-    return Weights(words, kind, np.float32(rate), plain)
+    return Weights(words, kind, np.float32(rate), plain, np.float32(momentum))
 
 
 def copied(weights: Weights) -> Weights:
@@ -133,7 +138,7 @@ def learn_block(
     For each feature, G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). With squared loss, a
     step that would move the score beyond y is shortened to end at y, because it would be far too long for an example
     with many features or new weights. With `weights.plain`, w -= rate * weight * slope * x, and G only tells which
-    words to evict.
+    words to evict. With `weights.momentum`, see `_learn_with_momentum`.
 
     `s` and `y`, float32[8], are the score and the label of each regressor, -1 or 1, or 0 if it does not learn.
     """
@@ -146,6 +151,9 @@ def learn_block(
         learns |= square[q] > ZERO
     if not learns:
         return
+    if weights.momentum > ZERO:
+        _learn_with_momentum(weights, h, x, count, block, s, y, weight, scratch)
+        return
     number = tagged_words.add_squares(weights.words, h, x, count, block, square, scratch.rate, reach)
     if weights.plain:
         for i in range(8 * count):
@@ -156,3 +164,31 @@ def learn_block(
             if square[q] > ZERO and abs(step[q]) * reach[q] > abs(s[q] - y[q]):
                 step[q] = (s[q] - y[q]) / reach[q]
     tagged_words.move(weights.words, h, count, block, step, scratch.rate, number)
+
+
+@apart
+def _learn_with_momentum(
+    weights: Weights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s, weight: np.float32,
+    scratch: BlockScratch,
+) -> None:  # fmt: skip
+    """Take the steps v = momentum * v + weight * slope * x, then w -= rate * v; `scratch.square` is set.
+
+    The velocities v are the weights of a block of their own. A weight whose velocity has no word moves by its gradient.
+    """
+    gradient, v, rate = scratch.gradient, scratch.velocity, scratch.rate
+    for q in range(8):
+        gradient[q] = weight * slope(weights, s[q], y[q])
+    for own in (block + VELOCITIES, block):
+        number = tagged_words.add_squares(weights.words, h, x, count, own, scratch.square, rate, scratch.reach)
+        for i in range(8 * count):
+            f, q = i >> 3, i & 7
+            if q == 0:
+                tagged_words.read_block(weights.words, h[f], block + VELOCITIES, v)
+            if rate[i] == ZERO:  # the feature has no word, or the regressor does not learn
+                continue
+            if own != block:
+                rate[i] = v[q] - (weights.momentum * v[q] + gradient[q] * x[f])
+            else:
+                rate[i] = v[q] if v[q] != ZERO else gradient[q] * x[f]
+        scratch.step[:] = ONE if own != block else weights.rate
+        tagged_words.move(weights.words, h, count, own, scratch.step, rate, number)

@@ -73,22 +73,16 @@ class Scales:
     """Hold the scales of all features and whether they are applied.
 
     With `always`, features are treated as columns without a decision. A mean has `window` values, `math.inf` for all.
-
-    Attributes
-    ----------
-    state : int64[2], number of examples counted and whether features are columns
-    size : float64[2**BITS], M
-    seen : float64[2**BITS], number of values in the mean, at most `window`
-    valued : uint8[2**BITS], 1 if a value was not 1
     """
 
     def __init__(self, always: bool, window: float = WINDOW) -> None:
         self.always, self.window = always, window
+        # int64[2], number of examples counted and whether features are columns
         self.state = np.zeros(NUMBERS, np.int64)
         self.state[COLUMNS] = always
-        self.size = np.zeros(1 << BITS)
-        self.seen = np.zeros(1 << BITS)
-        self.valued = np.zeros(1 << BITS, np.uint8)
+        self.size = np.zeros(1 << BITS)  # float64[2**BITS], M
+        self.seen = np.zeros(1 << BITS)  # float64[2**BITS], number of values in the mean, at most `window`
+        self.valued = np.zeros(1 << BITS, np.uint8)  # uint8[2**BITS], 1 if a value was not 1
 
     @property
     def idle(self) -> bool:

@@ -54,11 +54,9 @@ class Averages(NamedTuple):
 def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | None] | None = None) -> Words:
     """Return the table that results from merging tables that may have different sizes.
 
-    Parameters
-    ----------
-    base : table of the base, empty without one. The result is written into its words, unless tables are doubled first
-    changes : for each model, the words that differ from those of the base, which has the same size then; the words of
-        the model itself are not read. None for models whose words are compared with those of the base
+    The base is empty if there is none; the result is written into its words, unless tables are doubled first. `changes`
+    are for each model the words that differ from those of the base, which has the same size then, and the words of the
+    model itself are not read; None for models whose words are compared with those of the base.
     """
     given: Sequence[Changes | None] = changes or [None] * len(models)
     times = max(tagged_words.doublings(words) for words in (base, *models))
@@ -167,7 +165,8 @@ def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s | Int64s, changed: 
 
 @jit
 def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int64s, write: bool) -> tuple[int, int]:
-    """Merge the lines in which a model differs from the base.
+    """Merge the lines in which a model differs from the base; return how many words found no place, and by how many
+    more words are in use in the result than in the base, with those that find no place if `write` is not set.
 
     Parameters
     ----------
@@ -177,12 +176,6 @@ def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int
     word : uint32[changes], what is there
     start : int64[models + 1], where the changes of each model begin
     write : if not, words are only counted
-
-    Returns
-    -------
-    dropped : number of words that found no place
-    added : number of words in use in the result less those in the base; with those that find no place if `write` is not
-        set
     """
     models = len(start) - 1
     tables = np.empty((models + 1, LINE_WORDS), np.uint32)

@@ -267,6 +267,17 @@ def fetch_block(words: Words, h: UInt64s, count: Int, block: Int, at: Int64s, fi
 
 
 @bare
+def read_block(words: Words, feature: np.uint64, block: Int, w: Float32s) -> None:
+    """Write the weights of a feature in the regressors of a block to `w`, float32[8], 0 where there is no word."""
+    position, tag = locate(words, feature, block)
+    w[:] = ZERO
+    for lane in range(LINE_WORDS):
+        word: Any = words.word[position + lane]
+        if word != 0 and (word ^ tag) & OF_BLOCK == 0:
+            w[np.int64(word) & NUMBER_MASK] = tagged_format.decode_w(word)
+
+
+@bare
 def score_block(
     words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, at: Int64s, scores: Float32s, begin: Int
 ) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import UsageError
-from ..options.declare import option, options_of
+from ..options.declare import OptionGroup, option, options_of
 from ..options.relations import conflict, no_effect, refused
 from ..options.search import Facts, Search, between, one_of
 from ..system import memory
@@ -36,11 +36,10 @@ def _penalties(facts: Facts) -> Search | None:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     bits: int = option(
         "size of the weight table: 2**B weights",
         flags=("-b", "--bit_precision"),
-        kind=int,
         metavar="B",
         minimum=1,
         maximum=31,
@@ -50,7 +49,6 @@ class Options:
     learning_rate: float = option(
         "learning rate",
         flags=("-l", "--learning_rate"),
-        kind=float,
         maximum=MAX_OPTION,
         metavar="RATE",
         minimum=0,
@@ -67,17 +65,10 @@ class Options:
         search=_losses,
     )
     quantile_tau: float = option(
-        "quantile for --loss_function quantile",
-        kind=float,
-        default=0.5,
-        minimum=0,
-        maximum=1,
-        metavar="TAU",
-        stored=True,
+        "quantile for --loss_function quantile", default=0.5, minimum=0, maximum=1, metavar="TAU", stored=True
     )
     power_t: float = option(
         "exponent p of the decay of the learning rate: G**-p, or t**-p with --sgd",
-        kind=float,
         minimum=-MAX_OPTION,
         maximum=MAX_OPTION,
         default=0.5,
@@ -87,32 +78,25 @@ class Options:
     )
     initial_t: float = option(
         "initial value of the clock t and of the sums G",
-        kind=float,
         maximum=MAX_OPTION,
         metavar="T",
         minimum=0,
         default_text="0; 1 without --adaptive and --normalized",
         stored=True,
     )
-    sgd: bool = option(
-        "plain stochastic gradient descent, without the three update rules below", kind=bool, stored=True
-    )
+    sgd: bool = option("plain stochastic gradient descent, without the three update rules below", stored=True)
     adaptive: bool = option(
         "use a learning rate per weight, from its past gradients (AdaGrad). Giving one of the three rules switches "
         "off those not given",
-        kind=bool,
         stored=True,
     )
-    normalized: bool = option("use learning rates that do not depend on the scale of a feature", kind=bool, stored=True)
+    normalized: bool = option("use learning rates that do not depend on the scale of a feature", stored=True)
     invariant: bool = option(
-        "use importance-aware steps, which do not overshoot however large the importance weight is",
-        kind=bool,
-        stored=True,
+        "use importance-aware steps, which do not overshoot however large the importance weight is", stored=True
     )
     l1: float = option(
         "strength of L1 regularisation: how much every update takes from all weights; with --softmax_tree its "
         "coefficient in the objective [alpha]",
-        kind=float,
         maximum=MAX_OPTION,
         default=0.0,
         default_text="0; 0.15 with --softmax_tree",
@@ -125,7 +109,6 @@ class Options:
     l2: float = option(
         "strength of L2 regularisation: the fraction by which every update shrinks all weights; with --softmax_tree "
         "--depth 0 its coefficient in the objective, of half the sum of the squared weights",
-        kind=float,
         maximum=MAX_OPTION,
         default=0.0,
         minimum=0,
@@ -134,18 +117,11 @@ class Options:
         adjustable=True,
     )
     initial_weight: float = option(
-        "initial value of all weights",
-        kind=float,
-        minimum=-MAX_OPTION,
-        maximum=MAX_OPTION,
-        default=0.0,
-        metavar="W",
-        stored=True,
+        "initial value of all weights", minimum=-MAX_OPTION, maximum=MAX_OPTION, default=0.0, metavar="W", stored=True
     )
     constant: float | None = option(
         "initial value of the weight of the constant feature",
         flags=("-C", "--constant"),
-        kind=float,
         minimum=-MAX_OPTION,
         maximum=MAX_OPTION,
         metavar="W",
@@ -154,7 +130,6 @@ class Options:
     )
     decay_learning_rate: float = option(
         "multiply the learning rate by this factor at the end of every pass",
-        kind=float,
         maximum=MAX_OPTION,
         default=1.0,
         minimum=0,
@@ -164,7 +139,6 @@ class Options:
     )
     min_prediction: float | None = option(
         "smallest prediction of the binary learner; its range then no longer follows the labels",
-        kind=float,
         minimum=-MAX_OPTION,
         maximum=MAX_OPTION,
         metavar="P",
@@ -172,18 +146,18 @@ class Options:
     )
     max_prediction: float | None = option(
         "largest prediction of the binary learner; its range then no longer follows the labels",
-        kind=float,
         minimum=-MAX_OPTION,
         maximum=MAX_OPTION,
         metavar="P",
         default_text="see --label_range",
     )
     predict_only_model: bool = option(
-        "save only what predictions need, which makes the model smaller; it cannot learn any more", kind=bool
+        "save only what predictions need, which makes the model smaller; it cannot learn any more"
     )
     link: str = option(
-        "function applied to a prediction before it is written",
-        choices=("identity", "logistic"),
+        "function applied to a prediction before it is written; `glf1`, 2 / (1 + exp(-s)) - 1, is for the routers of "
+        "--recall_tree, where it matters to --randomized_routing only",
+        choices=("identity", "logistic", "glf1"),
         default="identity",
         stored=True,
     )
@@ -233,6 +207,11 @@ class Options:
             "--layout tagged belongs to --cpt and --multiclass; give odd or vw",
             layout="tagged",
             reduction=lambda name: name not in ("cpt", "multiclass", "hsm"),
+        ),
+        conflict(
+            "--link glf1 is for --recall_tree; give identity or logistic",
+            link="glf1",
+            reduction=lambda name: name != "recall_tree",
         ),
         refused(
             "constant",

@@ -21,7 +21,7 @@ from ..data import batch_ops
 from ..data.batch import Batch
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..system import leftovers
 from ..text import urls
 from ..text.reader import Reader as TextReader
@@ -37,18 +37,17 @@ def beside_data(paths: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     cache: bool = option(
         "keep the parsed examples in DATA.cache, and read that file instead of the data if it was made from the same "
         "data",
         flags=("-c", "--cache"),
-        kind=bool,
         reads=True,
         writes="the cache",
         files=lambda cache, given: [beside_data(given["data"])] if cache and given.get("data") else [],
     )
-    cache_file: str | None = option("like --cache, with this file", metavar="FILE", reads=True, writes="the cache")
-    kill_cache: bool = option("make the cache again even if it is current", flags=("-k", "--kill_cache"), kind=bool)
+    cache_file: str | None = option("like --cache, with this file", reads=True, writes="the cache")
+    kill_cache: bool = option("make the cache again even if it is current", flags=("-k", "--kill_cache"))
 
 
 class Source:
@@ -60,13 +59,6 @@ class Source:
     needed : whether the caller reads the cache itself, and cannot go on without it
     names : whether the caller needs the names of features, which no cache holds, so that every pass parses the text
     schema : columns of the tables learned from, to which those of the data are added; None if they are not needed
-
-    Attributes
-    ----------
-    complete_cache : the cache that the next passes read; None before the first pass and if there is none
-    notes : messages for the user; the caller removes those that it has shown
-    lines : number of lines in all files, known after the first complete pass
-    parsing : whether the batches of this pass come from the text and contain it
     """
 
     def __init__(
@@ -91,11 +83,12 @@ class Source:
         self._needed = needed
         self._pass = 0
         self._writer: Writer | None = None
+        # the cache that the next passes read; None before the first pass and if there is none
         self.complete_cache: Reader | None = None
         self._reused = False  # whether the cache existed and fits
-        self.notes: list[str] = []
-        self.lines = 0
-        self.parsing = True
+        self.notes: list[str] = []  # messages for the user; the caller removes those that it has shown
+        self.lines = 0  # number of lines in all files, known after the first complete pass
+        self.parsing = True  # whether the batches of this pass come from the text and contain it
         self._text_notes: list[str] = []  # all messages about the text, which are stored in the cache
         self.path = options.cache_file
         if self.path is None and options.cache:

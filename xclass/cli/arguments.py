@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import click
@@ -31,7 +31,10 @@ COMPLETION = "_XCLASS_COMPLETE"  # environment variable that the shell sets when
 
 def complete(sections: Sequence[help_text.Section]) -> int:
     """Print the completions, or the script, that the shell requests and return the exit status."""
-    return shell_complete(_command(sections), {}, "xclass", COMPLETION, os.environ[COMPLETION])
+    declared: dict[str, Option] = {}
+    for section in sections:
+        declared = {**declared, **section.options, **declared}
+    return shell_complete(_command(sections, declared), {}, "xclass", COMPLETION, os.environ[COMPLETION])
 
 
 def _completer(
@@ -48,19 +51,16 @@ def _completer(
 
 def _values_of(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Return a function that lists the possible values of an option that begin with the typed text: words and files."""
-    words = option.choices or tuple(word for word in (option.metavar or "").split("|") if word.islower())
+    words = option.choices or [word for word in option.metavar.split("|") if word.islower()]
     return _completer(words, files=bool(option.reads or option.writes))
 
 
-def _command(sections: Sequence[help_text.Section]) -> click.Command:
+def _command(sections: Sequence[help_text.Section], declared: Mapping[str, Option]) -> click.Command:
     """Build the click command, which only splits a command line into options and words; `read` converts the values."""
     files = _completer([subcommand.name for subcommand in subcommands.SUBCOMMANDS], files=True)
     params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1, shell_complete=files)}
-    for section in sections:
-        for name, option in section.options.items():
-            if name in params:  # an option that two reductions share
-                continue
-            params[name] = option_words.parameter(name, option, shell_complete=_values_of(option))
+    for name, option in declared.items():
+        params[name] = option_words.parameter(name, option, shell_complete=_values_of(option))
     for flag in vw_flags.ACCEPTED:
         params[flag] = click.Option([_vw_name(flag), flag], count=True)
     names = [section.record.name for section in sections if section.record is not None]
@@ -91,7 +91,8 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
         return {"help": help_text.of_reduction(topic, sections, chosen_by) if topic else help_text.overview(sections)}
     try:
         typed = _with_resume_run(_without_values(argv))
-        words = option_words.split(_command(sections), declared, typed, HELP_FLAGS)
+        command = _command(sections, option_words.occurring(declared, typed))
+        words = option_words.split(command, declared, typed, HELP_FLAGS)
     except option_words.UnknownOption as error:
         advice = vw_flags.advice(error.flag)
         raise error if advice is None else UsageError(f"there is no option {error.flag}: {advice}") from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..options.declare import Option, option, options_of, threads_option
+from ..options.declare import Option, OptionGroup, option, options_of, threads_option
 from ..system import terminal
 from . import subcommand_words
 
@@ -23,15 +23,14 @@ WORSE = 3  # exit status if a run is worse than the first
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of the subcommand."""
 
-    json: str | None = option("write the comparison to this file, as JSON", metavar="FILE", writes=DESCRIPTION)
-    runs: tuple[str, ...] = option("the files", flags=("FIRST OTHER...",), repeated=True, reads=True)
+    json: str | None = option("write the comparison to this file, as JSON", writes=DESCRIPTION)
+    runs: tuple[str, ...] = option("the files", flags=("FIRST OTHER...",), reads=True)
     threads: int | None = threads_option()
     alpha: float = option(
         "a run is worse than the first if its error is higher and p is below this",
-        kind=float,
         default=0.05,
         minimum=0.0,
         maximum=1.0,
@@ -39,11 +38,9 @@ class Options:
     )
     tolerance: float = option(
         "a run is worse only if its error is higher by more than this, such as 0.005",
-        kind=float,
         default=0.0,
         minimum=0.0,
         maximum=1.0,
-        metavar="X",
     )
 
 

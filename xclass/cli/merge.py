@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..options.declare import Option, option, options_of
+from ..options.declare import Option, OptionGroup, option, options_of
 from ..system import output_file
 from . import subcommand_words
 
@@ -19,15 +19,13 @@ INTRO = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of the subcommand."""
 
-    final_regressor: str = option(
-        "save the merged model", flags=("-f", "--final_regressor"), metavar="FILE", writes=output_file.MODEL
-    )
-    base: str = option("the model from which all of them have continued", metavar="FILE", reads=True)
-    models: tuple[str, ...] = option("the models", flags=("MODEL...",), repeated=True, reads=True)
-    quiet: bool = option("print nothing unless there is an error", kind=bool)
+    final_regressor: str = option("save the merged model", flags=("-f", "--final_regressor"), writes=output_file.MODEL)
+    base: str = option("the model from which all of them have continued", reads=True)
+    models: tuple[str, ...] = option("the models", flags=("MODEL...",), reads=True)
+    quiet: bool = option("print nothing unless there is an error")
 
 
 def declared() -> Mapping[str, Option]:

@@ -14,12 +14,7 @@ WIDTH = 100  # columns of a help text at most
 def synopsis(option: Option) -> str:
     """Return an option's flags and the name of its value: `-b, --bit_precision B`."""
     names = ", ".join(sorted(option.flags, key=len))
-    if option.kind is bool or option.is_argument:
-        return names
-    value = option.metavar or (
-        "|".join(option.choices) if option.choices else {int: "N", float: "X"}.get(option.kind, "TEXT")
-    )
-    return f"{names} {value}"
+    return names if option.kind is bool or option.is_argument else f"{names} {option.metavar}"
 
 
 def default_of(option: Option) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..options.declare import Option, option, options_of, threads_option
+from ..options.declare import Option, OptionGroup, option, options_of, threads_option
 from . import subcommand_words
 
 USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
@@ -21,50 +21,46 @@ INTRO = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of the subcommand."""
 
-    initial_regressor: str | None = option(
-        "the model", flags=("-i", "--initial_regressor"), metavar="FILE", reads=True
-    )  # fmt: skip
+    initial_regressor: str | None = option("the model", flags=("-i", "--initial_regressor"), reads=True)
     output: str | None = option(
-        "write the page to this file, whose name ends in .html or .htm",
-        flags=("-o", "--output"),
-        metavar="FILE",
-        writes="the report",
+        "write the page to this file, whose name ends in .html or .htm", flags=("-o", "--output"), writes="the report"
     )
     json: str | None = option(
         "write the key figures, the causes and classes with reasons and advice, the pairs and the error by frequency "
         "to this file as JSON, beside the page or instead of it",
-        metavar="FILE",
         writes="the report",
-    )  # fmt: skip
+    )
     train: tuple[str, ...] = option(
-        "the training data, in which the examples of each class are counted", metavar="FILE", repeated=True, reads=True,
+        "the training data, in which the examples of each class are counted",
         default_text="the counts in the model, if it has some",
-    )  # fmt: skip
-    curve: str | None = option(
-        "the learning curve that --curve has written while the model was trained", metavar="FILE", reads=True,
-        default_text="the error along the data of -d",
-    )  # fmt: skip
-    class_names: str | None = option(
-        "texts to show for classes whose labels are numbers, in lines of a label, a tab and a text", metavar="FILE",
         reads=True,
-    )  # fmt: skip
+    )
+    curve: str | None = option(
+        "the learning curve that --curve has written while the model was trained",
+        default_text="the error along the data of -d",
+        reads=True,
+    )
+    class_names: str | None = option(
+        "texts to show for classes whose labels are numbers, in lines of a label, a tab and a text", reads=True
+    )
     top: int = option(
         "number of classes with the most errors, of those with the highest error, and of examples of each kind",
-        kind=int, default=10, minimum=1, maximum=1000, metavar="N",
-    )  # fmt: skip
+        default=10,
+        minimum=1,
+        maximum=1000,
+    )
     min_examples: int = option(
         "the classes with the highest error have at least N test examples, so that a class with a single example is "
         "not among them",
-        kind=int, default=5, minimum=1, metavar="N",
-    )  # fmt: skip
-    tree_levels: int = option(
-        "number of levels of the tree", kind=int, default=5, minimum=1, maximum=8, metavar="N"
-    )  # fmt: skip
+        default=5,
+        minimum=1,
+    )
+    tree_levels: int = option("number of levels of the tree", default=5, minimum=1, maximum=8)
     threads: int | None = threads_option("the page does not depend on N")
-    quiet: bool = option("print nothing unless there is an error", kind=bool)
+    quiet: bool = option("print nothing unless there is an error")
 
 
 def declared() -> Mapping[str, Option]:

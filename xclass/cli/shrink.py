@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..options.declare import Option, option, options_of, threads_option
+from ..options.declare import Option, OptionGroup, option, options_of, threads_option
 from ..system import output_file
 from . import subcommand_words
 
@@ -23,12 +23,10 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of the subcommand."""
 
-    final_regressor: str = option(
-        "save the shrunk model", flags=("-f", "--final_regressor"), metavar="FILE", writes=output_file.MODEL
-    )
+    final_regressor: str = option("save the shrunk model", flags=("-f", "--final_regressor"), writes=output_file.MODEL)
     size: str = option(
         "most bytes of the new file, such as 50M (50,000,000 bytes); as many weights are kept as fit", metavar="SIZE"
     )
@@ -39,15 +37,13 @@ class Options:
     )
     keep: float = option(
         "share of the weights that are kept: those without which predictions would change most",
-        kind=float,
         minimum=0.0,
         maximum=1.0,
-        metavar="X",
         default_text="as many as fit into --size",
     )
     threads: int | None = threads_option("the new model and the errors do not depend on N")
-    models: tuple[str, ...] = option("the model", flags=("MODEL",), repeated=True, reads=True)
-    quiet: bool = option("print nothing unless there is an error", kind=bool)
+    models: tuple[str, ...] = option("the model", flags=("MODEL",), reads=True)
+    quiet: bool = option("print nothing unless there is an error")
 
 
 def declared() -> Mapping[str, Option]:

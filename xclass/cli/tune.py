@@ -86,7 +86,8 @@ def _request(words: Sequence[str]) -> tuple[Any, Any]:
     _check_data(given.get("data", ()), options.final_regressor)
     notes = add_implied_options(given, groups, reductions, peeked)
     read = reader.Options(**{name: given.pop(name) for name in options_of(reader.Options) if name in given})
-    chosen = [name for name in (*(record.name for record in reductions), *presets.PRESETS) if name in given]
+    names = [record.name for record in reductions]
+    chosen = [name for name in (*names, *presets.reductions(names)) if name in given]
     if not chosen:
         raise UsageError(
             *(notes or ["the labels are numbers"]),

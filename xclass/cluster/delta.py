@@ -100,17 +100,10 @@ def decode(delta: Delta, base: Mapping[str, Stored]) -> dict[str, Stored]:
 def listed(
     delta: Delta, base: Mapping[str, Stored], tables: Mapping[str, Sequence[str]]
 ) -> tuple[Delta, dict[str, Changes]]:
-    """Take the changes of some tables out of a delta, if it lists their rows or they are the same.
+    """Take the changes of some tables (name -> planes) out of a delta, if it lists their rows or they are the same.
 
-    Parameters
-    ----------
-    base : the arrays that were given to `encode`
-    tables : name of a table -> its planes
-
-    Returns
-    -------
-    rest : delta of a model in which these tables are empty
-    changes : table -> its changes, whose planes have the names in `tables`
+    `base` are the arrays that were given to `encode`. Return the delta of a model in which these tables are empty, and
+    for each table its changes, whose planes have the names in `tables`.
     """
     old = _in_memory(base)
     whole, same, others = dict(delta.whole), dict.fromkeys(delta.same), dict(delta.tables)
@@ -144,5 +137,4 @@ def _planes(table: str, names: Sequence[str], arrays: Mapping[str, AnyArray]) ->
 
 
 def _equal(a: AnyArray, b: AnyArray) -> bool:
-    """Return whether two arrays have the same type, shape and bits."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

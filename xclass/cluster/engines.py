@@ -16,14 +16,7 @@ from .shards import Files, Part
 
 
 class RemoteSource:
-    """Have the attributes of a `cache.source.Source` that a run needs.
-
-    Attributes
-    ----------
-    told : lines about the format that are not shown yet
-    read : bytes read, by pass and part
-    reports : for each part, lines about malformed lines
-    """
+    """Have the attributes of a `cache.source.Source` that a run needs."""
 
     format: TextFormat | None = None
     parsing = False
@@ -32,9 +25,9 @@ class RemoteSource:
     def __init__(self, name: str, size: int | None, banner: list[str]) -> None:
         self.name, self.size, self._banner = name, size, banner
         self.notes: list[str] = []
-        self.told: list[str] = []
-        self.read: dict[tuple[int, int], int] = {}
-        self.reports: dict[int, Sequence[str]] = {}
+        self.told: list[str] = []  # lines about the format that are not shown yet
+        self.read: dict[tuple[int, int], int] = {}  # bytes read, by pass and part
+        self.reports: dict[int, Sequence[str]] = {}  # for each part, lines about malformed lines
 
     def banner(self, exact: bool) -> list[str]:
         return self._banner  # which the engine has chosen by `exact`

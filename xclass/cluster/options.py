@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.relations import Rule, conflict, refused
 
 NOT_IN_PARTS = {  # options that need all of the data in one process, where workers read parts of it, and why
@@ -18,14 +18,7 @@ NOT_IN_PARTS = {  # options that need all of the data in one process, where work
 
 
 def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Iterator[Rule]:
-    """Yield the rules of a mode in which each worker reads a part of the data.
-
-    Parameters
-    ----------
-    mode : the options that choose the mode, for messages
-    others : further options that are refused, and why
-    conditions : conditions of the mode
-    """
+    """Yield the rules of a mode in which each worker reads a part of the data; `others` are refused, too."""
     for names, reason in {**NOT_IN_PARTS, **others}.items():
         yield refused(names, f"cannot be combined with {mode}: {reason}", **conditions)
     for terms in ("quadratic", "cubic", "interactions"):
@@ -38,16 +31,14 @@ def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Ite
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of a run on a Ray cluster."""
 
     workers: int = option(
         "spread the run over N workers, processes of a Ray cluster that have a processor each; -d then also takes "
         "patterns such as 'part-*.vw' and URLs",
-        kind=int,
         minimum=1,
         maximum=100_000,
-        metavar="N",
     )
     ray: str = option(
         "the cluster: `auto`, HOST:PORT or ray://HOST:PORT",
@@ -57,21 +48,17 @@ class Options:
     sync_every: int = option(
         "each worker learns from its own part of the data, and their models are averaged whenever each has learned "
         "from N further examples",
-        kind=int,
         minimum=1,
-        metavar="N",
     )
     ray_timeout: float = option(
         "how long to wait for a Ray on this machine to start, and for processors of the cluster, in seconds",
-        kind=float,
         default=600.0,
         minimum=0.0,
         metavar="SECONDS",
     )
     resume_run: bool = option(
         "continue an earlier run of the same command from its last checkpoint, see --checkpoint (also `--resume` "
-        "without a value)",
-        kind=bool,
+        "without a value)"
     )
 
     RULES = (

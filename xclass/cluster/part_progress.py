@@ -20,13 +20,9 @@ HELD_OUT = ("loss", "weight", "row_loss", "row_weight", "pass_loss", "pass_weigh
 
 
 class PartProgress(Progress):
-    """Count the examples of a part, in a worker.
+    """Count the examples of a part, in a worker."""
 
-    Attributes
-    ----------
-    last : label, prediction and features of the last example, see `Progress.texts`; None if there is none
-    """
-
+    # label, prediction and features of the last example, see `Progress.texts`
     last: tuple[Shown, Shown, int] | None = None
 
     def count(self, task: BatchTask, highest_seen: Float64s | None = None) -> list[str]:

@@ -69,12 +69,7 @@ class ModelNumbers:
 
 
 class PartStream:
-    """Read a part in one pass; `numbers` may be those of an earlier pass, the other parameters are as of `PartReader`.
-
-    Attributes
-    ----------
-    position : position of the last example that was delivered
-    """
+    """Read a part in one pass; `numbers` may be those of an earlier pass, the others are parameters of `PartReader`."""
 
     def __init__(
         self, part: Part, config: Config, label_range: LabelRange, numbers: ModelNumbers, schema: Schema
@@ -83,7 +78,7 @@ class PartStream:
         self.numbers = numbers
         self._batches: Iterator[tuple[Batch, Int64s]] | None = None
         self._next: tuple[Batch, Int64s] | None = None  # the rest of a batch that was read
-        self.position = 0
+        self.position = 0  # of the last example that was delivered
         self._waiting: tuple[Batch, Int64s] | None = None  # examples that wait, and their positions
 
     def move_to(self, cursor: Cursor) -> None:

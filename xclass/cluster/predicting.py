@@ -113,10 +113,7 @@ def predicted_in_order(
 ) -> Iterator[tuple[int, Any]]:
     """Let workers predict parts, some of them ahead, and yield for each part its worker, from 0, and its answers.
 
-    Parameters
-    ----------
-    workers : actors with a method `predict`
-    model, arguments : arguments of `predict`, before and after the part
+    Their method `predict` gets the model, the part and the arguments.
     """
     chosen = [k % len(workers) for k in range(len(parts))]
     return session.answers(

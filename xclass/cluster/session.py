@@ -234,18 +234,11 @@ class Session:
             raise self._explained(error) from error
 
     def actors(self, kind: type, count: int, *arguments: Any) -> list[Any]:
-        """Start workers and wait until all have a processor.
+        """Start workers, wait until all have a processor, and return their handles.
 
-        Parameters
-        ----------
-        kind : class of the workers. It has a method `ping`, which returns at once
-        count : number of workers
-        arguments : of the constructor, which is also called when a worker is restarted; before them comes the number
-            of the worker, from 1
-
-        Returns
-        -------
-        Handles of the actors. A method that a worker could not complete is called again in the restarted worker.
+        Their class `kind` has a method `ping`, which returns at once. Its constructor, which is also called when a
+        worker is restarted, gets the number of the worker, from 1, and the arguments. A method that a worker could not
+        complete is called again in the restarted worker.
         """
         remote = self._ray.remote(
             num_cpus=1, max_restarts=-1, max_task_retries=-1, concurrency_groups={"health": 1}, **self._runtime()

@@ -100,13 +100,10 @@ def read_predictions(path: str, labels: Labels) -> Run:
 
 
 def _answers(lines: list[str], texts: list[str]) -> list[str]:
-    """Return the key of the class that each line predicts, empty for none.
+    """Return the key of the class that each line of -p, without its tag, predicts; empty for none.
 
-    Parameters
-    ----------
-    lines : lines of -p without their tags. All are classes, or, with --top_k, --probabilities and --scores, all are
-        lists, in which the class with the highest number is predicted, and the rest, which has no class, is not
-    texts : labels of the data. Where a line is one of them, the lines are classes
+    All lines are classes, as where one of them is a label of the data (`texts`); or, with --top_k, --probabilities and
+    --scores, lists, in which the class with the highest number is predicted, and the rest, which has no class, is not.
     """
     lists = [_pairs(line) for line in lines]
     distinct = dict.fromkeys(lines)

@@ -177,14 +177,9 @@ def text_of(label: float, names: Sequence[str] | None, unnamed: str = "") -> str
 class Names:
     """Number the names of classes from 1, and remember which classes the learner has seen.
 
-    Names are added only if it is `growing`.
-
-    Attributes
-    ----------
-    names : list of str in the order of the classes; it grows while data are read, ahead of learning, so it is shared
-        and never copied
-    highest_seen : highest class that the learner has seen; only classes up to it are saved and shown, because the
-        others depend on how far reading is ahead
+    Names are added only if it is `growing`. The list `names`, in the order of the classes, then grows while data are
+    read, ahead of learning, so it is shared and never copied. Only classes up to `highest_seen`, the highest one that
+    the learner has seen, are saved and shown, because the others depend on how far reading is ahead.
     """
 
     def __init__(self, listed: tuple[str, ...] = (), growing: bool = False) -> None:

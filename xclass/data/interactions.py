@@ -28,7 +28,7 @@ from ..array_types import Float64s, Int64s, UInt8s
 from ..errors import UsageError
 from ..kernels import intrinsics
 from ..kernels.jit import jit
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.relations import no_effect
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
@@ -51,25 +51,18 @@ def _pairs(facts: Facts) -> Search | None:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     quadratic: tuple[str, ...] = option(
         "cross the features of two namespaces; `:` is any namespace",
         flags=("-q", "--quadratic"),
         metavar="AB",
-        repeated=True,
         stored=True,
         search=_pairs,
     )
-    cubic: tuple[str, ...] = option("cross the features of three namespaces", metavar="ABC", repeated=True, stored=True)
-    interactions: tuple[str, ...] = option(
-        "cross the features of two or more namespaces", metavar="ABCD", repeated=True, stored=True
-    )
-    permutations: bool = option(
-        "when a namespace is crossed with itself, add the features of both orders", kind=bool, stored=True
-    )
-    leave_duplicate_interactions: bool = option(
-        "keep interactions that are given more than once", kind=bool, stored=True
-    )
+    cubic: tuple[str, ...] = option("cross the features of three namespaces", metavar="ABC", stored=True)
+    interactions: tuple[str, ...] = option("cross the features of two or more namespaces", metavar="ABCD", stored=True)
+    permutations: bool = option("when a namespace is crossed with itself, add the features of both orders", stored=True)
+    leave_duplicate_interactions: bool = option("keep interactions that are given more than once", stored=True)
 
     RULES = (
         no_effect(

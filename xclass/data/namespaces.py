@@ -31,7 +31,7 @@ import numpy as np
 from ..array_types import Bools, Float64s, Int64s
 from ..errors import DataError, UsageError
 from ..kernels.jit import jit
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.relations import no_effect, warned
 from ..options.search import Facts, Search, one_of
 from ..system import memory
@@ -57,31 +57,24 @@ def _grams(facts: Facts) -> Search | None:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     ignore: tuple[str, ...] = option(
-        "leave out the namespaces that begin with these letters", metavar="ABC", repeated=True, stored=True
+        "leave out the namespaces that begin with these letters", metavar="ABC", stored=True
     )
     keep: tuple[str, ...] = option(
-        "leave out all namespaces except those that begin with these letters", metavar="ABC", repeated=True, stored=True
+        "leave out all namespaces except those that begin with these letters", metavar="ABC", stored=True
     )
     ignore_linear: tuple[str, ...] = option(
-        "use the namespaces that begin with these letters for interactions only",
-        metavar="ABC",
-        repeated=True,
-        stored=True,
+        "use the namespaces that begin with these letters for interactions only", metavar="ABC", stored=True
     )
     ngram: tuple[str, ...] = option(
         "add n-grams of 2 to N neighbouring features of every namespace; AN does so for namespace A only",
         metavar="[A]N",
-        repeated=True,
         stored=True,
         search=_grams,
     )
     skips: tuple[str, ...] = option(
-        "also add n-grams that skip up to N features, of every namespace or of A",
-        metavar="[A]N",
-        repeated=True,
-        stored=True,
+        "also add n-grams that skip up to N features, of every namespace or of A", metavar="[A]N", stored=True
     )
 
     RULES = (

@@ -30,12 +30,8 @@ PIECE = 1 << 16  # entries, or bytes of text, to convert at a time
 
 
 class Table(ABC):
-    """Convert the rows of a table into features.
-
-    Attributes
-    ----------
-    n : number of rows
-    work : int64[n + 1], entries, or bytes of text, in the rows before each one
+    """Convert the n rows of a table into features; `work` is int64[n + 1], entries, or bytes of text, in the rows
+    before each one.
     """
 
     least = 1  # rows to convert at a time

@@ -34,19 +34,14 @@ class ClassLabels:
     ----------
     labels : array[n], the first labels
     highest, lowest : whole numbers up to `highest` are classes; if others occur, labels become names
-
-    Attributes
-    ----------
-    values : array[K], distinct labels, sorted
-    numbered : whether labels are the numbers of classes; if not, they are names
-    weight : float64[K], sum of the weights of the examples of each label that were learned from
     """
 
     def __init__(self, labels: AnyArray, highest: int = HIGHEST_NUMBER, lowest: int = 1) -> None:
-        self.values, self.lowest = distinct(labels), lowest
+        self.values, self.lowest = distinct(labels), lowest  # array[K], distinct labels, sorted
         inside = self.values.dtype.kind in "iuf" and self.values[0] >= lowest and self.values[-1] <= highest
-        self.numbered = bool(inside)
+        self.numbered = bool(inside)  # whether labels are the numbers of classes; if not, they are names
         self.numbered = self.numbered and bool((self.values == np.floor(self.values)).all())
+        # float64[K], sum of the weights of the examples of each label that were learned from
         self.weight = np.zeros(len(self.values))
         self._names: dict[Any, str] = {}
         self._positions: dict[str, int] = {}

@@ -70,13 +70,12 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
         options["learn_names"] = True
     use = LearnerUse(passes=passes)
     try:
-        with PARAMETERS:
-            identity = is_identity(options.pop("feature_hash", "names"))
-            jit.activate(hide_scipy=False)
-            config = configuration.configured(estimator.reduction, classes, options, use)
-            return Learner.of(LearnerCore(config, use), identity)
+        identity = is_identity(options.pop("feature_hash", "names"))
+        jit.activate(hide_scipy=False)
+        config = configuration.configured(estimator.reduction, classes, options, use)
+        return Learner.of(LearnerCore(config, use), identity)
     except UsageError as error:
-        name = str(error).partition(" ")[0].rstrip(":")
+        name = str(error).partition(" ")[0].strip("-:")
         if name in options and not OWN_OPTIONS.get(name):
             error.args = (f"options: {error.args[0]}",)
         raise

@@ -26,11 +26,6 @@ class Columns:
     """Hold what the options say about columns, and the schema of the learner.
 
     If the schema has no columns, those of the first table are added.
-
-    Attributes
-    ----------
-    named : whether an option gives the name of a column, so that a header is expected
-    detected : columns of numbers whose kind the first rows have decided, and which `rounded` has not named
     """
 
     def __init__(self, options: reader.Options, schema: Schema) -> None:
@@ -40,8 +35,8 @@ class Columns:
         self._only = names("--columns", options.columns)
         self._ignored = names("--ignore_column", options.ignore_column)
         self._kinds = kinds(options.column_kind)
-        self.detected: set[str] = set()
-        self.named = bool(self._only or self._ignored or self._kinds)
+        self.detected: set[str] = set()  # columns of numbers by the first rows that `rounded` has not named
+        self.named = bool(self._only or self._ignored or self._kinds)  # so that a header is expected
         for name in (*self._kinds, *self._only):
             if name in self._ignored:
                 raise UsageError(f"--ignore_column {name}: another option says how it is read; leave one of them out")

@@ -456,7 +456,10 @@ def note_compiled(component: str) -> None:
     if _folder is not None:
         with contextlib.suppress(OSError):  # only an announcement depends on this file
             ready = _ready_file(_folder, component)
+            known = ready.exists()
             ready.touch()
+            if known:  # to list the folder would take milliseconds of every run
+                return
             others = [path for path in _folder.glob(f"{component}-*.ready") if path != ready]
             for path in sorted(others, key=lambda path: path.stat().st_mtime)[:-KEPT_NOTES]:  # of earlier versions
                 path.unlink(missing_ok=True)

@@ -89,7 +89,8 @@ def merge(
     ...     model.examples, model.predict_many(["| dry", "| snowy"]).tolist()
     (20, [1, 2])
     """
-    learner, notes = merged(models, base)
+    with configuration.KEYWORDS:
+        learner, notes = merged(models, base)
     for note in notes:
         warnings.warn(note, XclassWarning, stacklevel=2)
     return learner
@@ -276,7 +277,7 @@ def _merged(
         record = learners[0].config.reduction
         merge = ability(record, "merge")
         if merge is None:
-            raise ModelError(f"models of --{record.name} cannot be merged: {record.not_merged}")
+            raise ModelError(f"--{record.name}: its models cannot be merged, because {record.not_merged}")
         base_names = base.names if base is not None else ()
         spellings: dict[str, str] = {}  # of the names of all classes, the first of each
         for name in itertools.chain(base_names, *(model.names for model in models)):

@@ -1,7 +1,7 @@
 """Declare each option once, as a field of the dataclass `Options` of the module that uses it.
 
     @dataclass(frozen=True)
-    class Options:
+    class Options(OptionGroup):
         max_depth: int = option("levels of routers", default_text="ceil(log2 K)", stored=True)
 
 `cli` builds the command line, the help and docs/options.md from these fields. `options.resolve` chooses the value of
@@ -11,11 +11,10 @@ each option (command line, then model, then preset, then default) and refuses op
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from ..system.printable import short_repr
 from .search import Declared
@@ -24,58 +23,35 @@ LARGEST_FLOAT = 3.4e38  # kernels use single precision
 LARGEST_INT = 2**64 - 1
 
 
-class OptionGroup(Protocol):
-    """Describe the values of an option group: an instance of a dataclass whose fields are declared by `option`."""
-
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-
-
 @dataclass(frozen=True)
 class Option:
-    """Describe one option for the command line, the library and model files.
+    """Describe one option for the command line, the library and model files."""
 
-    Attributes
-    ----------
-    help : description for the help, in lower case and without a full stop
-    flags : names on the command line; empty for `--` and the name of the field; the name of an argument has no dash
-    aliases : other names on the command line that say more plainly what the option does
-    kind : int, float, str or bool (a bool takes no value)
-    default : value if the option is not given; None if it is computed or if there is none
-    default_text : description of a computed default in the help
-    choices : allowed words, or None for any text
-    metavar : name of the value in the help (`K`, `FILE`)
-    value_if_bare : value to use if the option is given without one; None if a value is required
-    repeated : whether the option may be given several times; its value is a tuple
-    stored : whether the option is kept in the model file, because it changes predictions or how learning continues
-    adjustable : whether a stored option may get another value when learning continues from a model
-    reads : whether the option names a file that is read
-    writes : for an option that names a file that is written, what the file holds, such as "the summary"
-    files : function of the value and of all values that were typed, which returns the files; None if the value names
-        them. It is also called for an option that was not typed, with None. A pattern stands for names that are not
-        known before
-    may_replace : field of an option whose file this option may write over
-    minimum, maximum : allowed range of a number, both ends included; None for no limit
-    search : values that `xclass tune` tries, or a function of the data that returns them; None for none
-    """
-
-    help: str
+    help: str  # description for the help, in lower case and without a full stop
+    # names on the command line; empty for `--` and the name of the field; the name of an argument has no dash
     flags: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    kind: type = str
-    default: object = None
-    default_text: str | None = None
-    choices: tuple[str, ...] | None = None
-    metavar: str | None = None
-    value_if_bare: object = None
-    repeated: bool = False
+    aliases: tuple[str, ...] = ()  # other names on the command line that say more plainly what the option does
+    kind: type = str  # int, float, str or bool (a bool takes no value), the type of the field
+    default: object = None  # value if the option is not given; None if it is computed or if there is none
+    default_text: str | None = None  # description of a computed default in the help
+    choices: tuple[str, ...] | None = None  # allowed words, or None for any text
+    metavar: str = ""  # name of the value in the help; empty for the choices, FILE, N, X or TEXT
+    value_if_bare: object = None  # value to use if the option is given without one; None if a value is required
+    repeated: bool = False  # whether the option may be given several times: the type of the field is a tuple
+    # whether the option is kept in the model file, because it changes predictions or how learning continues
     stored: bool = False
-    adjustable: bool = False
-    reads: bool = False
-    writes: str = ""
+    adjustable: bool = False  # whether a stored option may get another value when learning continues from a model
+    unset_is_left_out: bool = False  # whether a model file lacks a stored option that has no value
+    reads: bool = False  # whether the option names a file that is read
+    writes: str = ""  # for an option that names a file that is written, what the file holds, such as "the summary"
+    # function of the value and of all values that were typed, which returns the files; None if the value names them. It
+    # is also called for an option that was not typed, with None. A pattern stands for names that are not known before
     files: Callable[[Any, Mapping[str, Any]], Iterable[str | re.Pattern[str]]] | None = None
-    may_replace: str = ""
+    may_replace: str = ""  # field of an option whose file this option may write over
+    # allowed range of a number, both ends included; None for no limit
     minimum: float | None = None
     maximum: float | None = None
+    # values that `xclass tune` tries, or a function of the data that returns them; None for none
     search: Declared = None
 
     @property
@@ -84,39 +60,55 @@ class Option:
         return not self.flags[0].startswith("-")
 
 
-def option(help: str, **attributes: Any) -> Any:
-    """Return a dataclass field that declares an option; the default of the field is that of the option.
+class OptionGroup:
+    """Hold the values of options: the base of dataclasses whose fields are declared by `option`."""
 
-    The return type is Any, because the result is assigned to a field that has its own type.
-    """
-    declared = Option(help=help, **attributes)
-    default = () if declared.repeated and declared.default is None else declared.default
-    if declared.kind is bool and default is None:
-        default = False
-    return field(default=default, metadata={"option": dataclasses.replace(declared, default=default)})
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    _declared: ClassVar[dict[str, Option]]
+
+    def __init_subclass__(cls) -> None:
+        """Complete the options by the names and types of their fields, before these become fields of a dataclass."""
+        cls._declared = dict(getattr(cls, "_declared", {}))
+        for name, annotation in cls.__annotations__.items():
+            declared = getattr(cls, name, None)
+            if isinstance(declared, Option):
+                complete = _completed(declared, name, getattr(annotation, "__name__", str(annotation)))
+                cls._declared[name] = complete
+                setattr(cls, name, complete.default)
+
+
+def _completed(declared: Option, name: str, annotation: str) -> Option:
+    kind = {"int": int, "float": float, "bool": bool}.get(annotation.partition(" ")[0], str)
+    repeated = annotation.startswith("tuple")
+    default: object = () if repeated else False if kind is bool else None
+    metavar = {int: "N", float: "X"}.get(kind) or ("FILE" if declared.reads or declared.writes else "TEXT")
+    return dataclasses.replace(
+        declared,
+        kind=kind,
+        repeated=repeated,
+        flags=declared.flags or (f"--{name}",),
+        default=default if declared.default is None else declared.default,
+        metavar=declared.metavar or "|".join(declared.choices or ()) or metavar,
+    )
+
+
+def option(help: str, **attributes: Any) -> Any:
+    """Return the declaration of an option as Any, because it is assigned to a field that has a type of its own."""
+    return Option(help, **attributes)
 
 
 def threads_option(results: str = "the results do not depend on N") -> Any:
     """Return the field that declares `threads`, which the command and some subcommands have."""
     return option(
         f"compute with at most N threads at the same time; {results}",
-        kind=int,
         minimum=1,
         default_text="the processors that the process may use",
-        metavar="N",
     )
 
 
-@functools.cache
 def options_of(group: type[OptionGroup]) -> dict[str, Option]:
-    """Return the options that a group's `Options` dataclass declares, by field name, with their flags filled in."""
-    options = {}
-    for declared_field in dataclasses.fields(group):
-        if "option" in declared_field.metadata:
-            declared: Option = declared_field.metadata["option"]
-            flags = declared.flags or ("--" + declared_field.name,)
-            options[declared_field.name] = dataclasses.replace(declared, flags=flags)
-    return options
+    """Return the options that a group declares, by field name."""
+    return group._declared
 
 
 def long_flag(declared: Option) -> str:

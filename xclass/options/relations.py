@@ -22,19 +22,14 @@ from .declare import Option, long_flag
 
 
 class Rule(NamedTuple):
-    """Define when options are refused.
+    """Define when options are refused."""
 
-    Attributes
-    ----------
-    typed : fields of options that are refused if the user typed them; None if the rule is about values from anywhere
-    message : message in which `{flag}` stands for the option that was typed and `{field}` for the value of an option
-    conditions : conditions that must all hold, by field
-    warns : whether VW's users give the option without need: it is accepted with a warning, without one by --vw_exact
-    """
-
+    # fields of options that are refused if the user typed them; None if the rule is about values from anywhere
     typed: tuple[str, ...] | None
+    # message in which `{flag}` stands for the option that was typed and `{field}` for the value of an option
     message: str
-    conditions: Mapping[str, Any]
+    conditions: Mapping[str, Any]  # conditions that must all hold, by field
+    # whether VW's users give the option without need: it is accepted with a warning, without one by --vw_exact
     warns: bool = False
 
     def applies(self, values: Mapping[str, Any]) -> bool:

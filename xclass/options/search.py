@@ -21,42 +21,27 @@ STEP = 0.35  # standard deviation of the change of a number, in logarithms or as
 
 
 class Facts(NamedTuple):
-    """Hold what a search may depend on.
+    """Hold what a search may depend on."""
 
-    Attributes
-    ----------
-    reduction : name of the reduction or preset whose options are searched, "" while the reduction itself is chosen
-    classes : highest class, or the number of names
-    examples : number of examples
-    features : mean number of features of an example, without the constant
-    plain : whether the values of all features are 1, as in text
-    groups : first letters of the namespaces, in rising order
-    """
-
+    # name of the reduction or preset whose options are searched, "" while the reduction itself is chosen
     reduction: str
-    classes: int
-    examples: int
-    features: float
-    plain: bool
-    groups: str
+    classes: int  # highest class, or the number of names
+    examples: int  # number of examples
+    features: float  # mean number of features of an example, without the constant
+    plain: bool  # whether the values of all features are 1, as in text
+    groups: str  # first letters of the namespaces, in rising order
 
 
 @dataclass(frozen=True)
 class Search:
-    """Hold the values of an option that are worth trying.
+    """Hold the values of an option that are worth trying."""
 
-    Attributes
-    ----------
-    kind : "one" for listed values, "flag" for an option without a value, or "log", "linear" or "int" for a range whose
-        values are drawn with even ratios, evenly, or evenly as whole numbers
-    values : the listed values, or the lowest and the highest value of a range
-    first : values that are tried first, the most promising one first
-    weight : how promising the option is; settings of options with larger weights are tried first and more often
-    """
-
+    # "one" for listed values, "flag" for an option without a value, or "log", "linear" or "int" for a range whose
+    # values are drawn with even ratios, evenly, or evenly as whole numbers
     kind: str
-    values: tuple[Any, ...]
-    first: tuple[Any, ...] = ()
+    values: tuple[Any, ...]  # the listed values, or the lowest and the highest value of a range
+    first: tuple[Any, ...] = ()  # values that are tried first, the most promising one first
+    # how promising the option is; settings of options with larger weights are tried first and more often
     weight: float = 1.0
 
     def draw(self, rng: random.Random) -> Any:

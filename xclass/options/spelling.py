@@ -13,8 +13,11 @@ from types import TracebackType
 
 from ..errors import XclassError
 
-# not in quotes, in a word or at the beginning of a path; the second group tells a flag with a number
-FLAG = re.compile(r"(?<![\w'-])(--?[A-Za-z]\w*)(?![./-]?\w)(?=( \d)?)")
+# the texts of data: a place at the beginning, and quotations; then, as groups, a flag that is no path, and a number
+FLAG = re.compile(
+    r"""\A(?!-)(?:[^'"]|(?<=\w)['"])*?:\s|(?<!\w)b?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|['"].*?\.\.\.)"""
+    r"""|(?<![\w/'-])(--?[A-Za-z]\w*)(?![./-]?\w)(?=( \d)?)"""
+)
 
 
 class Spelling:
@@ -34,7 +37,7 @@ class Spelling:
         return FLAG.sub(self._name, message)
 
     def _name(self, match: re.Match[str]) -> str:
-        name = self.names.get(match[1], match[1])
+        name = self.names.get(match[1], match[0])
         return self.names.get(f"{match[1]} N", name) if match[2] else name
 
     def __enter__(self) -> None:

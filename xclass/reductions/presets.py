@@ -1,4 +1,4 @@
-"""Define the presets, options that stand for several others: `--multiclass`, `--hsm` and `--vw_exact`.
+"""Define the presets, options that stand for several others: `--multiclass`, `--hsm`, `--hsm_paper` and `--vw_exact`.
 
 A preset stands for values of ordinary options; a value given explicitly for one of these takes precedence.
 docs/defaults.md contains the measurements on which the values are based.
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..data.batch import HIGHEST_LABEL
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.resolve import Presets
 from ..options.search import one_of
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the option of the default multiclass preset."""
 
     multiclass: int = option(
@@ -24,7 +24,6 @@ class Options:
         "stands for --cpt K --trees 4 --rerank; each of these can be given another value. K is the approximate number"
         " of classes. This is the default if the first labels are whole numbers from 1 with at least three different "
         "values",
-        kind=int,
         metavar="[K]",
         value_if_bare=0,
         minimum=0,
@@ -49,6 +48,13 @@ PROPOSED = "cpt"
 PRESETS: Presets = {
     "multiclass": multiclass,
     "hsm": hierarchical_softmax,
+    "hsm_paper": {  # PTB's settings in appendix C of the Softmax Tree paper
+        "momentum": 0.9,
+        "learning_rate": 0.005,
+        "decay_learning_rate": 0.995,
+        "tree_sample": 0,
+        "normalize_features": "none",
+    },
     # Makes predictions agree with VW 9.11 to the digit.
     "vw_exact": {
         "bits": 18,

@@ -30,7 +30,7 @@ class Calibration(NamedTuple):
 
 def measure(tested: Outcomes) -> Calibration | None:
     """Return the calibration, None if the learner gives no probabilities."""
-    p = tested.answer_probability.astype(np.float64)
+    p = tested.answer_probability
     known = ~np.isnan(p)
     if not known.any():
         return None

@@ -206,7 +206,7 @@ def _errors(
     chosen = {*slow, *uncertain, *(number for numbers in of_class.values() for number in numbers)}
     shown = examples.read(learner, request.source, tested, chosen, set(slow), explained)
     weight = tested.weight
-    p = tested.label_probability.astype(np.float64)
+    p = tested.label_probability
     has_p = ~np.isnan(p) & (weight > 0)
     log_loss = float(np.average(-np.log(np.maximum(p[has_p], 1e-300)), weights=weight[has_p])) if has_p.any() else None
     total = float(weight.sum())

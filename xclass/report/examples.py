@@ -56,15 +56,15 @@ class Shown(NamedTuple):
 
 def slowest(tested: Outcomes, most: int) -> list[int]:
     """Return the numbers of the examples with the most work, see `Outcomes.work`."""
-    numbers: list[int] = tested.number[np.lexsort((tested.number, -tested.work))[:most]].tolist()
+    numbers: list[int] = tested.row[np.lexsort((tested.row, -tested.work))[:most]].tolist()
     return numbers
 
 
 def most_uncertain(tested: Outcomes, most: int) -> list[int]:
     """Return the numbers of the examples whose answers have the lowest probability; none without probabilities."""
     known = np.flatnonzero(~np.isnan(tested.answer_probability))
-    order = np.lexsort((tested.number[known], tested.answer_probability[known]))
-    numbers: list[int] = tested.number[known[order[:most]]].tolist()
+    order = np.lexsort((tested.row[known], tested.answer_probability[known]))
+    numbers: list[int] = tested.row[known[order[:most]]].tolist()
     return numbers
 
 
@@ -106,7 +106,7 @@ def _shown(
     is_timed: bool,
     is_explained: bool,
 ) -> Shown:
-    at = int(np.searchsorted(tested.number, number))
+    at = int(np.searchsorted(tested.row, number))
     times = []
     for _ in range(REPEATS if is_timed else 1):
         begin = time.perf_counter()

@@ -103,9 +103,9 @@ def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools, usual
         (int(answers[j]), float(counts[j]), _weight(tested, (tested.label == answers[j]) & answered))
         for j in first.tolist()
     ]
-    sure = tested.answer_probability[wrong].astype(np.float64)
+    sure = tested.answer_probability[wrong]
     place, proposed, seen = tested.place[wrong], tested.proposed[wrong], tested.seen[wrong]
-    order = np.lexsort((tested.number[wrong], -np.nan_to_num(sure)))
+    order = np.lexsort((tested.row[wrong], -np.nan_to_num(sure)))
     return Failing(
         label=label,
         examples=float(weight[own].sum()),
@@ -121,7 +121,7 @@ def _failing(tested: Outcomes, known: Frequencies, label: int, own: Bools, usual
         nothing_seen=_sum_if_known(seen, seen == 0, weight[wrong]),
         short=float(weight[wrong][tested.features[wrong] < SHORT * usual].sum()),
         sure=None if np.isnan(sure).any() else float(weight[wrong][sure >= SURE].sum()),
-        sample=tested.number[wrong[order]],
+        sample=tested.row[wrong[order]],
     )
 
 

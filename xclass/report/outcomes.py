@@ -1,6 +1,6 @@
 """Predict the test data with a model, and keep for each labelled example what the report needs.
 
-Cost      about 60 bytes of memory for each example.
+Cost      about 70 bytes of memory for each example.
 Names     m labelled examples | place of a label among the listed classes, 1 for the first.
 """
 
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from ..api import files
 from ..api.learner_core import LearnerCore
-from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
+from ..array_types import Bools, Int32s, Int64s, UInt32s
 from ..data import class_names
 from ..data.batch import CONSTANT, Batch
 from ..errors import DataError
@@ -23,7 +24,7 @@ from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.label_report import LabelReport
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from ..run.results.measured import select
+from ..run.results.measured import Measured, select
 from ..system import thread_limit
 from ..text import reader
 
@@ -33,25 +34,15 @@ NOT_KNOWN = -1  # in `Outcomes.place`, `Outcomes.proposed` and `Outcomes.seen`
 Seen = Callable[[UInt32s], Bools]  # from features to whether each of them occurred in training
 
 
-class Outcomes(NamedTuple):
-    """Hold the results of m labelled examples in the order of the data."""
+@dataclass(frozen=True)
+class Outcomes(Measured):
+    """Hold the results of m labelled examples in the order of the data; `row` is the position among all examples."""
 
-    number: Int64s  # int64[m], position among all examples of all files, from 0
-    label: Int64s  # int64[m], class, class_names.UNKNOWN for a name that the model does not know
-    answer: Int64s  # int64[m], predicted class, 0 if there is none
-    weight: Float64s  # float64[m], importance
-    label_probability: Float32s  # float32[m], NaN if not known
-    answer_probability: Float32s  # float32[m], NaN if not known
     place: Int32s  # int32[m], place of the label among the first LISTED classes, 0 if it is not there, or NOT_KNOWN
     proposed: Int32s  # int32[m], whether the label was among the classes that were compared, or NOT_KNOWN
     features: Int32s  # int32[m], number of features, generated ones and the constant included
     seen: Int32s  # int32[m], number of features that occurred in training, without the constant, or NOT_KNOWN
     steps: Int64s  # int64[m], nodes opened in trees and classes scored, at least 1
-
-    @property
-    def wrong(self) -> Bools:
-        wrong: Bools = self.answer != self.label
-        return wrong
 
     @property
     def work(self) -> Int64s:
@@ -94,7 +85,9 @@ def measure(learner: LearnerCore, source: reader.Options, is_seen: Seen | None =
     for task in thread_limit.each(learner.predict(batches, wanted(learner))):
         parts.append(_outcomes(task, seen, is_seen))
         seen += task.batch.n
-    joined = Outcomes(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
+    joined = (
+        Outcomes(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True))) if parts else None
+    )
     if joined is None or not len(joined.label) or not joined.weight.sum() > 0:
         raise _without_labels(source, seen)
     return joined
@@ -114,17 +107,12 @@ def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
         steps += np.count_nonzero(candidates > 0, axis=1)
         proposed = (candidates == label[:, None]).any(axis=1).astype(np.int32)
     return Outcomes(
-        row + before,
-        label,
-        own.answer,
-        own.weight,
-        own.label_probability.astype(np.float32),
-        own.answer_probability.astype(np.float32),
-        _places(task, row, label),
-        proposed,
-        np.diff(batch.start)[row].astype(np.int32),
-        _features_seen(batch, row, is_seen),
-        np.maximum(steps, 1),
+        **{**vars(own), "row": row + before},
+        place=_places(task, row, label),
+        proposed=proposed,
+        features=np.diff(batch.start)[row].astype(np.int32),
+        seen=_features_seen(batch, row, is_seen),
+        steps=np.maximum(steps, 1),
     )
 
 

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..api.configuration import exact_option, seed_option
-from ..options.declare import option, threads_option
+from ..api.configuration import EXACT, SEED
+from ..options.declare import OptionGroup, option, threads_option
 from ..options.relations import no_effect
 from ..system import output_file
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of a run."""
 
     initial_regressor: str = option(
-        "model to load, to predict with or to continue learning from",
-        flags=("-i", "--initial_regressor"),
-        metavar="FILE",
-        reads=True,
+        "model to load, to predict with or to continue learning from", flags=("-i", "--initial_regressor"), reads=True
     )
-    testonly: bool = option("predict only, do not learn", flags=("-t", "--testonly"), kind=bool)
+    testonly: bool = option("predict only, do not learn", flags=("-t", "--testonly"))
     final_regressor: str = option(
         "save the model to this file",
         flags=("-f", "--final_regressor"),
-        metavar="FILE",
         writes=output_file.MODEL,
         files=output_file.places,
         may_replace="initial_regressor",
@@ -32,7 +28,6 @@ class Options:
     predictions: str = option(
         "write a prediction per example to this file, or to `stdout`",
         flags=("-p", "--predictions"),
-        metavar="FILE",
         writes="predictions",
         files=output_file.places,
     )
@@ -40,7 +35,6 @@ class Options:
         "write scores to this file: of every class, of the candidates, of the routers on the path to the leaf, or of "
         "the binary learner",
         flags=("-r", "--raw_predictions"),
-        metavar="FILE",
         writes="scores",
         files=output_file.places,
     )
@@ -51,14 +45,14 @@ class Options:
         default="2.0",
         metavar="N",
     )
-    quiet: bool = option("print no banner, table, summary or warnings", kind=bool)
+    quiet: bool = option("print no banner, table, summary or warnings")
     threads: int = threads_option()
-    random_seed: int = seed_option()
-    no_stdin: bool = option("read nothing if no data file is given", kind=bool)
+    random_seed: int = SEED
+    no_stdin: bool = option("read nothing if no data file is given")
     preserve_performance_counters: bool = option(
-        "continue the counts of examples and losses of the model given with -i", kind=bool
+        "continue the counts of examples and losses of the model given with -i"
     )
-    vw_exact: bool = exact_option()
+    vw_exact: bool = EXACT
 
     RULES = (
         no_effect("preserve_performance_counters", "it needs -i FILE, which loads a model", initial_regressor=None),

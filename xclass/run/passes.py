@@ -28,7 +28,7 @@ from ..cache.source import Source
 from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.relations import no_effect, warned
 from ..options.search import one_of
 from ..reductions.core.base import Learner as Reduction
@@ -52,54 +52,41 @@ def _state_of_run(every: int | None, given: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of passes over the data."""
 
     passes: int = option(
         "number of passes over the data",
-        kind=int,
         default=1,
         minimum=1,
-        metavar="N",
         search=one_of(1, 2, 3, 4, 5, 8, 12, first=(3, 8), weight=3.0),
     )
-    holdout_off: bool = option("with several passes, learn from every example", kind=bool)
+    holdout_off: bool = option("with several passes, learn from every example")
     holdout_period: int = option(
         "with several passes, hold out every Nth line: it is predicted but not learned from, and its loss decides "
         "which pass was best",
-        kind=int,
         default=10,
         minimum=1,
-        metavar="N",
     )
-    holdout_after: int = option(
-        "hold out every line after line N instead, even in a single pass", kind=int, default=0, minimum=0, metavar="N"
-    )
+    holdout_after: int = option("hold out every line after line N instead, even in a single pass", default=0, minimum=0)
     early_terminate: int = option(
-        "stop after N consecutive passes that were no better than the best", kind=int, default=3, minimum=1, metavar="N"
+        "stop after N consecutive passes that were no better than the best", default=3, minimum=1
     )
-    keep_last: bool = option(
-        "save the model of the last pass instead of the best", aliases=("--save_last_pass",), kind=bool
-    )
+    keep_last: bool = option("save the model of the last pass instead of the best", aliases=("--save_last_pass",))
     initial_pass_length: int = option(
         "end the first --passes passes after N lines, the next after 2 N + 1 lines, and so on to the end of the data;"
         " with a single pass, each part continues where the last one ended",
-        kind=int,
         minimum=1,
-        metavar="N",
     )
-    examples: int = option("end each pass after N lines", kind=int, minimum=1, metavar="N")
+    examples: int = option("end each pass after N lines", minimum=1)
     save_per_pass: bool = option(
         "also save the model after every pass, as MODEL.1, MODEL.2 and so on",
-        kind=bool,
         writes=output_file.MODEL,
         files=_models_of_passes,
     )
     checkpoint: int = option(
         "save the model to -f every N examples, so that an interrupted run can be continued with -i",
-        kind=int,
         minimum=1,
-        metavar="N",
         writes=output_file.MODEL,
         files=_state_of_run,
     )

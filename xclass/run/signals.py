@@ -60,6 +60,5 @@ class SignalHandler:
         raise Stopped(number)
 
     def _restore(self) -> None:
-        """Restore the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.relations import no_effect
 
 P = ParamSpec("P")
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the option of timing."""
 
-    timing: bool = option("report the time spent starting, reading, parsing, learning and writing", kind=bool)
+    timing: bool = option("report the time spent starting, reading, parsing, learning and writing")
 
     RULES = (no_effect("timing", "--quiet leaves the summary out", quiet=True),)
 

@@ -52,11 +52,6 @@ class Anything(Kind):
         super().__init__("any value", lambda value: True)
 
 
-class Flag(Kind):
-    def __init__(self) -> None:
-        super().__init__("true or false", lambda value: isinstance(value, bool))
-
-
 class Text(Kind):
     def __init__(self) -> None:
         super().__init__("a text", lambda value: isinstance(value, str))

@@ -49,11 +49,6 @@ class Unfinished:
     path : path of the file to replace
     links : treatment of a symbolic link at `path`: "follow" it, "replace" it by the file, or "refuse" it as well as any
         link among its folders
-
-    Attributes
-    ----------
-    file : the new file, open for reading and writing
-    mode : permissions of the file to replace, 0 if there is none
     """
 
     def __init__(self, path: str | os.PathLike[str], links: str = "follow"):
@@ -64,7 +59,7 @@ class Unfinished:
         self._temporary: str | None = None
         self._folder, self._name = open_folder(path, follow=links != "refuse"), os.path.basename(path)
         try:
-            self.mode = self._mode(links)
+            self.mode = self._mode(links)  # of the file to replace, 0 if there is none
             remove(path, folder=self._folder)
             handle = _open_nameless(self._folder)
             if handle is None:
@@ -282,7 +277,6 @@ def _temporary_name(name: str, locked: bool | None) -> str:
 
 
 def _shortened_name(name: str) -> str:
-    """Return the beginning of a name, short enough for the additions of a temporary name."""
     return os.fsdecode(os.fsencode(name)[:MAX_NAME_BYTES])
 
 

@@ -43,12 +43,8 @@ class LabelDetector:
     With `read_on`, more lines are read where they improve the result: after a label 0, which is not a class, for a more
     precise message, after an unlabelled line, to find names, and after names, to find lists. It is False for a pipe,
     where the user would wait. With `only_names`, labels are known to be classes, and only names are to be detected.
-
-    Attributes
-    ----------
-    classes : whether labels are classes; None until that is known
-    name : the first label if labels are names, else empty
-    list : the first label that is a list, else empty; with `only_names`, the first label of a list stands for it
+    `classes` says whether labels are classes, None until that is known, `name` is the first label if labels are names,
+    and `list` the first label that is a list, else empty; with `only_names`, the first label of a list stands for it.
     """
 
     def __init__(self, read_on: bool = False, only_names: bool = False) -> None:

@@ -287,12 +287,12 @@ def read_names(path: str) -> str:
             names = [line.removesuffix("\n").removesuffix("\r") for line in file]
     except OSError as error:
         raise UsageError(
-            f"--named_labels @{path}: cannot read the file ({error.strerror}); give a file with one name on each line"
+            f"{path}: the file of --named_labels cannot be read ({error.strerror}); write one name on each line"
         ) from None
     for number, name in enumerate(names, 1):
         if not name.strip() or any(c in name for c in ",|"):
             fault = f"the name {name!r} contains a comma or a bar" if name.strip() else "the line is empty"
             raise UsageError(f"{path}:{number}: {fault}; every line must be a name without commas and bars")
     if not names:
-        raise UsageError(f"--named_labels @{path}: the file is empty; write one name on each line")
+        raise UsageError(f"{path}: the file of --named_labels is empty; write one name on each line")
     return ",".join(names)

@@ -31,80 +31,80 @@ LEARNS_ONE = f"and this reduction learns one; {LEARN_LISTS}"
 LIST = re.compile(rb"^[^|:\n]*[0-9],[0-9]", re.MULTILINE)  # a line that begins with a list of labels
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
-    CLASS: "label '{seen}' is not a class number; a line is `label weight 'tag |namespace features`; a new model "
+    CLASS: "label {seen!r} is not a class number; a line is `label weight 'tag |namespace features`; a new model "
     "learns names of classes with --learn_names",
-    CLASS_WORDS: "the words from '{seen}' to the first bar | are more than a label and a weight; write features after "
+    CLASS_WORDS: "the words from {seen!r} to the first bar | are more than a label and a weight; write features after "
     "a bar, and a tag as 'tag or directly before the bar",
     NEGATIVE: "label {seen} is negative; leave the label out if it is not known",
     OUTSIDE: "label {seen} is outside {range}",
-    **dict.fromkeys((UNKNOWN_NAME, UNLISTED), "label '{seen}' is not one of --named_labels"),
-    TOO_MANY_CLASSES: "label '{seen}' is a new name, but all classes {range} have names already",
-    LABEL_WORDS: "the words from '{seen}' to the first bar | are more than a label, a weight and an initial prediction"
+    **dict.fromkeys((UNKNOWN_NAME, UNLISTED), "label {seen!r} is not one of --named_labels"),
+    TOO_MANY_CLASSES: "label {seen!r} is a new name, but all classes {range} have names already",
+    LABEL_WORDS: "the words from {seen!r} to the first bar | are more than a label, a weight and an initial prediction"
     "; write features after a bar, and a tag as 'tag or directly before the bar",
-    LABEL: "label '{seen}' is not a finite number; a line is `label | features`, and names of classes are learned only "
+    LABEL: "label {seen!r} is not a finite number; a line is `label | features`, and names of classes are learned only "
     "with a reduction, such as --multiclass",
-    **dict.fromkeys((WEIGHT, WEIGHT_VALUE), "weight '{seen}' is not a finite number of at least 0"),
-    LEADING_ZEROS: "weight '{seen}' has leading zeros; write a weight without them",
-    INITIAL: "initial prediction '{seen}' is not a finite number",
-    NAMESPACE: "'{seen}' is not the name of a namespace; a namespace is |name or |name:weight",
-    NAMESPACE_WEIGHT: "the weight '{seen}' of a namespace is not a finite number; a namespace is |name or |name:weight",
-    VALUE: "the value '{seen}' of a feature is not a number; a feature is name, name:number, name:word or :number",
-    EMPTY_VALUE: "feature '{seen}' has no value; write the value directly after the colon, or leave out the feature if "
+    **dict.fromkeys((WEIGHT, WEIGHT_VALUE), "weight {seen!r} is not a finite number of at least 0"),
+    LEADING_ZEROS: "weight {seen!r} has leading zeros; write a weight without them",
+    INITIAL: "initial prediction {seen!r} is not a finite number",
+    NAMESPACE: "{seen!r} is not the name of a namespace; a namespace is |name or |name:weight",
+    NAMESPACE_WEIGHT: "the weight {seen!r} of a namespace is not a finite number; a namespace is |name or |name:weight",
+    VALUE: "the value {seen!r} of a feature is not a number; a feature is name, name:number, name:word or :number",
+    EMPTY_VALUE: "feature {seen!r} has no value; write the value directly after the colon, or leave out the feature if "
     "its value is not known",
-    BAR_AFTER_VALUE: "the text '{seen}', the value of a feature, touches a bar; write a space before the bar",
-    INFINITE: "the value '{seen}' of a feature, times the weight of its namespace, is too large; the largest number is "
+    BAR_AFTER_VALUE: "the text {seen!r}, the value of a feature, touches a bar; write a space before the bar",
+    INFINITE: "the value {seen!r} of a feature, times the weight of its namespace, is too large; the largest number is "
     "3.4e+38",
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline; if "
     r"lines end with it alone, convert the file, `tr '\r' '\n' < FILE > NEW`",
-    SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', "
+    SEVERAL_LABELS: "the line has several labels, the second of them at {seen!r}, "
     f"{LEARNS_ONE}; names and numbers have no comma",
     EMPTY_LABEL: "the list of labels has an empty label; write one comma and no blank between labels, such as 1,5,7, "
     "and a comma alone for an example that has none",
-    CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "
+    CLASS_NUMBER: "label {seen!r} is not a class number; classes are whole numbers, and where a model is new, "
     "--learn_names takes names",
-    REAL_LABEL: "label '{seen}' is not a finite number; names of classes need a reduction, --multiclass for one",
-    LABEL_FORM: "label '{seen}' has a sign or leading zeros, and predictions write the number of a class without them; "
+    REAL_LABEL: "label {seen!r} is not a finite number; names of classes need a reduction, --multiclass for one",
+    LABEL_FORM: "label {seen!r} has a sign or leading zeros, and predictions write the number of a class without them; "
     "write it so, or learn names with --learn_names where a model is new",
-    LABEL_NAME: "label '{seen}' contains a comma or an unprintable character, which the name of a class must not "
+    LABEL_NAME: "label {seen!r} contains a comma or an unprintable character, which the name of a class must not "
     "contain; replace it by another character",
     NO_NAME: "the prefix __label__ has no name behind it; write the name of the class directly after the prefix",
-    BEYOND_LABELS: "label '{seen}' is not a whole number below the number of labels in the header",
-    RECORD: "the line cannot be read from '{seen}' on",
+    BEYOND_LABELS: "label {seen!r} is not a whole number below the number of labels in the header",
+    RECORD: "the line cannot be read from {seen!r} on",
     RECORD_QUOTES: "the line cannot be read from {seen} on; JSON has double quotes, as Python's `json.dumps` writes",
-    KEY_TWICE: "the object has the key '{seen}' twice; keep one of the values",
+    KEY_TWICE: "the object has the key {seen!r} twice; keep one of the values",
     RECORD_END: "the line ends before its object does; write an object on one line, from {{ to }}, such as "
     "by `jq -c . FILE`",
-    CELLS: "the row that ends in '{seen}' has {column}; quote cells that contain the delimiter",
-    QUOTED_CELL: "the quoted cell that begins here ends before '{seen}'; write a quote within quotes twice, or give "
+    CELLS: "the row that ends in {seen!r} has {column}; quote cells that contain the delimiter",
+    QUOTED_CELL: "the quoted cell that begins here ends before {seen!r}; write a quote within quotes twice, or give "
     "--quoting none if quotes are ordinary characters of the file",
     BLANK_QUOTE: "there is a blank before the quote of a cell; remove the blank before the quote, or give --quoting "
     "none if quotes are ordinary characters of the file",
     HEADER_AGAIN: "the line is the header again, as where files were joined; leave it out, or, if the file has no "
     "header, name its columns, as in --header label,text",
-    PAIR: "'{seen}' is not a feature; a feature is number:value",
-    PAIR_VALUE: "'{seen}' is not a finite number; a feature is number:value",
-    BEYOND_FEATURES: "feature '{seen}' is not below the number of features in the header",
-    CELL: "'{seen}' is text that is not a finite number, and the column '{column}' has the kind number; leave the cell "
+    PAIR: "{seen!r} is not a feature; a feature is number:value",
+    PAIR_VALUE: "{seen!r} is not a finite number; a feature is number:value",
+    BEYOND_FEATURES: "feature {seen!r} is not below the number of features in the header",
+    CELL: "{seen!r} is text that is not a finite number, and the column {column!r} has the kind number; leave the cell "
     "empty where the value is not known, write True and False as 1 and 0, or train the model with --column_kind "
     "{column}:text",
-    ENTRY: "'{seen}' is not allowed here; give {column}",
+    ENTRY: "{seen!r} is not allowed here; give {column}",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
 OF_LABELS = (  # whose word is a label, which in a list ends at a comma
     NEGATIVE, OUTSIDE, TOO_MANY_CLASSES, SEVERAL_LABELS, CLASS_NUMBER, UNLISTED, LABEL_FORM,
 )  # fmt: skip
-TOO_LARGE = "'{seen}' is too large; the largest number is 3.4e+38"  # instead of a sentence about what is no number
+TOO_LARGE = "{seen!r} is too large; the largest number is 3.4e+38"  # instead of a sentence about what is no number
 TWO_SPELLINGS = (
     "label {seen!r} is the same class as {earlier!r}, because names have _ in place of blanks; rename one if they are "
     "two classes"
 )
 NAME_IS_ONE_WORD = "if the words before the bar are the name of a class, write them as one word: {one_word}"
 DIFFERENT_WEIGHT = (
-    "'{seen}' is read as class '{name}' with importance weight {weight}, but an earlier line gives that class weight "
+    "{seen!r} is read as class {name!r} with importance weight {weight}, but an earlier line gives that class weight "
     "{earlier}; if the words before the bar are the name of a class, write them as one word, such as {one_word}"
 )
 SINGLE_NAME = (
-    "all labelled lines have the same class, '{name}', so there is nothing to distinguish; in VW text, the name of a "
+    "all labelled lines have the same class, {name!r}, so there is nothing to distinguish; in VW text, the name of a "
     "class is the first word of a line, and only a weight and a tag may follow it before the bar"
 )
 LEFT_OUT = (
@@ -112,11 +112,11 @@ LEFT_OUT = (
     "correspond; remove such lines"
 )
 WARNINGS = {  # about words that look like labels but are not; the line is read as VW reads it
-    LABEL_AS_TAG: "'{seen}' touches the bar and is read as a tag, so the line is unlabelled; if it is a label, write "
+    LABEL_AS_TAG: "{seen!r} touches the bar and is read as a tag, so the line is unlabelled; if it is a label, write "
     "'{seen} |', with a space before the bar",
     TAG_ONLY: "{seen} begins with an apostrophe and is read as a tag, so the line is unlabelled; if it is a label, "
     "write it without the apostrophe",
-    LABEL_BEFORE_TAB: "'{seen}' is before a tab and therefore ignored, so the line is unlabelled; if it is a label, "
+    LABEL_BEFORE_TAB: "{seen!r} is before a tab and therefore ignored, so the line is unlabelled; if it is a label, "
     "write '{seen} |', with a space instead of the tab",
 }
 VW_TREATMENT = {  # added to a message under --on_bad_line vw

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from ..data.batch import Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from . import label_words, malformed, tokens
 from .line_parts import Rules
 from .name_weights import NameWeights
@@ -41,7 +41,7 @@ __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     hash: str = option(
         "which names are hashed: `strings` uses names of digits as numbers (outside VW text only those below 2^32 "
         "without leading zeros) and hashes the others, `all` hashes all names",
@@ -49,9 +49,7 @@ class Options:
         default="strings",
         stored=True,
     )
-    hash_seed: int = option(
-        "seed of the hash", kind=int, default=0, metavar="N", minimum=0, maximum=2**32 - 1, stored=True
-    )
+    hash_seed: int = option("seed of the hash", default=0, minimum=0, maximum=2**32 - 1, stored=True)
     named_labels: str | None = option(
         "labels are these names instead of numbers, separated by commas, or the lines of a file",
         metavar="A,B,C|@FILE",
@@ -62,10 +60,9 @@ class Options:
     learn_names: bool = option(
         "labels are names, numbered as they appear. Numbers continue after those of --named_labels,"
         " and the model keeps the names. This is the default if the first three labels are not numbers",
-        kind=bool,
         stored=True,
     )
-    noconstant: bool = option("do not add the constant feature", kind=bool, stored=True)
+    noconstant: bool = option("do not add the constant feature", stored=True)
     on_bad_line: str = option(
         "what to do at a malformed line: stop, skip the line, or read it as VW does",
         choices=malformed.TREATMENTS,
@@ -174,20 +171,12 @@ class Parser:
         )
 
     @cached_property
-    def _letter_hashes(self) -> UInt32s:
-        """Return the hash of each name of one byte, as uint32[256]."""
-        names = np.arange(256 + PADDING).astype(np.uint8)
-        rules = self.rules
-        letter_hashes = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all, True) for i in range(256)]
-        return np.array(letter_hashes, np.uint32)
-
-    @cached_property
     def _scanner(self) -> Scanner:
         return self.scanner()
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
-        return Scanner(self.rules, self._letter_hashes)
+        return Scanner(self.rules, _letter_hashes(self.rules.hash_seed, self.rules.hash_all))
 
     def parse(self, text: UInt8s, end: int, name: str) -> tuple[Batch, DataError | None, int]:
         """Parse the complete lines of `text[:end]`, which PADDING bytes follow and to which the batch refers.
@@ -355,6 +344,13 @@ class Parser:
         if self.rules.treatment == malformed.VW and problem in malformed.VW_TREATMENT:
             message += f"; {malformed.VW_TREATMENT[problem]}"
         return message
+
+
+@cache
+def _letter_hashes(hash_seed: np.uint32, hash_all: bool) -> UInt32s:
+    """Return the hash of each name of one byte, as uint32[256]."""
+    names = np.arange(256 + PADDING).astype(np.uint8)
+    return np.array([hashing.name_hash(names, i, i + 1, hash_seed, hash_all, True) for i in range(256)], np.uint32)
 
 
 class Scanner:

@@ -30,7 +30,7 @@ from ..array_types import UInt8s
 from ..data.batch import Batch, Pool
 from ..data.class_names import Names
 from ..errors import DataError
-from ..options.declare import option
+from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
 from ..system import processors, thread_limit
 from . import foreign, parser, streams, urls
@@ -57,13 +57,11 @@ def _data_files(paths: tuple[str, ...] | None, given: Mapping[str, Any]) -> list
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     data: tuple[str, ...] = option(
         "file of examples, plain, .gz, .bz2, .xz or .zst",
         flags=("-d", "--data"),
         default_text="standard input",
-        metavar="FILE",
-        repeated=True,
         reads=True,
         files=_data_files,
     )
@@ -82,22 +80,16 @@ class Options:
         "columns of CSV files or keys of JSON lines that are features, separated by commas; others are left out",
         default_text="all",
         metavar="NAMES",
-        repeated=True,
     )
-    ignore_column: tuple[str, ...] = option(
-        "columns or keys to leave out, separated by commas", metavar="NAMES", repeated=True
-    )
+    ignore_column: tuple[str, ...] = option("columns or keys to leave out, separated by commas", metavar="NAMES")
     column_kind: tuple[str, ...] = option(
         "kind of a column: number, text (its words are features) or category (the whole cell is one feature)",
         default_text="that of the model, else number if the first rows have only numbers, category if these are "
         "identifiers (`01067`), else text",
         metavar="NAME:KIND",
-        repeated=True,
     )
     header: tuple[str, ...] = option(
-        "names of all columns of CSV files without a header, in order, separated by commas",
-        metavar="NAMES",
-        repeated=True,
+        "names of all columns of CSV files without a header, in order, separated by commas", metavar="NAMES"
     )
 
     quoting: str = option(

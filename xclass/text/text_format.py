@@ -26,26 +26,17 @@ class BlockScanner(Protocol):
 
 
 class TextFormat:
-    """Read VW text; other formats derive from `OtherFormat`.
+    """Read VW text; other formats derive from `OtherFormat`."""
 
-    Attributes
-    ----------
-    name : name of the format, a value of --format
-    parallel : whether several threads may parse the blocks of a file
-    labelled : how a line gives its label, for the message about data without labels
-    unfinished : message about a file that ends within an example
-    about : lines about the format for the start of a run
-    notes : warnings about the files, which the reader passes on
-    """
-
-    name = "vw"
-    parallel = True
+    name = "vw"  # name of the format, a value of --format
+    parallel = True  # whether several threads may parse the blocks of a file
+    # how a line gives its label, for the message about data without labels
     labelled = "a labelled line is `label | features`"
-    unfinished = ""
+    unfinished = ""  # message about a file that ends within an example
 
     def __init__(self) -> None:
-        self.about: list[str] = []
-        self.notes: list[str] = []
+        self.about: list[str] = []  # lines about the format for the start of a run
+        self.notes: list[str] = []  # warnings about the files, which the reader passes on
         self._noted: set[str] = set()  # warnings that were given
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:

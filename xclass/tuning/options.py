@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..options.declare import option, threads_option
+from ..options.declare import OptionGroup, option, threads_option
 from ..system import output_file
 from ..text import urls
 
@@ -21,7 +21,7 @@ def beside_data(paths: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of the search."""
 
     time: str = option(
@@ -45,16 +45,9 @@ class Options:
         choices=METHODS,
         default="halving",
     )
-    settings: int = option(
-        "largest number of settings to try",
-        kind=int,
-        minimum=1,
-        default_text=f"{DRAWS} with --method random",
-        metavar="N",
-    )
+    settings: int = option("largest number of settings to try", minimum=1, default_text=f"{DRAWS} with --method random")
     share: float = option(
         "with --method random, share of the examples, from the first on, that the settings are compared on",
-        kind=float,
         minimum=0.0,
         maximum=1.0,
         default_text="0.1",
@@ -64,19 +57,16 @@ class Options:
         "search these values of an option: 'OPTION log A B', 'OPTION linear A B' or 'OPTION int A B' between A and B; "
         "'OPTION one X Y ...' these; 'OPTION flag' given or not. If there is a range, nothing else is searched",
         metavar="RANGE",
-        repeated=True,
     )
     state: str | None = option(
         "file that keeps the results of the settings, with which the same command continues a search",
         default_text="DATA.tune",
-        metavar="FILE",
         writes="the results of the settings",
         files=lambda path, given: [path] if path is not None else filter(None, [beside_data(given.get("data", ()))]),
     )
     final_regressor: str = option(
         "save the model that learned from all examples with the best options",
         flags=("-f", "--final_regressor"),
-        metavar="FILE",
         writes=output_file.MODEL,
     )
-    quiet: bool = option("print only the command line with the best options", kind=bool)
+    quiet: bool = option("print only the command line with the best options")

@@ -12,7 +12,7 @@ from command import learn, xclass
 import xclass as xclass_library
 from xclass.binary import gd
 from xclass.model import stored_arrays
-from xclass.options.declare import option
+from xclass.options.declare import OptionGroup, option
 from xclass.reductions import registry
 from xclass.reductions.core.base import Learner, Reduction
 from xclass.reductions.core.contract import BatchTask
@@ -22,10 +22,10 @@ DATA = "".join(f"{1 + (i % 3 == 0)} | x{i}\n" for i in range(30))
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Majority."""
 
-    majority: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    majority: int = option("number of classes, labels 1..K", metavar="K", minimum=1, stored=True)
 
 
 class Majority(Learner):

@@ -38,6 +38,8 @@ OPTIONS = pytest.mark.parametrize(
         ({"cpt_tree": "random", "random_seed": 3}, {"rule": "random", "seed": 3}),
         ({"normalize_features": "none", "learning_rate": 0.2}, {"unit": False, "rate": 0.2}),
         ({"normalize_features": "unit"}, {}),
+        ({"sgd": True, "learning_rate": 0.3}, {"rate": 0.3, "momentum": 0}),
+        ({"sgd": True, "learning_rate": 0.1, "momentum": 0.9}, {"rate": 0.1, "momentum": 0.9}),
     ],
     ids=str,
 )

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from library import go_through, same_arrays, same_contents, summary_of, trained
 
+from tests.oracles.hierarchical_softmax import HierarchicalSoftmax
 from xclass import Learner, UsageError, load
 from xclass.reductions.cpt import huffman, label_tree
 
@@ -79,6 +80,34 @@ def test_hsm_stands_for_ordinary_options():
         assert np.count_nonzero(model.predict_many(text) == exact) > 200
 
 
+def test_hsm_paper_stands_for_the_settings_of_its_paper():
+    text = streams.multiclass(5, 9, 200, popular=2)
+    options = {"momentum": 0.9, "learning_rate": 0.005, "decay_learning_rate": 0.995, "normalize_features": "none"}
+    with trained("hsm", 9, text, bits=14, hsm_paper=True) as short:
+        with trained("hsm", 9, text, bits=14, tree_sample=0, **options) as long:
+            assert same_contents(short, long)
+        assert short.options["momentum"] == 0.9 and "momentum" not in Learner("hsm", 9).core.config.stored()
+
+
+@pytest.mark.parametrize(("absent", "tolerance"), [(0.0, 0.02), (0.5, 0.15)])
+def test_momentum_is_that_of_the_paper(absent, tolerance):
+    """With one node, it differs only where features are absent, up to the rounding of the words."""
+    random = np.random.default_rng(3)
+    x = np.hstack([random.normal(size=(200, 3)) * (random.random((200, 3)) >= absent), np.ones((200, 1))]).round(3)
+    y = np.where(x[:, 0] + 0.5 * random.normal(size=200) > 0.3, 1, 2)
+    text = "".join(f"{label} | a:{row[0]} b:{row[1]} c:{row[2]}\n" for label, row in zip(y, x, strict=True))
+    oracle = HierarchicalSoftmax({label: int((y == label).sum()) for label in (1, 2)}, 4, 0.02)
+    wanted = []
+    for label, row in zip(y.tolist(), x, strict=True):
+        wanted.append(oracle.probability(row, label))
+        oracle.learn(row, label)
+    with Learner("hsm", 2, bits=14, hsm_paper=True, learning_rate=0.02) as model:
+        lists = go_through(model, text, top_k=2).lists
+    got = np.array([listing[label] for listing, label in zip(lists, y.tolist(), strict=True)])
+    assert abs(got - wanted).max() < tolerance
+    assert abs(got - wanted).max() > tolerance / 100
+
+
 def test_plain_steps_agree_with_arithmetic():
     """One node, squared loss: w -= rate * 2 (s - y) x, after a preview of both labels."""
     options = {"cpt_tree": "huffman", "sgd": True, "learning_rate": 0.25, "noconstant": True}
@@ -106,6 +135,8 @@ def test_a_test_without_a_model_has_no_tree():
     ("options", "message"),
     [
         ({"sgd": True, "adaptive": True}, "sgd and adaptive exclude each other with cpt"),
+        ({"momentum": 0.9}, "momentum has no effect: only plain steps have a velocity; give sgd"),
+        ({"hsm_paper": True}, "hsm_paper needs hsm K, whose training it is"),
         ({"tree_sample": 7}, "does not build the tree from examples; give cpt_tree kmeans or huffman"),
     ],
 )

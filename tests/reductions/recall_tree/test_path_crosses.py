@@ -92,7 +92,7 @@ DEMOS = {  # commands of VW's demo/recall_tree, with fewer classes, bits and pas
     "odp": r"--recall_tree 60 -b 18 --loss_function logistic -l 1 --node_only 1 -q '\x88'w --max_candidates 40 "
     "--max_depth 3",
     "odp hyper": r"--recall_tree 60 -b 18 --loss_function logistic -l 1.3 --max_depth 5 --max_candidates 9 "
-    r"--bern_hyper 0.3 --randomized_routing 1 --node_only 0 -q '\x88'w",
+    r"--bern_hyper 0.3 --link glf1 --randomized_routing 1 --node_only 0 -q '\x88'w",
 }
 
 

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from command import Forked
 from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -184,10 +185,7 @@ writer = predictions.Writer("stdout", "multiclass")
 
 
 def child(body: str) -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(
-        [sys.executable, "-c", STREAM.format(body)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    )
+    return Forked([sys.executable, "-c", STREAM.format(body)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def test_pipe_is_written_to_batch_by_batch():

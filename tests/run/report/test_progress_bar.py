@@ -14,6 +14,7 @@ import termios
 from collections.abc import Iterator
 
 import pytest
+from command import run_forked
 from streams import multiclass
 
 from xclass.api import progress_table
@@ -134,7 +135,7 @@ def test_the_table_fits_into_80_columns(monkeypatch, terminal):
 def test_a_run_in_a_terminal_shows_a_bar_over_all_passes_and_removes_it(tmp_path, terminal):
     (tmp_path / "train.vw").write_text(multiclass(1, 5, 400))
     words = [sys.executable, "-m", "xclass", "--oaa", "5", "-b", "10", "-d", "train.vw", "--passes", "3"]
-    subprocess.run(words, cwd=tmp_path, stderr=terminal.file, stdin=subprocess.DEVNULL, check=True)
+    run_forked(words, cwd=tmp_path, stderr=terminal.file, stdin=subprocess.DEVNULL, check=True)
     text = terminal.shown()
     assert re.search(r"\d%\|", text)
     assert " left" in text

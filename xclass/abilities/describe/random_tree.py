@@ -41,7 +41,6 @@ def outline(learner: RandomTree, levels: int) -> Iterator[TreeNode]:
 
 
 def _leaves(learner: RandomTree, a: int) -> int:
-    """Return the number of leaves below node a."""
     first = last_of_level = a
     count = 0
     last = 2 * learner.classes - 2

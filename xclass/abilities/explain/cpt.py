@@ -64,7 +64,7 @@ def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s
     output = learner.new_output(1, k)
     for t in range(learner.number_searched):
         of_tree = Predictions(*[array[t] for array in output])
-        learner.members[t].learn_batch(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
+        learner.members[t].learn_rows(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
     return output
 
 

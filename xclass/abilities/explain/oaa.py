@@ -85,7 +85,6 @@ def _formula(score: float, p: float, link: bool, least: np.float32) -> str:
 
 
 def _logistic(score: Float32s | np.float32) -> Float32s:
-    """Return the logistic function of scores."""
     with np.errstate(over="ignore"):
         result: Float32s = np.float32(1) / (np.float32(1) + np.exp(-score))
     return result

@@ -124,5 +124,4 @@ def _as_text(number: AnyArray) -> AnyArray:
 
 
 def _class_name(learner: ProbabilityTree, label: int) -> str:
-    """Return the name of a class, or its number if it has none."""
     return printable(class_names.text_of(label, learner.names))

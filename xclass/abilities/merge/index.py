@@ -96,12 +96,8 @@ def _merge_classes(
 ) -> None:  # fmt: skip
     """Fill the weights of the classes and the squared lengths of their centroids in the result, whose pairs are merged.
 
-    Parameters
-    ----------
-    numbers : weights and squared lengths of the classes of the base, then of each model
-    maps : for the base and each model, int64[classes], the number of each class in the result
-    lengths : for each model, the squared lengths that follow from its counts
-    frequencies : counts of the features in the result
+    `numbers` are weights and squared lengths of the classes of the base, then of each model; `maps`, int64[classes],
+    the numbers of their classes in the result; `lengths` the squared lengths that follow from the counts of each model.
     """
     size = int(index.size[0])
     weights, stored, computed = [], np.zeros(size), np.zeros(size)

@@ -47,18 +47,12 @@ def merge_scorers(learner: ClassScorers, sources: Sources) -> list[Int64s | None
 
 
 def _columns(new: list[int], classes: int) -> Int64s | None:
-    """Return for each class of the result its column in the table of a model, None if all have the same columns.
+    """Return for each class of the result its column in the table of a model, int64[classes], a permutation; None if
+    all have the same columns.
 
     A class that the model has not seen gets a column that no class of the model uses: it has learned, as the column of
-    the class would have, that no example is of this class.
-
-    Parameters
-    ----------
-    new : for each named class of the model, its column in the result
-
-    Returns
-    -------
-    int64[classes], a permutation
+    the class would have, that no example is of this class. `new` is the column in the result of each named class of the
+    model.
     """
     if new == list(range(len(new))):
         return None

@@ -63,28 +63,25 @@ def rounds(learner: ProbabilityTree) -> list[Round]:
 def _learn_own_trees(learner: ProbabilityTree, task: BatchTask, received: Sequence[Any]) -> Message:
     if learner.scales is not None or learner.frequencies is not None:
         learner.prepare(task)
-    begun = learner.begin(task)
-    output = learner.new_output(task.batch.n, learner.proposals)
-    distributions = learner.learn_trees(task, begun, output)
-    task.plan = begun
+    plan = learner.begin(task)
+    learner.learn_rows(task, plan, 0, task.batch.n, len(learner.members))
+    task.plan = plan
     trees = list(learner.own_trees)
-    own = {name: array[trees] for name, array in output._asdict().items()}
+    own = {name: array[trees] for name, array in plan.output._asdict().items()}
     proposals = None
     if learner.scorers is not None:
         top, top_p = own.pop("top"), own.pop("top_p")
         proposals = Proposals(trees, top.astype(np.uint32), top_p, own["p"])
-    return Message(proposals, TreeResults(trees, own, distributions))
+    return Message(proposals, TreeResults(trees, own, plan.distributions))
 
 
 def _rerank_own(learner: Multiclass, task: BatchTask, received: Sequence[Any]) -> Message:
     """Rerank the proposals of all trees, as the second round of the part with the scorers."""
-    output = learner.new_output(task.batch.n, learner.proposals)
+    output = task.plan.output
     for proposals in received:
         t = proposals.trees
         output.top[t], output.top_p[t], output.p[t] = proposals.top, proposals.top_p, proposals.p
-    task.plan = learner.new_plan(task.plan, output, np.zeros(output.p.shape, bool))
-    if learner.index is not None:
-        learner.propose(task)
+    learner.propose(task)
     learner.count_proposed(task, task.plan)
     ranked = learner.rank_batch(task, task.plan)
     task.plan = None

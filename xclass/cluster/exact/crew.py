@@ -52,12 +52,6 @@ class Crew:
     count : number of workers
     say : called with lines for the user
     arguments : of `Worker`, after its number
-
-    Attributes
-    ----------
-    costs : what each worker has spent, restarts included
-    next_step : step to call next
-    equal : whether all workers have learned from the same examples, so that their parts fit together
     """
 
     def __init__(self, session: Session, count: int, say: Callable[[str], None], *arguments: Any) -> None:
@@ -66,7 +60,7 @@ class Crew:
         self._count = count
         self._epochs = [0] * count
         self._calls: list[Call] = []  # by step; those before the snapshot have no references
-        self.next_step = 0
+        self.next_step = 0  # step to call next
         self._consumed = 0  # step whose results are to be read next
         self._complete = 0  # step whose further rounds are to be called next
         self._released = 0
@@ -74,9 +68,9 @@ class Crew:
         self._snapshot = Snapshot(0, Place(), ())
         self._snapshot_time = time.monotonic()
         self._snapshot_seconds = SNAPSHOT_SECONDS
-        self.costs = [NO_COST] * count
+        self.costs = [NO_COST] * count  # what each worker has spent, restarts included
         self._lost_costs = [NO_COST] * count
-        self.equal = True
+        self.equal = True  # whether all workers have learned from the same examples, so that their parts fit together
         self._clock = 0.0
         self._rounds = 1
 

@@ -30,17 +30,11 @@ from .worker import Place, StepResult
 
 
 class WholeLearner(LearnerCore):
-    """The whole of a spread learner: its parts are put together when its contents are needed.
+    """The whole of a spread learner: its parts are put together when its contents are needed."""
 
-    Attributes
-    ----------
-    crew : the workers, set after the construction
-    place, states : where the workers were when the parts were last put together, and what these had learned
-    """
-
-    crew: Crew
-    place = Place()
-    states: Sequence[State] = ()
+    crew: Crew  # the workers, set after the construction
+    place = Place()  # where the workers were when the parts were last put together
+    states: Sequence[State] = ()  # what these had learned there
     _joined = -1  # the next step when the parts were last put together
     _holds = False  # whether the parts hold examples that are not learned yet, or do not fit together
 

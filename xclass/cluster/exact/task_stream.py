@@ -29,19 +29,14 @@ class Cursor(NamedTuple):
 
 
 class TaskStream:
-    """Iterate over the tasks of the passes of a run; `clock` is the weight of the labelled examples before it.
-
-    Attributes
-    ----------
-    cursor : the place after the last item that was delivered
-    """
+    """Iterate over the tasks of the passes of a run; `clock` is the weight of the labelled examples before it."""
 
     def __init__(self, config: Config, learner: LearnerCore, clock: float) -> None:
         self._learner = learner
         self._stream = data_source.opened(config, learner, needs_lines=False)
         self.source: Source = self._stream.source
         self._clock = clock
-        self.cursor = Cursor()
+        self.cursor = Cursor()  # the place after the last item that was delivered
         self._pipeline: Pipeline[Item] | None = None
         self._items: Iterator[Item] | None = None
 

@@ -9,7 +9,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, NamedTuple
 
 from ...api import configuration, files, model_contents
@@ -35,22 +35,13 @@ ARGUMENTS = {"ray_timeout": "timeout", "ray": "address"}  # options of the clust
 
 
 class Request(NamedTuple):
-    """Hold what a program asks for.
+    """Hold what a program asks for."""
 
-    Attributes
-    ----------
-    data : paths, patterns and URLs, or a data set of Ray Data
-    learner : the learner
-    cluster : options of the cluster
-    reading : how files are read
-    groups : option groups of the command
-    """
-
-    data: Any
+    data: Any  # paths, patterns and URLs, or a data set of Ray Data
     learner: Learner
     cluster: cluster_options.Options
-    reading: reader.Options
-    groups: Mapping[str, type[OptionGroup]]
+    reading: reader.Options  # how files are read
+    groups: Mapping[str, type[OptionGroup]]  # option groups of the command
 
 
 def request(
@@ -82,7 +73,7 @@ def _paths(data: object) -> tuple[str, ...]:
     if isinstance(listed, Iterable):
         listed = list(listed)
         if listed and all(isinstance(path, (str, PathLike)) for path in listed):
-            return tuple(str(fspath(path)) for path in listed)
+            return tuple(map(files.path_of, listed))
     raise UsageError(f"data: {short_repr(data)} is none of paths, patterns, URLs and a data set of Ray Data")
 
 
@@ -120,12 +111,9 @@ def are_names(asked: Request, session: Session, found: Files, reading: reader.Op
 def run_config(
     asked: Request, paths: Sequence[str], reading: reader.Options, contents: Contents | None, **given: Any
 ) -> Config:
-    """Return the options of a run.
+    """Return the options of a run over data; without paths, options are checked before the data are known.
 
-    Parameters
-    ----------
-    paths, reading : the data and how they are read; no paths to check the options before the data are known
-    contents : what the learner has learned, None for a new one
+    `contents` is what the learner has learned, None for a new one.
     """
     config = asked.learner.core.config
     stored = None

@@ -54,41 +54,33 @@ class Learner(ABC):
     """Define the interface of learners and its defaults.
 
     `arrays` and `facts` return the whole state of a learner: a learner restored from them continues the same run.
-
-    Attributes
-    ----------
-    stages : functions called in this order for every BatchTask; each may run on a thread of its own, and handles one
-        BatchTask at a time
-    largest_step : an example is not learned from if its weight (or, unless `scales_examples`, max(1, weight) *
-        max(1, value**2) for its largest value) exceeds this, because a sum could become infinite; infinite if the
-        learner checks its steps itself, see `finite`
-    scales_examples : whether examples are scaled to length 1 before they are learned from
-    names : names of the classes, if labels are names; the list grows when new classes occur
-    highest_placed : the highest label that has a leaf although no example of it was learned, 0 for none
-    workers : number of threads that `share` may use, None for one per processor
-    outside : number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
-    lists_scores : whether the prediction is the scores of all classes instead of a class
-    enabled : text of the line `Enabled learners:` if options change it; otherwise `Reduction.enabled` is used
-    report : sums of the probabilities' losses for the summary, None if there are none
-    tables : weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
-    rule, learner_options : update rule and options of these tables
-    tallied : names of the attributes that are other sums over examples for the summary
-    repeats : whether the examples were learned from before, in an earlier pass over the same data; the caller sets it
     """
 
+    # functions called in this order for every BatchTask; each may run on a thread of its own, and handles one BatchTask
+    # at a time
     stages: list[Callable[[BatchTask], None]]
+    # an example is not learned from if its weight (or, unless `scales_examples`, max(1, weight) * max(1, value**2) for
+    # its largest value) exceeds this, because a sum could become infinite; infinite if the learner checks its steps
+    # itself, see `finite`
     largest_step: float = np.inf
-    scales_examples: bool = True
-    names: Sequence[str] = ()
-    highest_placed: int = 0
-    workers: int | None = None
+    scales_examples: bool = True  # whether examples are scaled to length 1 before they are learned from
+    names: Sequence[str] = ()  # names of the classes, if labels are names; the list grows when new classes occur
+    highest_placed: int = 0  # the highest label that has a leaf although no example of it was learned, 0 for none
+    workers: int | None = None  # number of threads that `share` may use, None for one per processor
+    # number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
     outside: int = 0
-    lists_scores: bool = False
+    lists_scores: bool = False  # whether the prediction is the scores of all classes instead of a class
+    # text of the line `Enabled learners:` if options change it; otherwise `Reduction.enabled` is used
     enabled: str = ""
+    # sums of the probabilities' or predictions' losses for the summary, None if there are none
     report: Report | LabelReport | None = None
-    tallied: Sequence[str] = ()
-    repeats: bool = False
+    tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
+    repeats: bool = (
+        False  # whether the examples were learned before, in an earlier pass over the data; the caller sets it
+    )
+    # weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
     tables: Sequence[gd.Table] = ()
+    # update rule and options of these tables
     rule: gd.Rule
     learner_options: gd.Options
     _pool: tuple[ThreadPoolExecutor, int] | None = None  # made when `share` first needs it, by the process of this id
@@ -246,7 +238,7 @@ class Learner(ABC):
         if not self.outside and outside:
             task.notes.append(
                 f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{classes}"
-                f" (--{name} {classes}): such examples count as errors and are not learned"
+                f" (--{name} {classes}); such examples count as errors and are not learned"
             )
         self.outside += outside
         return result
@@ -270,45 +262,32 @@ def _from_one(spec: LearnerSpec) -> tuple[int, int, str]:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Describe a reduction to the command line and to `Learner`; an entry of `REDUCTIONS`.
+    """Describe a reduction to the command line and to `Learner`; an entry of `REDUCTIONS`."""
 
-    Attributes
-    ----------
-    name : name of the option that selects it, `--name K`; "scalar", the binary learner alone, has no such option
-    title : heading of its options in the help
-    summary : one line for the help: what it is and when to use it
-    options : its `Options` dataclass
-    labels : "multiclass" (each example has one class), "multilabel" (a list of classes) or "simple" (a real number)
-    enabled : VW's name for it in the line `Enabled learners:`
-    build : `build(spec)` returns a new Learner
-    resolve_defaults : `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others
-    label_range : `label_range(spec)` returns lowest label, highest label and the option that sets them, None for any
-        number; the default is 1..K of the option `--name K`
-    check : `check(spec)` raises UsageError if options do not fit together, beyond the `RULES` of its `Options`
-    check_arrays : `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build`
-        would allocate; called before `build`, so that a small file cannot demand much memory
-    probabilities : whether it gives probabilities of classes, so that the options of `core.probabilities` apply
-    class_scores : whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
-    learner_options : fields of `gd.Options` that apply to it; None for all
-    learns_at_end : whether it only collects examples in its stages and learns from all of them in `end_pass`
-    abilities : names of the folders of `abilities` that have a module for it
-    not_merged : why models of it cannot be merged, for the message; empty if it has the ability `merge`
-    """
-
-    name: str
-    title: str
-    summary: str
-    options: type[OptionGroup]
-    enabled: str
-    build: Callable[[LearnerSpec], Learner]
+    name: str  # name of the option that selects it, `--name K`; "scalar", the binary learner alone, has no such option
+    title: str  # heading of its options in the help
+    summary: str  # one line for the help: what it is and when to use it
+    options: type[OptionGroup]  # its `Options` dataclass
+    enabled: str  # VW's name for it in the line `Enabled learners:`
+    build: Callable[[LearnerSpec], Learner]  # `build(spec)` returns a new Learner
+    # "multiclass" (each example has one class), "multilabel" (a list of classes) or "simple" (a real number)
     labels: str = "multiclass"
+    # `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others
     resolve_defaults: Callable[[LearnerSpec], dict[str, object]] = _defaults
+    # `label_range(spec)` returns lowest label, highest label and the option that sets them, None for any number; the
+    # default is 1..K of the option `--name K`
     label_range: Callable[[LearnerSpec], tuple[int, int, str] | None] = _from_one
+    # `check(spec)` raises UsageError if options do not fit together, beyond the `RULES` of its `Options`
     check: Callable[[LearnerSpec], None] = _accept
+    # `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build` would
+    # allocate; called before `build`, so that a small file cannot demand much memory
     check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = _accept
+    # whether it gives probabilities of classes, so that the options of `core.probabilities` apply
     probabilities: bool = False
+    # whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     class_scores: bool = False
-    learner_options: tuple[str, ...] | None = None
+    learner_options: tuple[str, ...] | None = None  # fields of `gd.Options` that apply to it; None for all
+    # whether it only collects examples in its stages and learns from all of them in `end_pass`
     learns_at_end: bool = False
-    abilities: tuple[str, ...] = ()
-    not_merged: str = ""
+    abilities: tuple[str, ...] = ()  # names of the folders of `abilities` that have a module for it
+    not_merged: str = ""  # why models of it cannot be merged, for the message; empty if it has the ability `merge`

@@ -17,7 +17,7 @@ from ...data import batch_ops
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from . import label_arrays, label_report
 from .base import Learner
 from .contract import BatchTask
@@ -30,12 +30,11 @@ MOST_EXAMPLES = 2**53  # that are counted
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of all reductions that learn lists of labels, whose own `Options` are derived from it."""
 
     threshold: float | None = option(
         "predict the labels whose probability is above T",
-        kind=float,
         minimum=0.0,
         maximum=1.0,
         default_text="0.5",

@@ -17,39 +17,35 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import no_effect, refused
 
 MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options about probabilities of classes."""
 
     top_k: int | None = option(
         "predict the N most probable classes, as `class:probability`. The last pair, `:p`, gives the probability of "
         "all others. With lists of labels, whose probabilities do not sum to 1, there is no such pair, and --threshold "
         "leaves out labels that are less probable",
-        kind=int,
         minimum=1,
         maximum=1000,
-        metavar="N",
     )
     probabilities: bool = option(
         "predict the probability of every class: all with --oaa, those seen so far with --cpt and --mach, the "
         "candidates with --recall_tree, those of the leaf with --softmax_tree, those of the expert with "
         "--sparse_experts. The last pair, `:p`, gives the probability of all others. With lists of labels, all with "
-        "--multilabel_oaa, and those above the threshold with --plt",
-        kind=bool,
+        "--multilabel_oaa, and those above the threshold with --plt"
     )
     calibration: str | None = option(
         "write a reliability table to this file: predicted probability against observed frequency. The summary gives "
         "the expected calibration error",
-        metavar="FILE",
         writes="the reliability table",
     )
-    perplexity: bool = option("report the perplexity of the labels", kind=bool)
+    perplexity: bool = option("report the perplexity of the labels")
 
     RULES = (
         no_effect("top_k", "--probabilities writes all classes", probabilities=True, kind_of_labels="multiclass"),

@@ -11,19 +11,13 @@ from . import probabilities
 
 @dataclass(frozen=True)
 class Wanted:
-    """Say which results a learner produces in addition to predictions.
+    """Say which results a learner produces in addition to predictions."""
 
-    Attributes
-    ----------
-    listing_options : options about probabilities, which say what is listed and what is summed up for the summary
-    scores : whether the scores of classes, candidates or routers are listed
-    weights_only : whether the learner only predicts and its tables are never inspected
-    example_probabilities : whether the probabilities of the label and of the answer are used for each example
-    """
-
+    # options about probabilities, which say what is listed and what is summed up for the summary
     listing_options: probabilities.Options = field(default_factory=probabilities.Options)
-    scores: bool = False
-    weights_only: bool = False
+    scores: bool = False  # whether the scores of classes, candidates or routers are listed
+    weights_only: bool = False  # whether the learner only predicts and its tables are never inspected
+    # whether the probabilities of the label and of the answer are used for each example
     example_probabilities: bool = False
 
     @property
@@ -41,44 +35,27 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class LearnerSpec:
-    """Hold everything that a reduction may know when its options are checked and when it is built.
+    """Hold everything that a reduction may know when its options are checked and when it is built."""
 
-    Attributes
-    ----------
-    name : name of the reduction
-    options : its `Options`
-    binary : options of the binary learner
-    wanted : results in addition to predictions
-    given : names of the options that the user or a preset set, among those of the reduction, of the binary learner and
-        of `core.probabilities`
-    seed : seed of all random numbers
-    names : names of the classes that are known from the start
-    learn_names : whether labels are names, which get numbers in the order in which they occur
-    constant : whether examples end with a constant feature
-    any_label : whether the reduction receives examples whose labels are no classes, as with `--on_bad_line vw`
-    vw_exact : whether to follow VW wherever it differs
-    passes : number of passes over the data
-    loaded : whether a model will be restored
-    testing : whether the learner only predicts
-    part : which part of the learner is built; None for all of it
-    averaged : whether it is averaged with others now and then, and sees only a part of the data meanwhile
-    """
-
-    name: str
-    options: Any
-    binary: gd.Options
-    wanted: Wanted = field(default_factory=Wanted)
+    name: str  # name of the reduction
+    options: Any  # its `Options`
+    binary: gd.Options  # options of the binary learner
+    wanted: Wanted = field(default_factory=Wanted)  # results in addition to predictions
+    # names of the options that the user or a preset set, among those of the reduction, of the binary learner and of
+    # `core.probabilities`
     given: frozenset[str] = frozenset()
-    seed: int = 0
-    names: tuple[str, ...] = ()
-    learn_names: bool = False
-    constant: bool = True
+    seed: int = 0  # seed of all random numbers
+    names: tuple[str, ...] = ()  # names of the classes that are known from the start
+    learn_names: bool = False  # whether labels are names, which get numbers in the order in which they occur
+    constant: bool = True  # whether examples end with a constant feature
+    # whether the reduction receives examples whose labels are no classes, as with `--on_bad_line vw`
     any_label: bool = False
-    vw_exact: bool = False
-    passes: int = 1
-    loaded: bool = False
-    testing: bool = False
-    part: Part | None = None
+    vw_exact: bool = False  # whether to follow VW wherever it differs
+    passes: int = 1  # number of passes over the data
+    loaded: bool = False  # whether a model will be restored
+    testing: bool = False  # whether the learner only predicts
+    part: Part | None = None  # which part of the learner is built; None for all of it
+    # whether it is averaged with others now and then, and sees only a part of the data meanwhile
     averaged: bool = False
 
     @property

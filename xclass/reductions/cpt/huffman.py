@@ -6,6 +6,8 @@ Cost      O(K log K) for K labels, once.
 Differs   from the paper with `--hsm`, Zharmagambetov et al., "Softmax Tree", 2021 (docs/differences_from_papers.md):
           * the Huffman tree is that of the first 100,000 examples
           * hierarchical softmax learns by plain steps at the rate 2, without momentum
+          * `--hsm_paper` lets the rate fall after each pass
+          * with momentum, a weight moves only where its node learns and its feature occurs
 """
 
 from __future__ import annotations

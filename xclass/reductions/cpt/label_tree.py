@@ -160,9 +160,7 @@ def build_balanced(labels, left, label):
 def complete(tree, nodes):
     """Compute all other arrays from `left` and `label` of the first `nodes` nodes, as if the tree had grown to them.
 
-    Returns
-    -------
-    VALID, or DUPLICATE_LABEL if a label has two leaves; the tree cannot be used then
+    Return VALID, or DUPLICATE_LABEL if a label has two leaves; the tree cannot be used then.
     """
     tree.size[NODES] = nodes
     if nodes > 0:

@@ -8,7 +8,7 @@ from typing import cast
 from ...binary import adagrad, feature_scaling, gd, tagged_words
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, no_effect, refused
 from ...options.search import Facts, Search, between, one_of
 from ...system import memory, processors
@@ -36,7 +36,6 @@ SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
 
 
 def _is_file(tree: str | None) -> bool:
-    """Return whether a value of --cpt_tree is the path of a file."""
     return tree not in (None, *GROWN, *SAMPLED)
 
 
@@ -46,13 +45,12 @@ def _forest(facts: Facts) -> Search | None:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Hold the options of the conditional probability tree."""
 
     cpt: int = option(
         "approximate number of classes, for the size of the table; 0 if unknown. Any labels in 1..2147483648 are "
         "accepted",
-        kind=int,
         metavar="K",
         minimum=0,
         maximum=HIGHEST_LABEL,
@@ -60,13 +58,27 @@ class Options:
     )
     hsm: int = option(
         "hierarchical softmax, a baseline of other papers. It stands for --cpt K --cpt_tree huffman --loss_function "
-        "logistic --sgd; each of these can be given another value. The Softmax Tree paper's training is near -l 0.05 "
-        "--decay_learning_rate 0.995 --tree_sample 0 --normalize_features none",
+        "logistic --sgd; each of these can be given another value",
         aliases=("--hierarchical_softmax",),
-        kind=int,
         metavar="K",
         minimum=0,
         maximum=HIGHEST_LABEL,
+    )
+    hsm_paper: bool = option(
+        "train --hsm as the Softmax Tree paper does. It stands for --momentum 0.9 --learning_rate 0.005 "
+        "--decay_learning_rate 0.995 --tree_sample 0 --normalize_features none; each of these can be given another "
+        "value. The paper does not say how many --passes",
+    )
+    momentum: float | None = option(
+        "with --sgd, the share of its last step that is added to each step of a weight; these velocities take as many "
+        "words of the table as weights",
+        default_text="0",
+        minimum=0,
+        maximum=1,
+        metavar="M",
+        stored=True,
+        adjustable=True,
+        unset_is_left_out=True,
     )
     cpt_tree: str = option(
         "where a class is inserted: `general` by balance and by the regressors' predictions, `balanced` by balance "
@@ -83,19 +95,14 @@ class Options:
     tree_sample: int = option(
         "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, which the "
         "command reads in an extra pass and `Learner` keeps in memory until the end of the pass",
-        kind=int,
         default=100_000,
         minimum=0,
-        metavar="N",
         stored=True,
     )
-    save_tree: str = option(
-        "write the tree to this file, in the format that --cpt_tree FILE reads", metavar="FILE", writes="the tree"
-    )
+    save_tree: str = option("write the tree to this file, in the format that --cpt_tree FILE reads", writes="the tree")
     cpt_alpha: float = option(
         "weight of balance against the regressors' predictions when a class is inserted [alpha]; 0 follows the "
         "predictions alone, and the tree can then be as deep as it has classes",
-        kind=float,
         default=0.6,
         minimum=0,
         maximum=1,
@@ -106,7 +113,6 @@ class Options:
     cpt_arity: int = option(
         "number of branches of a node, a power of two: 2 is the binary tree; a node with m branches has m - 1 "
         "regressors, combined by a Hadamard code (PECOC). From K on there is a single node, plain PECOC",
-        kind=int,
         default=2,
         minimum=2,
         maximum=HIGHEST_LABEL,
@@ -122,17 +128,14 @@ class Options:
         "number of blocks of three levels of nodes that the search for the most probable classes keeps at each depth "
         "of a tree, in learning and in predicting; with --cpt_arity, it opens up to N nodes for each level. 0 follows "
         "the more probable child of every node to a single class",
-        kind=int,
         default_text=f"{BEAM_ALONE} with a single tree, {BEAM} with several trees",
         minimum=0,
         maximum=MOST_BEAM,
-        metavar="N",
         stored=True,
     )
     exact: bool = option(
         "search each tree until every class that was not found is known to be less probable; this takes more than "
-        "logarithmic time where the trees are not sure",
-        kind=bool,
+        "logarithmic time where the trees are not sure"
     )
     cpt_report: str = option(
         "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those "
@@ -143,7 +146,6 @@ class Options:
     )
     trees: int = option(
         "number of trees, each with its share of the table; they differ by --tree_noise",
-        kind=int,
         default=1,
         minimum=1,
         maximum=64,
@@ -153,7 +155,6 @@ class Options:
     )
     tree_noise: float = option(
         "standard deviation of the noise added where a class is inserted, in all trees but the first",
-        kind=float,
         default=0.15,
         minimum=0,
         metavar="SD",
@@ -163,23 +164,19 @@ class Options:
     rerank: bool = option(
         "let one scorer per class choose among the candidates that the trees propose, and give calibrated "
         "probabilities",
-        kind=bool,
         stored=True,
     )
     candidates: int = option(
         "number of classes that every tree proposes, with several trees or --rerank",
-        kind=int,
         minimum=1,
         maximum=1000,
         default_text="10 with --rerank and one tree; else 5",
-        metavar="N",
         stored=True,
         search=between(3, 20, "int", first=(8,)),
     )
     candidate_cut: float = option(
         "with --rerank, drop candidates less probable than this fraction of the tree's best",
         aliases=("--candidate_threshold",),
-        kind=float,
         default_text="0.01 with one tree, 0.1 with several",
         minimum=0,
         maximum=1,
@@ -189,7 +186,6 @@ class Options:
     )
     rerank_rate: float = option(
         "learning rate of the scorers of --rerank",
-        kind=float,
         default_text="0.42",
         minimum=0,
         metavar="RATE",
@@ -199,17 +195,14 @@ class Options:
     index_slots: int = option(
         "with --rerank, number of classes that the index keeps for each feature; the index proposes classes in which "
         "the features of an example occur often. 0 switches it off",
-        kind=int,
         minimum=0,
         maximum=64,
         default_text=str(INDEX_SLOTS),
-        metavar="N",
         stored=True,
         search=one_of(8, 16, 32, first=(32,), weight=0.7),
     )
     index_bits: int = option(
         "log2 of the number of features for which the index has a row; features with the same hash share a row",
-        kind=int,
         minimum=4,
         maximum=28,
         default_text=str(INDEX_BITS),
@@ -218,21 +211,17 @@ class Options:
     )
     index_candidates: int = option(
         "number of classes that the index proposes",
-        kind=int,
         minimum=1,
         maximum=1000,
         default_text=str(INDEX_CANDIDATES),
-        metavar="N",
         stored=True,
         search=between(4, 32, "int", first=(16,), weight=0.7),
     )
     max_doublings: int = option(
         "how often a table of weights is doubled when half of its words are in use; -b is the size at which it begins",
-        kind=int,
         minimum=0,
         maximum=tagged_words.MOST_DOUBLINGS,
         default_text=f"0 with -b, else {tagged_words.MOST_DOUBLINGS}",
-        metavar="N",
         stored=True,
     )
     table_split: str = option(
@@ -253,6 +242,8 @@ class Options:
             "has no effect with --{reduction}, whose regressors learn by AdaGrad or --sgd; leave it out, or choose "
             "--oaa",
         ),
+        no_effect("momentum", "only plain steps have a velocity; give --sgd", sgd=None),
+        refused("hsm_paper", "needs --hsm K, whose training it is", hsm=lambda k: k is None),
         conflict("--sgd and --adaptive exclude each other with --cpt: drop one of them", sgd=True, adaptive=True),
         refused(
             "decay_learning_rate",

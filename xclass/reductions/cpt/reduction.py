@@ -68,13 +68,17 @@ MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may l
 Distributions = list[list[tuple[Int64s, Float64s]]]
 
 
-class Begun(NamedTuple):
-    """Hold what all stages need to know about n examples."""
+class Plan(NamedTuple):
+    """Hold what all stages need to know about n examples, and what the trees write."""
 
     weighted: document_frequency.Weighted
     label: Int64s  # see `label_arrays.span`
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
+    output: Predictions  # of all trees
+    distributions: Distributions | None  # of the own trees, None unless all probabilities are wanted
+    tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
+    opinions: Any = None  # of an index, see `multiclass.feature_index.Opinions`
 
 
 def own_units(options: Options, part: Part | None) -> tuple[Sequence[int], bool]:
@@ -140,7 +144,7 @@ class ProbabilityTree(Learner):
             seed = (spec.seed + t) % 2**64
             member = Member(
                 min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed, doublings,
-                self.weights_only,
+                self.weights_only, o.momentum or 0.0,
             )  # fmt: skip
             self.members.append(member)
         self.scales = feature_scaling.from_option(o.normalize_features)
@@ -241,43 +245,23 @@ class ProbabilityTree(Learner):
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict with the trees, learn from the batch and finish the task."""
-        begun = self.begin(task)
-        output = self.new_output(task.batch.n, self.proposals)
-        self.list_labels(task, self.learn_trees(task, begun, output))
-        self.finish_trees(task, output, begun)
+        plan = self.begin(task)
+        self.learn_rows(task, plan, 0, task.batch.n, len(self.members))
+        self.list_labels(task, plan.distributions)
+        self.finish_trees(task, plan.output, plan)
 
-    def learn_trees(self, task: BatchTask, begun: Begun, output: Predictions) -> Distributions | None:
-        """Predict with the own trees and learn from the batch; return what they list of all labels, if wanted."""
-        distributions = self.new_distributions(task.batch.n)
-        self.learn_rows(task, begun, output, distributions, 0, task.batch.n, len(self.members))
-        return distributions
-
-    def new_distributions(self, n: int) -> Distributions | None:
-        """Return the distributions of the own trees before they predict, None unless all probabilities are wanted."""
-        no_labels = np.empty(0, np.int64), np.empty(0)
-        return [[no_labels] * n for _ in self.own_trees] if self.listing_options.probabilities else None
-
-    def learn_rows(
-        self,
-        task: BatchTask,
-        begun: Begun,
-        output: Predictions,
-        distributions: Distributions | None,
-        begin: int,
-        end: int,
-        count: int,
-    ) -> None:
+    def learn_rows(self, task: BatchTask, plan: Plan, begin: int, end: int, count: int) -> None:
         """Let the own ones of the first `count` trees predict the examples begin..end-1 and learn from them."""
         own = [t for t in self.own_trees if t < count]
-        batches = {t: self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in own}
-        by_tree = {t: Predictions(*[array[t] for array in output]) for t in own}
+        batches = {t: self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in own}
+        by_tree = {t: Predictions(*[array[t] for array in plan.output]) for t in own}
 
         def learn(t: int, a: int, b: int) -> None:
-            member, given = self.members[t], (batches[t], begun.label, begun.learns, a, b, by_tree[t])
-            if distributions is None:
-                member.learn_batch(*given)
+            member, given = self.members[t], (batches[t], plan.label, plan.learns, a, b, by_tree[t])
+            if plan.distributions is None:
+                member.learn_rows(*given)
             else:
-                member.learn_batch_with_probabilities(*given, distributions[self.own_trees.index(t)])
+                member.learn_rows_with_probabilities(*given, plan.distributions[self.own_trees.index(t)])
 
         shares = [(begin, end)] if task.learn else self.thread_ranges(end)
         self.share(learn, [(t, a, b) for a, b in shares for t in own], task.batch.n)
@@ -307,10 +291,14 @@ class ProbabilityTree(Learner):
             np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
         )
 
-    def begin(self, task: BatchTask) -> Begun:
-        batch = task.batch
-        weighted = task.plan or document_frequency.not_weighted(batch)
-        return Begun(weighted, label_arrays.whole(batch), task.learned(), np.zeros(batch.n, bool))
+    def begin(self, task: BatchTask) -> Plan:
+        batch, n = task.batch, task.batch.n
+        output, no_labels = self.new_output(n, self.proposals), (np.empty(0, np.int64), np.empty(0))
+        listed = [[no_labels] * n for _ in self.own_trees] if self.listing_options.probabilities else None
+        return Plan(
+            task.plan or document_frequency.not_weighted(batch), label_arrays.whole(batch), task.learned(),
+            np.zeros(n, bool), output, listed, np.zeros(output.p.shape, bool),
+        )  # fmt: skip
 
     @property
     def proposals(self) -> int:
@@ -318,15 +306,15 @@ class ProbabilityTree(Learner):
         list_size = self.listing_options.top_k or 1
         return list_size if len(self.members) == 1 else max(list_size, self.options.candidates)
 
-    def finish_trees(self, task: BatchTask, output: Predictions, begun: Begun | None) -> None:
-        """Let the trees vote and finish the task; what was `begun` is needed only if nothing is learned."""
+    def finish_trees(self, task: BatchTask, output: Predictions, plan: Plan | None) -> None:
+        """Let the trees vote and finish the task; the plan is needed only if nothing is learned."""
         if len(self.members) == 1:
             top, top_p, p = output.top[0], output.top_p[0], output.p[0]
         else:
             batches = []
             if not task.learn:
-                assert begun is not None
-                batches = [self.batch_of_tree(t, task.batch, begun.weighted.batch) for t in range(len(self.members))]
+                assert plan is not None
+                batches = [self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in range(len(self.members))]
             top, top_p = self.vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
             p = output.p.mean(axis=0)
         self._finish(task, output, p, top, top_p)

@@ -31,7 +31,7 @@ class Member:
     labels : number of labels to reserve capacity for
     kind : code of the loss function, see `loss.CODES`
     arity : branches of a node, a power of two
-    bits, doublings, weights_only : see `adagrad.new_weights`
+    bits, doublings, weights_only, momentum : see `adagrad.new_weights`
     """
 
     def __init__(
@@ -45,10 +45,11 @@ class Member:
         seed: int,
         doublings: int = 0,
         weights_only: bool = False,
+        momentum: float = 0.0,
     ) -> None:
         self.tree = label_tree.empty_tree(labels)  # replaced by a larger one when it is full
         self.new_weights = partial(
-            adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, doublings, weights_only
+            adagrad.new_weights, bits, kind, rule.learning_rate, rule.sgd, doublings, weights_only, momentum
         )
         self.weights = self.new_weights()
         self.settings = settings
@@ -103,7 +104,7 @@ class Member:
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
             )
 
-    def learn_batch(
+    def learn_rows(
         self,
         batch: Batch,
         label: Int64s,
@@ -131,7 +132,7 @@ class Member:
             if not label_tree.has_capacity(self.tree, label_arrays.most(batch)):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
-    def learn_batch_with_probabilities(
+    def learn_rows_with_probabilities(
         self,
         batch: Batch,
         label: Int64s,
@@ -141,7 +142,7 @@ class Member:
         predictions: binary_nodes.Predictions,
         distributions: list[tuple[Int64s, Float64s]],
     ) -> None:
-        """Do what `learn_batch` does, and list all labels, in order, and their probabilities before."""
+        """Do what `learn_rows` does, and list all labels, in order, and their probabilities before."""
         while begin < end:
             nodes = int(self.tree.size[NODES])
             if len(self.labels) != (nodes + 1) // 2:
@@ -153,7 +154,7 @@ class Member:
             labels = np.tile(self.labels, (rows, 1))
             self.candidate_probabilities(batch_ops.cut(batch, begin, begin + rows), 0, rows, labels, p)
             distributions[begin : begin + rows] = [(self.labels, of_row) for of_row in p]
-            self.learn_batch(batch, label, learns, begin, begin + rows, predictions)
+            self.learn_rows(batch, label, learns, begin, begin + rows, predictions)
             begin += rows
 
     def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:

@@ -35,7 +35,7 @@ from ...binary import finite, gd, gd_sequential
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, refused
 from ..core import label_arrays
 from ..core.base import Learner, Reduction
@@ -47,11 +47,10 @@ MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of subp
 
 
 @dataclass(frozen=True)
-class Options:
-    ect: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
+class Options(OptionGroup):
+    ect: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True)
     error: int = option(
         "number of matches a class may lose and still win; needs E + 1 times as many regressors. 0 is the filter tree",
-        kind=int,
         default=0,
         minimum=0,
         maximum=1000,

@@ -37,7 +37,7 @@ from ...binary import gd
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.search import Facts, Search, one_of
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction
@@ -60,13 +60,12 @@ def _routers(facts: Facts) -> Search:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     log_multi: int = option(
-        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**31 - 1, stored=True
+        "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**31 - 1, stored=True
     )
     max_predictors: int = option(
         "number of inner nodes, each with a router [T]; the paper tries K-1 to 64K-1",
-        kind=int,
         metavar="T",
         minimum=0,
         maximum=MOST_ROUTERS,
@@ -76,7 +75,6 @@ class Options:
     )
     swap_resistance: int = option(
         "how reluctant the tree is to recycle its smallest leaf in order to split another [R_S]",
-        kind=int,
         metavar="R",
         default=4,
         minimum=1,
@@ -123,13 +121,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 
 
 class LomTree(tree_routers.RoutedLearner):
-    """Learn and predict with a LOMTree (`--log_multi`).
-
-    Attributes
-    ----------
-    labels : lowest and highest label that a model may contain
-    any_label : whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
-    """
+    """Learn and predict with a LOMTree (`--log_multi`)."""
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
@@ -140,8 +132,8 @@ class LomTree(tree_routers.RoutedLearner):
         self.vw_layout = self.routers.vw_layout
         self.as_vw = spec.vw_exact
         any_label = o.lom_rules == "vw" or spec.any_label
-        self.labels = ANY_LABEL if any_label else (1, o.log_multi)
-        self.any_label = False
+        self.labels = ANY_LABEL if any_label else (1, o.log_multi)  # the lowest and the highest one of a model
+        self.any_label = False  # whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
         self.settings = split_walk.Settings(
             self.most_routers, o.swap_resistance, o.lom_rules == "vw",
             spec.wanted.scores,

@@ -34,7 +34,7 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, refused
 from ...system import processors
 from ..core import label_arrays, probabilities
@@ -56,7 +56,7 @@ SUPPORTED_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     mach: str = option(
         f"numbers of repetitions and of buckets, such as 8,256; {REPETITIONS} repetitions if R is left out",
         metavar="[R,]B",
@@ -194,19 +194,12 @@ def rank_classes(
 
 
 class Mach(Learner):
-    """Learn one-against-all for the buckets of several hash functions (`--mach`).
-
-    Attributes
-    ----------
-    repetitions, buckets : R and B
-    table : weight table with planes, `rows` rows of a weight for each of the R B buckets
-    function : uint64[R, 2], a and b of the hash functions
-    shares : for each thread the first and the end of its repetitions
-    """
+    """Learn one-against-all for the buckets of several hash functions (`--mach`)."""
 
     report: Report
 
     def __init__(self, spec: LearnerSpec) -> None:
+        # R and B
         self.repetitions, self.buckets = sizes(spec)
         self.learner_options = spec.binary
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=False)
@@ -219,12 +212,14 @@ class Mach(Learner):
         gd.check_memory(bits, SLOT_BYTES)
         self.crowding = gd.crowding_warning(bits, columns, columns, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // columns)
+        # weight table with planes, `rows` rows of a weight for each of the R B buckets
         self.table = gd.new_table(self.rule, bits, columns, columns, True, spec.wanted.weights_only)
         self.tables = [self.table]
-        self.function = np.empty((self.repetitions, 2), np.uint64)
+        self.function = np.empty((self.repetitions, 2), np.uint64)  # uint64[R, 2], a and b of the hash functions
         draw_functions(np.uint64(spec.seed), self.function)
         self.seen = self._seen(np.empty(0, np.int64), FIRST_CLASSES)
         shares = processors.count() if columns >= 2 * LEAST_CLASSES else 1
+        # for each thread the first and the end of its repetitions
         self.shares = split_range(self.repetitions, min(shares, self.repetitions))
         self.want(spec.wanted)
         self.stages = [self._learn_batch]
@@ -250,7 +245,6 @@ class Mach(Learner):
         return max(1, probabilities.MOST_PAIRS // max(self.repetitions * self.buckets, listed))
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch: the only stage."""
         batch = task.batch
         n, seen = batch.n, self.seen
         label, learns = label_arrays.whole(batch), task.learned()
@@ -281,8 +275,8 @@ class Mach(Learner):
         def learn(first: int, last: int) -> None:
             table = finite.guarded(self.table, task)
             output = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), scores)
-            scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK)
             for r in range(first, last):
+                scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK, self.buckets)
                 column = np.where(learns, r * self.buckets + self.seen.bucket[r, own], np.int64(-1))
                 inputs = class_rows.Inputs(task.batch, column, learns, sampled, task.clock, columns)
                 block = r * self.buckets, (r + 1) * self.buckets

@@ -149,7 +149,8 @@ class FeatureIndex:
             rows = {"index.index": index_rows.slots_in_use(index), "index.class": index.pair[0:n:2]}
             rows["index.count"] = index.times[1:n:2]
         else:
-            rows = stored_arrays.pack_table("index", {"class": index.pair[0::2], "count": index.times[1::2]})
+            planes = {"class": index.pair[0::2], "count": index.times[1::2]}
+            rows = stored_arrays.pack_table("index", planes, index.pair.view(np.uint64))
         return {
             **rows,
             **({} if predict_only else stored_arrays.pack_table("index_rows", {"wear": index.wear})),

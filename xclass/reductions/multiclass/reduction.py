@@ -14,12 +14,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from ...array_types import Bools, Int64s
-from ...binary import document_frequency, loss
+from ...binary import loss
 from ...data import batch_ops
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...kernels.direct import DirectCall
@@ -37,22 +36,10 @@ from ..cpt.options import (
     resolve_defaults,
     table_bits,
 )
-from ..cpt.reduction import Begun, Distributions, ProbabilityTree
+from ..cpt.reduction import Plan, ProbabilityTree
 from . import feature_index, reranking
 from .further_passes import FurtherPasses, ranges
 from .searched_trees import MOST_ROWS, SearchedTrees
-
-
-class Plan(NamedTuple):
-    """Hold what the stages after the trees need; the first fields are as in Begun."""
-
-    weighted: document_frequency.Weighted
-    label: Int64s
-    learns: Bools
-    left_out: Bools
-    output: Predictions  # of all trees
-    tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
-    opinions: feature_index.Opinions  # written by the index
 
 
 class Multiclass(ProbabilityTree):
@@ -75,9 +62,7 @@ class Multiclass(ProbabilityTree):
         self.scorers = self.new_scorers()
         self.index = self.new_index() if self.has_index else None
         self.searched = SearchedTrees(o.trees) if self.has_index and o.trees > 1 else None
-        if self.index is not None:
-            self.stages.append(self.propose)
-        self.stages.append(self._rerank)
+        self.stages += [self.propose, self._rerank]
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         # an averaged learner cannot decide, because it does not keep the scorers of the first pass
         decides = spec.passes > 1 and not spec.testing and not spec.averaged
@@ -103,52 +88,36 @@ class Multiclass(ProbabilityTree):
     def number_searched(self) -> int:
         return super().number_searched if self.searched is None else self.searched.now
 
-    def begin(self, task: BatchTask) -> Begun:
-        begun = super().begin(task)
+    def begin(self, task: BatchTask) -> Plan:
+        plan = super().begin(task)
         if self.further is None or not task.learn:  # predictions in between do not count
-            return begun
+            return plan
         left_out = self.further.next_left_out(task.batch.n)
-        return begun._replace(left_out=left_out, learns=begun.learns if self.again else begun.learns & ~left_out)
+        return plan._replace(left_out=left_out, learns=plan.learns if self.again else plan.learns & ~left_out)
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Let the trees propose labels and learn from the batch."""
-        begun, n, trees = self.begin(task), task.batch.n, len(self.members)
-        output, tried = self.new_output(n, self.proposals), np.zeros((trees, n), bool)
-        if self.searched is None:
-            distributions = self.learn_trees(task, begun, output)
-        else:
-            distributions = self._learn_searched(task, begun, output, self.searched, tried)
-        self.list_labels(task, distributions)
-        task.plan = self.new_plan(begun, output, tried)
-
-    def _learn_searched(
-        self, task: BatchTask, begun: Begun, output: Predictions, searched_trees: SearchedTrees, tried: Bools
-    ) -> Distributions | None:
-        """Do what `learn_trees` does with the trees that are searched; the others learn from some; write `tried`."""
-        n, trees = task.batch.n, len(self.members)
-        searched, rows = np.full(n, searched_trees.now), np.empty(0, np.int64)
-        if task.learn and not self.again:
-            searched, rows = searched_trees.begin(begun.learns)
-        distributions = self.new_distributions(n)
+        """Let the trees propose labels and learn from the batch; those that are not searched learn from some rows."""
+        plan, n, trees = self.begin(task), task.batch.n, len(self.members)
+        searched, rows = np.full(n, self.number_searched), np.empty(0, np.int64)
+        if self.searched is not None and task.learn and not self.again:
+            searched, rows = self.searched.begin(plan.learns)
         cuts = [0, *(np.flatnonzero(np.diff(searched)) + 1).tolist(), n]  # where the number of trees changes
         for begin, end in itertools.pairwise(cuts):
             count = int(searched[begin]) if n else trees
-            self.learn_rows(task, begun, output, distributions, begin, end, count)
+            self.learn_rows(task, plan, begin, end, count)
             in_range = rows[(rows >= begin) & (rows < end)]
             for t in range(count, trees) if len(in_range) else ():
-                batch = self.batch_of_tree(t, task.batch, begun.weighted.batch)
-                self._try_tree(t, batch, begun, in_range, tried[t])
-        return distributions
+                batch = self.batch_of_tree(t, task.batch, plan.weighted.batch)
+                self._try_tree(t, batch, plan, in_range)
+        self.list_labels(task, plan.distributions)
+        task.plan = plan
 
-    def _try_tree(self, t: int, batch: Batch, begun: Begun, rows: Int64s, tried: Bools) -> None:
-        output, label = self.new_output(len(rows), self.proposals), begun.label[rows]
+    def _try_tree(self, t: int, batch: Batch, plan: Plan, rows: Int64s) -> None:
+        output, label = self.new_output(len(rows), self.proposals), plan.label[rows]
         of_tree = Predictions(*[array[t] for array in output])
         chosen = batch_ops.pick([(batch, rows)])
-        self.members[t].learn_batch(chosen, label, begun.learns[rows], 0, len(rows), of_tree)
-        tried[rows] = (of_tree.top == label[:, None]).any(axis=1)
-
-    def new_plan(self, begun: Begun, output: Predictions, tried: Bools) -> Plan:
-        return Plan(*begun, output, tried, self.new_opinions(output))
+        self.members[t].learn_rows(chosen, label, plan.learns[rows], 0, len(rows), of_tree)
+        plan.tried[t, rows] = (of_tree.top == label[:, None]).any(axis=1)
 
     def new_opinions(self, output: Predictions) -> feature_index.Opinions:
         """Return the candidates of the trees, with place for those of the index and its opinion of each."""
@@ -167,20 +136,18 @@ class Multiclass(ProbabilityTree):
             task = empty_task(learn)
             for stage in self.stages:
                 if stage == self._learn_batch:
-                    weighted = task.plan or document_frequency.not_weighted(task.batch)
-                    none = np.zeros(0, bool)
-                    begun = Begun(weighted, np.zeros(0, np.int64), none, none)
-                    output, tried = self.new_output(0, self.options.candidates), np.zeros((len(self.members), 0), bool)
-                    task.plan = self.new_plan(begun, output, tried)
+                    task.plan = self.begin(task)
                 else:
                     stage(task)
 
         return {"trees": lambda: self._learn_batch(empty_task(learn)), "others": compile_others}
 
     def propose(self, task: BatchTask) -> None:
-        """Add the candidates of the index to those of the trees and learn from the batch, as a stage."""
-        assert self.index is not None  # else this is not a stage
-        index, plan = self.index, task.plan
+        """Add the candidates of the index, if any, to those of the trees and learn from the batch, as a stage."""
+        index, plan = self.index, task.plan._replace(opinions=self.new_opinions(task.plan.output))
+        task.plan = plan
+        if index is None:
+            return
         if task.learn:
             index.reserve(len(plan.label))
             jobs = ranges(plan.left_out) if self._second_pass else [(0, task.batch.n)]

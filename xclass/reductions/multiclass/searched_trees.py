@@ -31,11 +31,9 @@ COUNTED, SEARCHED, DECIDED, WINDOW, ADDED = range(5)  # positions in `state`
 class SearchedTrees:
     """Count what trees add, and say which of them are searched.
 
-    Attributes
-    ----------
-    state : float64[ADDED + trees]. COUNTED: the number of the last example that was counted; SEARCHED: the number of
-        trees that are searched, which are the first ones; DECIDED: the same from the next power of two on, 0 if that is
-        not decided; WINDOW: examples counted since the last power of two; then the labels that each tree has added
+    `state` is float64[ADDED + trees]. COUNTED: the number of the last example that was counted; SEARCHED: the number of
+    trees that are searched, which are the first ones; DECIDED: the same from the next power of two on, 0 if that is not
+    decided; WINDOW: examples counted since the last power of two; then the labels that each tree has added.
     """
 
     def __init__(self, trees: int) -> None:

@@ -43,7 +43,6 @@ LOG_ODDS, LABELS, LINKED = range(3)  # what scores are: log odds, estimates of t
 class Options(label_lists.Options):
     multilabel_oaa: int = option(
         "number of labels; an example has any number of the labels 0..K-1, such as `1,5,7 | words`",
-        kind=int,
         metavar="K",
         minimum=1,
         stored=True,

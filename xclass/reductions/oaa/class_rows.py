@@ -70,16 +70,18 @@ class Scratch(NamedTuple):
     norm: Float32s  # float32[BLOCK], sums of x**2 / N**2
     u: Float32s  # float32[BLOCK], steps
     rate: Float32s  # float32[s * BLOCK], rate of each feature and class
+    shared: Float32s  # float32[blocks, rows], N of all classes of a block for a row; 0 if they differ or not known
 
 
-def new_scratch(most_features: int, rows: int, block: int) -> Scratch:
-    """Return buffers for examples of at most `most_features` features and for blocks of `block` classes."""
+def new_scratch(most_features: int, rows: int, block: int, classes: int) -> Scratch:
+    """Return buffers for `learn_batch`, for at most `most_features` features and `classes` in blocks of `block`."""
     s, p, y = (np.empty(block, np.float32) for _ in range(3))
     d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(5))
     return Scratch(
         np.empty(most_features, np.int64), np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
         np.empty(most_features, np.int64), np.empty(rows, np.int64), s, p, y, d, g2, q, norm, u,
         np.empty(min(most_features, MOST_FEATURES_IN_BLOCKS) * BLOCK, np.float32),
+        np.zeros((-(-classes // BLOCK), rows), np.float32),
     )  # fmt: skip
 
 
@@ -138,13 +140,14 @@ def _block_is_safe(
 
 @jit
 def _learn_block(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, c: int, size: int, weight: np.float32,
-    clock: np.float64,
+    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, shared: Float32s, c: int, size: int,
+    weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
     """Update the neighbouring classes [c, c + size) by the default rule and its loss, as `gd.learn` does.
 
-    `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written. Return False
-    if the steps have to be checked one by one; nothing was changed then.
+    `place`, `x`, `final`, `p` and `y` of `scratch` are read, and the other arrays of a block are written, as is the
+    block's row `shared` of `scratch.shared`. Return False if the steps have to be checked one by one; nothing was
+    changed then.
     """
     g2 = scratch.g2
     if rule.loss == loss.LOGISTIC:
@@ -153,6 +156,9 @@ def _learn_block(
         loss.squared_slopes(scratch.p, scratch.y, g2, size)
     if rule.checked and not _block_is_safe(table, rule, scratch.place, scratch.x, count, c, size, g2, weight, clock):
         return False
+    everyone = True
+    for j in range(size):
+        everyone &= g2[j] > ZERO
     begin = 0
     for at in range(0, size, RUN):
         learns = False
@@ -160,20 +166,23 @@ def _learn_block(
             learns |= g2[j] > ZERO
         if not learns:
             if begin < at:
-                _learn_run(table, rule, scratch, count, c, begin, at, weight, clock)
+                _learn_run(table, rule, scratch, count, shared, everyone, c, begin, at, weight, clock)
             begin = at + RUN
     if begin < size:
-        _learn_run(table, rule, scratch, count, c, begin, size, weight, clock)
+        _learn_run(table, rule, scratch, count, shared, everyone, c, begin, size, weight, clock)
     return True
 
 
 @jit
 def _learn_run(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, first: int, begin: int, end: int, weight: np.float32,
-    clock: np.float64,
+    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, shared: Float32s, everyone: bool, first: int,
+    begin: int, end: int, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
-    """Update the classes of a block from `begin` to `end`, whose first is `first`; see `_learn_block`."""
-    _, place, x, final, _, _, _, _, _, _, q, norm, u, rate = scratch
+    """Update the classes of a block from `begin` to `end`, whose first is `first`; see `_learn_block`.
+
+    `everyone` says whether all classes of the block learn.
+    """
+    row, place, x, final, _, _, _, _, _, _, q, norm, u, rate, _ = scratch
     p, y, d, g2 = scratch.p[begin:end], scratch.y[begin:end], scratch.d[begin:end], scratch.g2[begin:end]
     flat, field, size, c = table.flat, np.int64(table.field), end - begin, first + begin
     learner = 0  # the first class that learns
@@ -192,21 +201,23 @@ def _learn_run(
         if x2 < gd.TINY_X2:
             x2 = gd.TINY_X2
             size_x = gd.TINY_X
-        grows, differs = False, False
-        near = n[learner]
-        for j in range(size):  # min() would not vectorise
-            grows |= (n[j] < size_x) & (g2[j] > ZERO)
-            differs |= (n[j] != near) & (g2[j] > ZERO)
-        if grows:
-            w = flat[at : at + size]
-            for j in range(size):
-                if n[j] < size_x and g2[j] > ZERO:
-                    if n[j] > ZERO:
-                        w[j] *= n[j] / size_x
-                    n[j] = size_x
-            near, differs = n[learner], False
-            for j in range(size):
+        near, differs = shared[row[f]], False
+        if near < size_x:  # not known, or it grows
+            grows, near = False, n[learner]
+            for j in range(size):  # min() would not vectorise
+                grows |= (n[j] < size_x) & (g2[j] > ZERO)
                 differs |= (n[j] != near) & (g2[j] > ZERO)
+            if grows:
+                w = flat[at : at + size]
+                for j in range(size):
+                    if n[j] < size_x and g2[j] > ZERO:
+                        if n[j] > ZERO:
+                            w[j] *= n[j] / size_x
+                        n[j] = size_x
+                near, differs = n[learner], False
+                for j in range(size):
+                    differs |= (n[j] != near) & (g2[j] > ZERO)
+            shared[row[f]] = near if everyone and not differs else ZERO
         r = rate[f * BLOCK : f * BLOCK + size]
         if not differs:  # the usual case, and two of three divisions less
             inverse, part = ONE / near, x2 / (near * near)
@@ -333,8 +344,11 @@ def learn_batch(
             if not all_learn:
                 continue
             _set_signs(batch, label, i, c, size, y)
-            if quick and _learn_block(table, rule, scratch, count, c, size, batch.weight[i], clock[i]):
+            shared = scratch.shared[(c - begin) // BLOCK]
+            if quick and _learn_block(table, rule, scratch, count, shared, c, size, batch.weight[i], clock[i]):
                 continue
+            for f in range(count):
+                shared[row[f]] = ZERO
             for j in range(size):
                 if rule.widen:
                     gd.widen(table.range, y[j])

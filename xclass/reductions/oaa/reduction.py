@@ -29,7 +29,7 @@ from ...binary import finite, gd
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, no_effect
 from ...options.search import Facts, Search, one_of
 from ..core import label_arrays, probabilities
@@ -54,26 +54,14 @@ def _tried(facts: Facts) -> Search | None:
 
 
 @dataclass(frozen=True)
-class Options:
-    oaa: int = option(
-        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True, search=_tried
-    )
-    scores: bool = option("predict the score of every class", kind=bool)
+class Options(OptionGroup):
+    oaa: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True, search=_tried)
+    scores: bool = option("predict the score of every class")
     indexing: int = option(
-        "lowest label: classes are 1..K or 0..K-1",
-        kind=int,
-        minimum=0,
-        maximum=1,
-        default_text="1",
-        metavar="0|1",
-        stored=True,
+        "lowest label: classes are 1..K or 0..K-1", minimum=0, maximum=1, default_text="1", metavar="0|1", stored=True
     )
     oaa_subsample: int = option(
-        "number of other classes, drawn at random, that learn from an example as negatives",
-        kind=int,
-        metavar="N",
-        minimum=1,
-        stored=True,
+        "number of other classes, drawn at random, that learn from an example as negatives", minimum=1, stored=True
     )
     raw_order: str = option(
         "with --indexing 0, whether -r gives class 0 its own score, or the last class's as VW does",
@@ -125,13 +113,7 @@ def _kind(spec: LearnerSpec) -> str:
 
 
 class OneAgainstAll(scorers.ClassScorers):
-    """Learn and predict with one scorer per class (`--oaa`).
-
-    Attributes
-    ----------
-    indexing : lowest label, 0 or 1, or UNDECIDED
-    order, next_negative : int32[K], order in which negative classes are sampled, and where it continues
-    """
+    """Learn and predict with one scorer per class (`--oaa`)."""
 
     report: Report
 
@@ -142,10 +124,11 @@ class OneAgainstAll(scorers.ClassScorers):
         self.lists_scores = bool(o.scores or spec.wanted.listing_options.probabilities)
         self.enabled = ENABLED + _kind(spec)
         self.as_vw = spec.vw_exact
-        self.indexing = UNDECIDED if o.indexing is None else o.indexing
+        self.indexing = UNDECIDED if o.indexing is None else o.indexing  # lowest label, 0 or 1, or UNDECIDED
         self.sampled = o.oaa_subsample or 0
         self.next_negative = 0
         self.random = np.array([spec.seed], np.uint64)
+        # int32[K], order in which negative classes are sampled, and where it continues
         self.order = np.arange(self.classes, dtype=np.int32)
         self.first_notes: list[str] = []
         if self.sampled >= self.classes:

@@ -27,19 +27,10 @@ LEAST_SHARE = 0.02  # with squared loss, the least probability of a class before
 
 
 class ClassScorers(Learner):
-    """Score and train one scorer per class.
+    """Score and train one scorer per class."""
 
-    Attributes
-    ----------
-    own : first class and end of the classes of this part; those of all classes if there are no parts
-    table : weight table with planes, `rows` rows of a weight for each own class
-    shares : for each thread the first and the end of its classes, counted from the first own one
-    link : whether predictions pass through the logistic link
-    sampled : number of negative classes that learn from an example, 0 for all
-    """
-
-    link: bool = False
-    sampled: int = 0
+    link: bool = False  # whether predictions pass through the logistic link
+    sampled: int = 0  # number of negative classes that learn from an example, 0 for all
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.classes or 0
@@ -55,6 +46,7 @@ class ClassScorers(Learner):
                 f"give at least -b {(self.classes - 1).bit_length() + 1}"
             )
         self.memory = SLOT_BYTES << bits
+        # first class and end of the classes of this part; those of all classes if there are no parts
         self.own: Block = 0, self.classes
         if spec.part is not None and spec.part.number is not None:
             self.own = split_range(self.classes, spec.part.of)[spec.part.number]
@@ -64,6 +56,7 @@ class ClassScorers(Learner):
         if own < self.classes:
             bits, width = max(0, int(self.rows) * own - 1).bit_length(), own
         gd.check_memory(bits, SLOT_BYTES)
+        # weight table with planes, `rows` rows of a weight for each own class
         self.table = gd.new_table(self.rule, bits, own, width, True, spec.wanted.weights_only)
         if self.own[0]:
             self.table.sums[0] = 0  # only the first class of all begins with --initial_t
@@ -71,6 +64,7 @@ class ClassScorers(Learner):
         # one thread if updates change the label range or the regularisation that all classes share
         self.indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
         shares = 1 if self.indivisible or spec.part is not None else processors.count()
+        # for each thread the first and the end of its classes, counted from the first own one
         self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")
@@ -125,7 +119,7 @@ class ClassScorers(Learner):
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
             block = self.classes if self.rule.regularized else class_rows.BLOCK
-            scratch = class_rows.new_scratch(most_features, int(self.rows), block)
+            scratch = class_rows.new_scratch(most_features, int(self.rows), block, end - first)
             self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
 
         self.share(run_share, [(t,) for t in range(len(self.shares))], n)

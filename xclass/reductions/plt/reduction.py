@@ -50,14 +50,13 @@ class Options(label_lists.Options):
 
     plt: int = option(
         "number of labels; labels are 0..K-1, lists of them as in 1,5,7",
-        kind=int,
         metavar="K",
         minimum=1,
         maximum=2**28,
         stored=True,
     )
     kary_tree: int = option(
-        "number of children of each node of the tree", kind=int, metavar="B", default=2, minimum=2, maximum=2**16,
+        "number of children of each node of the tree", metavar="B", default=2, minimum=2, maximum=2**16,
         stored=True,
     )  # fmt: skip
 

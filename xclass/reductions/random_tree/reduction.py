@@ -26,7 +26,7 @@ from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import refused
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction
@@ -39,10 +39,8 @@ ORDER_BYTES = 8  # bytes of Order per label
 
 
 @dataclass(frozen=True)
-class Options:
-    random_tree: int = option(
-        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
-    )
+class Options(OptionGroup):
+    random_tree: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**28, stored=True)
 
     RULES = (
         *tree_routers.RULES,

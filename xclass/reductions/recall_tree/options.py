@@ -11,7 +11,7 @@ import numpy as np
 from ...binary import gd
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option, options_of
+from ...options.declare import OptionGroup, option, options_of
 from ...options.relations import conflict, no_effect, refused
 from ...options.search import Facts, Search, between, flag
 from ..core import probabilities
@@ -35,11 +35,10 @@ def _depths(facts: Facts) -> Search:
 
 
 @dataclass(frozen=True)
-class Options:
-    recall_tree: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
+class Options(OptionGroup):
+    recall_tree: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True)
     max_candidates: int = option(
         "number of classes scored at a node [F]",
-        kind=int,
         metavar="F",
         minimum=1,
         maximum=MOST_CANDIDATES,
@@ -49,7 +48,6 @@ class Options:
     )
     max_depth: int = option(
         "number of levels of routers",
-        kind=int,
         metavar="D",
         minimum=0,
         maximum=26,
@@ -61,7 +59,6 @@ class Options:
         "weight of the penalty in the recall bound, r - sqrt(LAMBDA r (1 - r) / n) - 15 / sqrt(18) LAMBDA / n if the "
         "candidates are the labels of a share r of n examples (paper: LAMBDA / n); with 0, the bound is r, but "
         "--vw_exact never stops above a leaf",
-        kind=float,
         default=1.0,
         minimum=0,
         metavar="LAMBDA",
@@ -77,11 +74,10 @@ class Options:
         default="gain",
         stored=True,
     )
-    node_only: bool = option("use the node reached as the only path feature", kind=bool, stored=True, search=flag())
-    no_path_features: bool = option("score without path features", kind=bool, stored=True, search=flag())
+    node_only: bool = option("use the node reached as the only path feature", stored=True, search=flag())
+    no_path_features: bool = option("score without path features", stored=True, search=flag())
     randomized_routing: bool = option(
         "while learning, choose a branch at random with the probability that the router's score gives",
-        kind=bool,
         stored=True,
         search=flag(),
     )

@@ -85,6 +85,7 @@ class RecallTree(Learner):
             stop=routing.STOPS["never" if spec.vw_exact and o.bern_hyper == 0 else o.recall_stop],
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
             randomized=o.randomized_routing,
+            glf1=spec.binary.link == "glf1",
             path=not o.no_path_features,
             node_only=o.node_only,
             classes=self.classes,
@@ -295,7 +296,6 @@ class RecallTree(Learner):
         return stored
 
     def _names(self) -> list[str]:
-        """Return the name of each weight table in a model file."""
         return ["weights"] if self.sequential else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
 
     def facts(self) -> dict[str, Any]:

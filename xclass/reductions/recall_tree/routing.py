@@ -29,7 +29,7 @@ from ...array_types import Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
 from ...kernels import rng
-from ...kernels.constants import ONE, ZERO
+from ...kernels.constants import ONE, TWO, ZERO
 from ...kernels.jit import bare
 from . import label_counts
 from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
@@ -75,6 +75,7 @@ class Settings(NamedTuple):
     stop: Stop  # --recall_stop
     router_weight: int  # index into ROUTER_WEIGHTS
     randomized: bool  # --randomized_routing
+    glf1: bool  # --link glf1
     path: bool  # whether path features are used
     node_only: bool  # whether the node where an example ends is its only path feature
     classes: int  # K
@@ -205,6 +206,8 @@ def learn_route(
             gd.learn(table, rule, place, x, count, router, p, y, importance, clock)
         s = gd.clip(gd.score(table, place, x, count, router, ZERO), table.range)
         if settings.randomized:
+            if settings.glf1:
+                s = TWO / (ONE + np.exp(-s)) - ONE
             s = -ONE if rng.draw(random) > max(ZERO, min(ONE, np.float32(0.5) * (ONE + np.float32(2) * s))) else ONE
         right = 0 if s < ZERO else 1
         child = l_ + right

@@ -24,7 +24,7 @@ from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
@@ -32,11 +32,11 @@ from ..core.spec import LearnerSpec
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options that apply only if no reduction is used."""
 
-    binary: bool = option("predict -1 or 1, and report the error rate as the loss", kind=bool, stored=True)
-    dont_output_best_constant: bool = option("leave the best constant prediction out of the summary", kind=bool)
+    binary: bool = option("predict -1 or 1, and report the error rate as the loss", stored=True)
+    dont_output_best_constant: bool = option("leave the best constant prediction out of the summary")
 
     RULES = (
         conflict(
@@ -124,7 +124,6 @@ class Scalar(Learner):
         self.stages = [self._learn_batch]
 
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch: the only stage."""
         batch = task.batch
         most_features = batch.most_features
         raw = np.empty(batch.n, np.float32)

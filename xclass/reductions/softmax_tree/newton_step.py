@@ -83,7 +83,8 @@ def _change(touched, size, s):
 
 @jit
 def step(problem, feature, count, w, target, curve, touched, size, alpha, passes, intercept):
-    """Update the weights of the active features by one proximal Newton step.
+    """Update the weights of the active features by one proximal Newton step; return the share of d that was taken and
+    the change of b: z changes by share * d, and the share is 0 if the step was refused.
 
     Parameters
     ----------
@@ -94,11 +95,6 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
     size : T, the number of touched rows
     passes : most rounds of coordinate descent
     intercept : whether b may change; then all rows must be touched
-
-    Returns
-    -------
-    share : share of d that was taken: z changes by share * d; 0 if the step was refused
-    shift : change of b
     """
     place, slope, row_curve, d = touched.place, touched.slope, touched.curve, touched.d
     total = total_curve = 0.0

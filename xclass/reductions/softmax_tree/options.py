@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...binary import feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, no_effect, refused
 from ...options.search import Facts, Search, between, one_of
 from ..core.spec import LearnerSpec
@@ -25,19 +25,12 @@ def _tried(facts: Facts) -> Search | None:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     softmax_tree: int = option(
-        "number of classes; labels are 1..K",
-        kind=int,
-        metavar="K",
-        minimum=1,
-        maximum=HIGHEST_LABEL,
-        stored=True,
-        search=_tried,
+        "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=HIGHEST_LABEL, stored=True, search=_tried
     )
     depth: int = option(
         "number of levels of routers; 0 is a single softmax",
-        kind=int,
         minimum=0,
         maximum=MOST_DEPTH,
         default_text="from the numbers of classes and examples",
@@ -46,19 +39,12 @@ class Options:
         search=between(0, 5, "int", weight=0.5),
     )
     leaf_classes: int = option(
-        "largest number of classes in a leaf [k]", kind=int, minimum=1, default_text="all", metavar="K", stored=True
+        "largest number of classes in a leaf [k]", minimum=1, default_text="all", metavar="K", stored=True
     )
-    tao_iterations: int = option(
-        "largest number of times that every node is optimised",
-        kind=int,
-        default=4,
-        minimum=1,
-        metavar="N",
-    )
+    tao_iterations: int = option("largest number of times that every node is optimised", default=4, minimum=1)
     tao_tolerance: float = option(
         "end the training after an iteration that lowers the objective by at most this share of it; 0 carries out all "
         "iterations",
-        kind=float,
         default=1e-3,
         minimum=0,
         metavar="SHARE",
@@ -79,10 +65,8 @@ class Options:
     )
     leaf_passes: int = option(
         "number of passes over a leaf's examples, with --leaf_solver steps",
-        kind=int,
         minimum=1,
         default_text="8, down to 4 for large products of examples and classes; half as many after the first iteration",
-        metavar="N",
         search=one_of(4, 8, 16, first=(16,)),
     )
     zero_loss: str = option(
@@ -94,7 +78,6 @@ class Options:
     )
     beta: float = option(
         "loss of an example whose leaf lacks its class, with --zero_loss beta",
-        kind=float,
         default=100.0,
         minimum=0,
         metavar="BETA",
@@ -103,7 +86,6 @@ class Options:
     smooth: float = option(
         "probability given to every class that a leaf lacks, before normalisation [eps]; with a number, 0 included, "
         "all examples are learned",
-        kind=float,
         minimum=0,
         maximum=1,
         default_text="chosen on every 50th example, which is held out for it",

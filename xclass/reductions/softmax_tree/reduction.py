@@ -122,7 +122,6 @@ class SoftmaxTree(Learner):
     # prediction
 
     def _predict(self, task: BatchTask) -> None:
-        """Predict the examples of a task, as the first stage."""
         self.set_results(task, self.walk(task))
 
     def walk(self, task: BatchTask) -> inference.WalkResult | None:

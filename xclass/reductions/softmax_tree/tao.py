@@ -84,11 +84,6 @@ class Trainer:
     stopped : called before every level and every node; True ends the training
     node_done : called after every node
     part : which nodes of a level are fitted here
-
-    Attributes
-    ----------
-    total : weight of all rows
-    results : results of all rows after the last iteration, or None
     """
 
     def __init__(
@@ -99,7 +94,7 @@ class Trainer:
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
         self._share, self._stopped, self._node_done = share, stopped, node_done
         self.total = float(rows.weight.sum())
-        self.results: inference.WalkResult | None = None
+        self.results: inference.WalkResult | None = None  # of all rows after the last iteration
 
     # losses
 

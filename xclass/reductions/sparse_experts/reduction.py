@@ -39,7 +39,7 @@ from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import no_effect, refused
 from ..core import label_arrays, probabilities
 from ..core.base import Learner, Reduction
@@ -55,25 +55,24 @@ SUPPORTED_OPTIONS = ("bits", "learning_rate", "predict_only_model")  # options o
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     sparse_experts: int = option(
-        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=HIGHEST_LABEL, stored=True
+        "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=HIGHEST_LABEL, stored=True
     )
-    experts: int = option("number of experts", kind=int, default=4, minimum=1, maximum=4096, metavar="N", stored=True)
+    experts: int = option("number of experts", default=4, minimum=1, maximum=4096, stored=True)
     group_lasso: float = option(
         "strength of the group lasso, which shrinks the weights of each class in each expert [lambda]",
-        kind=float, default=0.0005, minimum=0, maximum=1e6, metavar="LAMBDA", stored=True,
+        default=0.0005, minimum=0, maximum=1e6, metavar="LAMBDA", stored=True,
     )  # fmt: skip
     prune_below: float = option(
         "norm of the weights of a class below which an expert loses it, unless it is the only one to have it [gamma]",
-        kind=float, default=0.3, minimum=0, maximum=1e30, metavar="NORM", stored=True,
+        default=0.3, minimum=0, maximum=1e30, metavar="NORM", stored=True,
     )  # fmt: skip
     prune_every: int = option(
-        "number of learned examples after which classes are removed, each time", kind=int, default=4000, minimum=1,
-        metavar="N", stored=True,
-    )  # fmt: skip
+        "number of learned examples after which classes are removed, each time", default=4000, minimum=1, stored=True
+    )
     load_balance: float = option(
-        "strength of the loss that makes the gate choose all experts equally often", kind=float, default=1.0,
+        "strength of the loss that makes the gate choose all experts equally often", default=1.0,
         minimum=0, maximum=1e6, metavar="LAMBDA", stored=True,
     )  # fmt: skip
 

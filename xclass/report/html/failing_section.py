@@ -147,7 +147,6 @@ def listed(classes: Sequence[Listed], name: Name) -> str:
 
 
 def _reason(reason: Reason, name: Name) -> Html:
-    """Return what the score of a class is the sum of."""
     if reason.score is None and not reason.shares:
         return escaped(f"Class {name(reason.label)} was not compared.")
     score = "" if reason.score is None else f" has the score {reason.score:.3g}"

@@ -15,17 +15,10 @@ from ...system import output_file
 
 
 class Inspector:
-    """Look at a learner during a run, and write what it shows.
+    """Look at a learner during a run, and write what it shows."""
 
-    Attributes
-    ----------
-    one_by_one : whether the learner must get one example at a time
-    namer : finds the names of features
-    file : file that is written during the run, None if there is none
-    """
-
-    one_by_one = True
-    file: output_file.Output | None = None
+    one_by_one = True  # whether the learner must get one example at a time
+    file: output_file.Output | None = None  # file that is written during the run, None if there is none
 
     def __init__(self, config: Config, learner: LearnerCore) -> None:
         self._config, self._learner = config, learner

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 from ...options.relations import no_effect
 from ...system import output_file
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the options of models as text, explanations and trees."""
 
-    readable_model: str = option("write the model as text to this file", metavar="FILE", writes="the model as text")
+    readable_model: str = option("write the model as text to this file", writes="the model as text")
     invert_hash: str = option(
         "write the model as text with the names of the features in this run's data; use it with -i and -t for a model"
         " saved earlier",
-        metavar="FILE",
         writes="the model as text",
     )
     audit: bool = option(
-        "write the features and weights behind every prediction to standard output",
-        flags=("-a", "--audit"),
-        kind=bool,
+        "write the features and weights behind every prediction to standard output", flags=("-a", "--audit")
     )
     explain: int = option(
         "explain every prediction: show the shares of the features in the scores of the first N classes and of the"
         " label, and the way through trees",
-        kind=int,
         minimum=1,
         maximum=1000,
-        metavar="N",
     )
     explain_file: str = option(
         "write the explanations to this file, or to `stdout`",
         default_text="stdout",
-        metavar="FILE",
         writes="explanations",
         files=lambda path, given: (
             output_file.places(output_file.STDOUT if path is None else path) if "explain" in given else []
@@ -49,17 +43,14 @@ class Options:
     )
     explain_features: int = option(
         "number of shares to show for a class; the others are shown as a sum",
-        kind=int,
         default=10,
         minimum=1,
         maximum=1_000_000,
         metavar="M",
     )
-    print_tree: str = option("write the tree as text to this file, or to `stdout`", metavar="FILE", writes="the tree")
-    dot_tree: str = option("write the tree as a Graphviz graph to this file", metavar="FILE", writes="the tree")
-    tree_levels: int = option(
-        "number of levels of the tree to write", kind=int, default=6, minimum=1, maximum=64, metavar="N"
-    )
+    print_tree: str = option("write the tree as text to this file, or to `stdout`", writes="the tree")
+    dot_tree: str = option("write the tree as a Graphviz graph to this file", writes="the tree")
+    tree_levels: int = option("number of levels of the tree to write", default=6, minimum=1, maximum=64)
 
     RULES = (
         no_effect(

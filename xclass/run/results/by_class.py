@@ -25,11 +25,8 @@ MOST_COLLECTED = 1 << 18  # pairs that are collected before they are added up
 class PairSums:
     """Sum examples by pairs of label and answer.
 
-    Attributes
-    ----------
-    pair : uint64[p], label * 2**32 + answer, in rising order; current after `add_up`
-    sums : float64[p, 4], of each pair: examples, weight, weight of the examples whose label has a probability, and the
-        sum of that weight times the probability
+    After `add_up`, `pair` is uint64[p], label * 2**32 + answer, in rising order, and `sums` is float64[p, 4]: examples,
+    weight, weight of the examples whose label has a probability, and the sum of that weight times the probability.
     """
 
     def __init__(self) -> None:
@@ -117,5 +114,4 @@ def label_rows(report: LabelReport, name: Callable[[int], str]) -> Iterator[list
 
 
 def _share(part: float, whole: float) -> str:
-    """Return a share as text, empty if the whole is 0."""
     return f"{part / whole:.6f}" if whole else ""

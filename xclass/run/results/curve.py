@@ -106,5 +106,4 @@ class Curve:
 
 
 def _ratio(total: float, weight: float) -> str:
-    """Return an average as text, empty if the weight is 0."""
     return f"{total / weight:.6f}" if weight else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from ...data import class_names
 from ...reductions.core.contract import BatchTask
 
 
-class Measured(NamedTuple):
+@dataclass(frozen=True)
+class Measured:
     """Hold m labelled examples of a task of n examples: the held-out ones if lines are held out, else all."""
 
     row: Int64s  # int64[m], position in the task

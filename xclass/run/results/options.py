@@ -5,37 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import UsageError
-from ...options.declare import option
+from ...options.declare import OptionGroup, option
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OptionGroup):
     """Declare the files of results."""
 
     summary: str | None = option(
-        "write the summary, the options, versions, times and memory to this file, as JSON",
-        metavar="FILE",
-        writes="the summary",
+        "write the summary, the options, versions, times and memory to this file, as JSON", writes="the summary"
     )
     curve: str | None = option(
         "write the learning curve to this file, as CSV: every row of the progress table, and rows in between",
-        metavar="FILE",
         writes="the learning curve",
     )
     per_class: str | None = option(
         "write to this file, as CSV, for each class the examples, errors, precision, recall, mean probability, and the "
         "class that it is most often confused with; with lists of labels, for each label precision, recall and F1 at "
         "the threshold, and the recall of the best 1, 3 and 5",
-        metavar="FILE",
         writes="the errors by class",
     )
     errors: str | None = option(
         "write the wrongly predicted lines to this file, those whose label has the lowest probability first, with the "
         "answer and its probability",
-        metavar="FILE",
         writes="the wrong lines",
     )
-    most_errors: int = option("write at most N lines with --errors", kind=int, default=1000, minimum=1, metavar="N")
+    most_errors: int = option("write at most N lines with --errors", default=1000, minimum=1)
 
     @property
     def needs_probabilities(self) -> bool:

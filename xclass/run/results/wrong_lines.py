@@ -78,5 +78,4 @@ class WrongLines:
 
 
 def _probability(p: float) -> str:
-    """Return a probability as text, empty if it is not known."""
     return "" if np.isnan(p) else f"{p:.6g}"
