@@ -335,11 +335,10 @@ class XMultilabelClassifier(Estimator):
 
         If each example has one of two labels, it is float64[n_samples], that of the second.
         """
-        tiny = np.finfo(np.float64).tiny
         p = self.predict_proba(X)
         if self._form == "labels" and len(self.classes_) == 2:
             p = p[:, 1]
-        odds: Float64s = np.log(np.maximum(p, tiny)) - np.log(np.maximum(1 - p, tiny))
+        odds: Float64s = np.log(p / np.maximum(1 - p, np.finfo(np.float64).epsneg))
         return odds
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

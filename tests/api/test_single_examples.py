@@ -51,8 +51,8 @@ def as_label(model, array):
     """Return the first of the predictions of `learn_many` or `predict_many` as `learn` and `predict` return it."""
     if not len(array):
         return None
-    if isinstance(array[0], float):
-        return float(array[0])
+    if isinstance(array[0], (float, list)):
+        return array[0]
     return (
         array[0] if isinstance(array[0], str) else int(array[0]) or (0 if model.core.label_range.lowest == 0 else None)
     )

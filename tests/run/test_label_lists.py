@@ -91,6 +91,9 @@ def test_results_of_a_run_are_those_of_its_predictions(place):
         assert [y for y, _ in model.predict(LINES[4], k=2)] == ranked[4][:2]
     compared = learn("compare", "s", "s", cwd=place).out
     assert "P@3" in compared and "has the same error as" in compared
+    assert (
+        "d: the data have lists of labels; compare the runs by" in xclass("compare", "p", "p", "-d", "d", cwd=place).err
+    )
 
 
 def test_names_and_unknown_names(place, tmp_path):

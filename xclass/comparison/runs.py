@@ -17,7 +17,7 @@ from ..errors import DataError, UsageError
 from ..formats import detect
 from ..run.results import outcomes, summary
 from ..system import bounded_json
-from ..text import parser, reader
+from ..text import malformed, parser, reader
 
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|inf|nan)")  # in a list of classes
 BEGINNING = b"{"  # of a summary; a class could begin with it, but then the file is no JSON
@@ -71,10 +71,17 @@ def read_labels(source: reader.Options) -> Labels:
         choose=detect.chooser(source),
     )  # fmt: skip
     found, tags = [np.empty(0)], list[str]()
-    for batch in batches:
-        found.append(batch.label.copy())
-        ends = zip(batch.tag_start.tolist(), batch.tag_end.tolist(), strict=True)
-        tags += [batch.text[low:high].tobytes().decode("utf-8", "surrogateescape") for low, high in ends]
+    try:
+        for batch in batches:
+            found.append(batch.label.copy())
+            ends = zip(batch.tag_start.tolist(), batch.tag_end.tolist(), strict=True)
+            tags += [batch.text[low:high].tobytes().decode("utf-8", "surrogateescape") for low, high in ends]
+    except DataError as error:
+        if malformed.LEARN_LISTS not in str(error):
+            raise
+        raise DataError(
+            f"{path}: the data have lists of labels; compare the runs by their summaries, which --summary FILE writes"
+        ) from None
     label = np.concatenate(found)
     if np.isnan(label).all():
         raise DataError(f"{path}: there are no labels to compare predictions with")

@@ -19,6 +19,8 @@ from ..reductions.core.spec import Wanted
 from . import targets
 from .class_labels import ClassLabels
 
+LEAST = np.finfo(np.float64).epsneg  # probability at least: estimates by squares may be 0 and 1
+
 
 class ListPredictor:
     """Predict by a learner of lists of labels, K of them."""
@@ -64,7 +66,7 @@ class ListPredictor:
         assert task.ranked is not None
         most = max(k, int(np.diff(task.ranked.start).max(initial=0)))
         classes, p = arrays.top_k_arrays(task.ranked, most)
-        return self._to_positions(classes[:, :k]), p[:, :k]
+        return self._to_positions(classes[:, :k]), np.clip(p[:, :k], LEAST, 1 - LEAST)
 
     def _first_of_all(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:
         p = self._all(task)
