@@ -165,6 +165,18 @@ def test_labels_that_are_not_allowed_are_named(y, message):
     assert not hasattr(model, "learner_")
 
 
+def test_labels_may_be_a_column_of_a_table():
+    pandas = pytest.importorskip("pandas")
+    lists = [["x"], ["y", "z"], []]
+    frame = pandas.DataFrame({"labels": lists, "x": [1, 0, 0], "y": [0, 1, 0]})
+    for y in (frame["labels"], frame[["labels"]]):
+        assert XMultilabelClassifier(passes=9, bits=10).fit(np.eye(3), y).predict(np.eye(3)) == lists
+    predicted = XMultilabelClassifier(passes=9, bits=10).fit(np.eye(3), frame[["x", "y"]]).predict(np.eye(3))
+    assert_array_equal(predicted, frame[["x", "y"]])
+    mixed = XMultilabelClassifier(passes=9, bits=10).fit(np.eye(3), [1, [2, 3], []])
+    assert mixed.predict(np.eye(3)) == [[1], [2, 3], []]
+
+
 def test_each_classifier_names_the_other_one():
     for y in ([[1, 2], [3]], np.eye(2, 3, dtype=int)):
         with pytest.raises(

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from ..system.printable import short_repr
 from ..text.malformed import LEARNS_ONE
 from .configuration import LabelRange
 
-LISTS = list, tuple, set, frozenset, np.ndarray  # types of the list of an example
 POSITION = re.compile(r"\by\[(\d+)\]")
 
 
@@ -40,12 +39,13 @@ def are_names(labels: Any) -> bool:
     if not hasattr(labels, "__iter__"):
         return False
     known = (label for label in labels if not array_input.is_missing(label))
-    first = next((label for label in known if not _is_list(label) or len(label)), None)
-    return are_names(first) if _is_list(first) else isinstance(first, (str, bytes))
+    first = next((label for label in known if not is_list(label) or len(label)), None)
+    return first is not None and are_names(first.as_py() if hasattr(first, "as_py") else first)  # of Arrow
 
 
-def _is_list(label: Any) -> bool:
-    return isinstance(label, LISTS) and getattr(label, "ndim", 1) > 0
+def is_list(label: Any) -> bool:
+    """Return whether an object is the list of labels of an example: a list, a set, an array or the like."""
+    return hasattr(label, "__len__") and not isinstance(label, (str, bytes, Mapping)) and getattr(label, "ndim", 1) > 0
 
 
 class LabelConverter:
@@ -224,7 +224,7 @@ def refuse_lists(y: Any, cure: str) -> None:
     if _columns(y) != 1:
         raise DataError(f"y has the shape {y.shape}, a list of labels for each example, {cure}") from None
     for i, label in enumerate(y if hasattr(y, "__iter__") else ()):
-        if _is_list(label):
+        if is_list(label):
             raise DataError(f"y[{i}] is {short_repr(label)}, a list of labels, {cure}") from None
 
 
@@ -241,8 +241,8 @@ def of_examples(y: Any, n: int) -> list[Any]:
     for i, value in enumerate(values):
         if isinstance(value, (set, frozenset)):
             values[i] = sorted(value, key=str)  # names are numbered as they come, always in the same order
-        elif isinstance(value, np.ndarray):
-            values[i] = value.tolist()
+        elif is_list(value):
+            values[i] = value.tolist() if isinstance(value, np.ndarray) else list(value)
     return values
 
 
@@ -251,13 +251,13 @@ def joined(y: Any, n: int) -> tuple[Int64s, list[Any], Bools]:
     values = of_examples(y, n)
     missing = list(map(array_input.is_missing, values))
     lists = [
-        value if isinstance(value, (list, tuple)) else [] if unknown else [value]
+        value if isinstance(value, list) else [] if unknown else [value]
         for value, unknown in zip(values, missing, strict=True)
     ]
     start = np.concatenate([[0], np.cumsum(list(map(len, lists)), dtype=np.int64)])
     labels = [label for value in lists for label in value]
     for k, label in enumerate(labels):
-        if isinstance(label, (*LISTS, bool, np.bool_)) or array_input.is_missing(label):
+        if is_list(label) or isinstance(label, (bool, np.bool_)) or array_input.is_missing(label):
             raise DataError(
                 f"{_place(start, k)} is {short_repr(label)}; allowed are lists of names or numbers, None in place of a "
                 "list that is not known, and a matrix of 0 and 1 with a column for each label"

@@ -127,10 +127,14 @@ def checked_lists(y: Any, columns: AnyArray | None, lists: bool) -> Targets:
     lists : whether lists of 0 and 1 alone are lists of labels, and no matrix
     """
     y = collected(y)
-    if not lists and isinstance(y, (list, tuple)) and y and len({*map(_length, y)}) == 1 and _length(y[0]) > 1:
-        y = np.array(y) if all(value in (0, 1) for row in y for value in row) else y
-    elif not isinstance(y, (list, tuple)) and not hasattr(y, "shape"):
+    if isinstance(y, (list, tuple)):
+        widths = {len(row) if labels.is_list(row) else 1 for row in y}
+        if not lists and len(widths) == 1 and max(widths) > 1 and all(value in (0, 1) for row in y for value in row):
+            y = np.array(y)
+    elif not hasattr(y, "shape"):
         y = np.asarray(y)
+    elif len(y.shape) == 2 and y.shape[1] == 1 and not hasattr(y, "dtype"):  # a DataFrame
+        y = array_input.flat("y", y)
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] != 1:
         y = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
         if (found := labels.of_matrix(y, y.shape[0])) is not None:
@@ -140,7 +144,7 @@ def checked_lists(y: Any, columns: AnyArray | None, lists: bool) -> Targets:
                 raise DataError(f"y has {width} columns; give one for each of the {len(own)} labels in `classes_`")
             return Targets(own[column], start, "sparse" if hasattr(y, "indptr") else "dense", own)
         y = y.tolist()  # names
-    if getattr(getattr(y, "dtype", None), "kind", "O") != "O" or not any(_length(row) >= 0 for row in y):
+    if getattr(getattr(y, "dtype", None), "kind", "O") != "O" or not any(map(labels.is_list, y)):
         return Targets(checked_labels(y, "y"))
     start, given, known = labels.joined(y, len(y))
     if not known.all():
@@ -149,11 +153,6 @@ def checked_lists(y: Any, columns: AnyArray | None, lists: bool) -> Targets:
         raise ValueError("y has no labels: all lists are empty; give at least one label")
     with labels.placed(start):
         return Targets(checked_labels(given, "y") if given else np.asarray(columns)[:0], start, "lists")
-
-
-def _length(row: Any) -> int:
-    """Return how many labels a list has; -1 for what is no list."""
-    return len(row) if hasattr(row, "__len__") and not isinstance(row, (str, bytes)) else -1
 
 
 def is_number(value: Any, lowest: int | None = None) -> bool:

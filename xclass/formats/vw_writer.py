@@ -30,7 +30,7 @@ def number(value: np.float32) -> str:
 
 def label_word(label: Any, place: str) -> str:
     """Return a label, or a list of labels, as the first word of a line; an empty text for a missing one."""
-    if isinstance(label, (list, tuple)):
+    if isinstance(label, list):
         return ",".join(label_word(part, f"{place}[{j}]") for j, part in enumerate(label)) or ","
     if array_input.is_missing(label):
         return ""
