@@ -117,6 +117,8 @@ class Classifier(_Labels, base.MiniBatchClassifier):
         if reduction == "scalar":
             raise UsageError("reduction: 'scalar' learns numbers; choose another reduction for classes")
         record = configuration.record_of(reduction)
+        if record is not None and record.labels == "multilabel":
+            raise UsageError(f"reduction: {reduction!r} learns lists of labels; give it to MultiLabelClassifier")
         if record is not None and record.learns_at_end:
             raise UsageError(
                 f"reduction: {reduction!r} learns from all examples at the end of the data, which River never reaches; "

@@ -250,8 +250,6 @@ class XMultilabelClassifier(Estimator):
     others; or a sequence of lists of labels, which are numbers from 0 or names; or a label for each example. `predict`
     gives what the first `y` was. Lists of the same length of 0 and 1 alone are a matrix.
 
-    Weights of labels are those of the examples; `sample_weight` is that of an example.
-
     Examples
     --------
     >>> from xclass.sklearn import XMultilabelClassifier

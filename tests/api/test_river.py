@@ -260,3 +260,20 @@ def test_it_is_the_last_step_of_pipelines():
 def test_the_examples_of_the_docstrings_run():
     failed, tried = doctest.testmod(xclass.river)
     assert (failed, tried > 3) == (0, True)
+
+
+def test_several_labels_come_back_as_they_were_given():
+    model = MultiLabelClassifier(classes=3, bits=12)
+    assert model.predict_one({"a": 1}) == {} == model.predict_proba_one({"a": 1})
+    for _ in range(20):
+        model.learn_one({"tea": 1, "cup": 1}, {1: True, ("a", 2): False, "never": False})
+        model.learn_one({"cake": 1}, {1: np.False_, ("a", 2): np.True_})
+    assert model.predict_one({"cake": 1}) == {1: False, ("a", 2): True, "never": False}
+    p = model.predict_proba_one({"cake": 1})
+    assert p["never"] == {False: 1.0, True: 0.0} and p[("a", 2)][True] > 0.9 and sum(p[1].values()) == 1
+    for y, error in (({1: None}, xclass.DataError), ({None: True}, xclass.DataError), ([1], TypeError)):
+        with pytest.raises(error):
+            model.learn_one({"a": 1}, y)
+    for kind, reduction, other in ((Classifier, "plt", "MultiLabelC"), (MultiLabelClassifier, "oaa", "Classifier")):
+        with pytest.raises(xclass.UsageError, match=f"reduction: '{reduction}' .*; give it to {other}"):
+            kind(reduction, 3)
