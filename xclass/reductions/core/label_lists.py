@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,7 @@ class MultilabelLearner(Learner):
         self.lowest = spec.lowest_label
         self.counts = np.zeros(labels + 1, np.int64)
         self.threshold = 0.5 if options.threshold is None else options.threshold
-        self._cuts = "threshold" in spec.given and not spec.vw_exact
+        self._cuts = options.threshold is not None and not spec.vw_exact
         self._propensity = options.propensity_numbers()
         self._follows_vw, self.testing = spec.vw_exact, spec.testing
         self._set_by = label_range(spec)[2]
@@ -210,7 +211,16 @@ class MultilabelLearner(Learner):
         """Return the array with `counts`, for the model."""
         return {COUNTS: self.counts}
 
-    def restore_counts(self, arrays: Mapping[str, Stored]) -> None:
-        """Restore `counts`."""
+    def facts(self) -> dict[str, Any]:
+        """Return the number of labels outside, and the threshold if one was given."""
+        return {"outside": self.outside, **({"threshold": self.threshold} if self._cuts else {})}
+
+    def restore_counts(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
+        """Restore `counts` and facts; a threshold of the run takes precedence over that of the model."""
         stored_arrays.fill(COUNTS, arrays, self.counts)
         stored_arrays.check_range(COUNTS, self.counts, 0, MOST_EXAMPLES)
+        self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
+        if "threshold" in facts:
+            threshold = stored_arrays.take_fact("threshold", facts, float, 0, 1)
+            if not (self._cuts or self._follows_vw):
+                self.threshold, self._cuts = threshold, True

@@ -178,23 +178,19 @@ class LabelTree(MultilabelLearner):
         stored = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
         return {**stored, **self.count_arrays(), "updated": self.updated}
 
-    def facts(self) -> dict[str, Any]:
-        return {"outside": self.outside}
-
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore a model; it contains nothing that a kernel uses as an index."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.table, arrays, self.learner_options.resume, self.rule)
-            self.restore_counts(arrays)
+            self.restore_counts(arrays, facts)
             stored_arrays.fill("updated", arrays, self.updated)
             stored_arrays.check_range("updated", self.updated, 0, float(np.finfo(np.float64).max))
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
 
 
 REDUCTION = Reduction(
     name="plt",
     title="Probabilistic label tree",
-    summary="lists of labels, with a regressor at each node of a tree, for very many labels",
+    summary="lists of labels: a tree of regressors, for very many",
     options=Options,
     labels="multilabel",
     enabled=ENABLED,
