@@ -76,7 +76,7 @@ def test_advice_ends_without_a_full_stop():
         assert not advice.endswith(".")
 
 
-@pytest.mark.parametrize("words", [["--bfgs"], ["--csoaa", "3"], ["--top_K=5"], ["--plt", "7"]])
+@pytest.mark.parametrize("words", [["--bfgs"], ["--csoaa", "3"], ["--top_K=5"], ["--lda", "7"]])
 def test_option_of_vw_is_refused_with_its_advice(words):
     result = xclass("data.vw", *words)
     assert result.status == 2

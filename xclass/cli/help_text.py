@@ -90,11 +90,12 @@ def overview(sections: Sequence[Section]) -> str:
     """Return the text of `--help`: a line for each reduction, and the most common options."""
     formatter = _begun()
     declared = {flag: option for section in sections for option in section.options.values() for flag in option.flags}
-    reductions = [section for section in sections if section.record is not None and section.summary]
     with formatter.section("Reductions, for K classes"):
         first = [("--multiclass [K]", "the default: trees propose, one scorer per class decides")]
         chosen = [
-            (option_text.synopsis(next(iter(section.options.values()))), section.summary) for section in reductions
+            (option_text.synopsis(section.options[section.record.name]), section.summary)
+            for section in sections
+            if section.record is not None and section.summary
         ]
         formatter.write_dl([*(first if "--multiclass" in declared else ()), *chosen])
     with formatter.section("Common options"):

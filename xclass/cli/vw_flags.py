@@ -153,10 +153,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "--decay",
         f"xclass does not support marginal features; {FEATURE_SOURCES}",
     ),
-    (
-        "--plt --kary_tree --threshold --plt_force_load_legacy_model",
-        "an example has one class; the nearest is --recall_tree K, and -r writes the scores of its candidates",
-    ),
+    ("--plt_force_load_legacy_model", "models of VW cannot be loaded; learn the model again"),
     ("--sendto --print", "xclass does not send or print examples; see --audit"),
     ("--noop", "use -t, which learns nothing"),
     (

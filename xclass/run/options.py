@@ -15,7 +15,7 @@ class Options(OptionGroup):
     """Declare the options of a run."""
 
     initial_regressor: str = option(
-        "model to load, to predict with or to continue learning from", flags=("-i", "--initial_regressor"), reads=True
+        "model to load, to predict or to continue from", flags=("-i", "--initial_regressor"), reads=True
     )
     testonly: bool = option("predict only, do not learn", flags=("-t", "--testonly"))
     final_regressor: str = option(

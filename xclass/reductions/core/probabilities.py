@@ -28,7 +28,7 @@ class Options(OptionGroup):
     """Declare the options about probabilities of classes."""
 
     top_k: int | None = option(
-        "predict the N most probable classes, as `class:probability`. The last pair, `:p`, gives the probability of "
+        "list the N best classes as `class:probability`. The last pair, `:p`, gives the probability of "
         "all others. With lists of labels, whose probabilities do not sum to 1, there is no such pair, and --threshold "
         "leaves out labels that are less probable",
         minimum=1,
