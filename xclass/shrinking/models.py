@@ -100,15 +100,18 @@ def loss(path: str, source: reader.Options) -> Loss:
     wrong, p = [np.empty(0, np.bool_)], [np.empty(0)]
     with load(path) as learner:
         model = learner.core
-        classes = model.config.reduction.labels == "multiclass"
-        counted = Progress(model.config.reduction.labels, None)
+        kind = model.config.reduction.labels
+        counted = Progress(kind, None)
         wanted = Wanted(example_probabilities=model.config.reduction.probabilities)
         batches = (batch for _, batch in files.batches(model, source))
         for task in thread_limit.each(model.predict(batches, wanted)):
             counted.count(task)
             labelled = ~np.isnan(task.batch.label)
             assert task.prediction is not None  # the stages have set it
-            wrong.append((task.prediction != task.batch.label)[labelled])
+            is_wrong = task.prediction != task.batch.label
+            if kind == "multilabel" and task.loss is not None:
+                is_wrong = task.loss > 0
+            wrong.append(is_wrong[labelled])
             if task.label_probability is not None:
                 p.append(task.label_probability[labelled])
     if counted.average_loss is None:
@@ -118,8 +121,8 @@ def loss(path: str, source: reader.Options) -> Loss:
     known = np.concatenate(p)
     known = known[~np.isnan(known)]
     log_loss = float(-np.log(np.maximum(known, SMALLEST_PROBABILITY)).mean()) if len(known) else None
-    name = "error" if classes else "average loss"
-    return Loss(name, counted.average_loss, np.concatenate(wrong) if classes else None, log_loss)
+    name = "average loss" if kind == "simple" else "error"
+    return Loss(name, counted.average_loss, None if kind == "simple" else np.concatenate(wrong), log_loss)
 
 
 def _other_arrays(arrays: Mapping[str, Stored], tables: Sequence[Table]) -> dict[str, Stored]:
