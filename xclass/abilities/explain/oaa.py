@@ -11,6 +11,7 @@ from ...array_types import Float32s, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons
+from ...kernels.constants import LARGEST
 from ...reductions.oaa import class_rows
 from ...reductions.oaa.reduction import OneAgainstAll
 from ...reductions.oaa.scorers import ClassScorers
@@ -40,7 +41,8 @@ class Scores(NamedTuple):
 
     place: UInt64s  # uint64[s], row of each feature in the table
     score: Float32s  # float32[K]
-    limited: Float32s  # float32[K], clipped to the range of labels
+    limits: Float32s  # float32[2], range to which they are clipped
+    limited: Float32s  # float32[K], clipped
     compared: Float32s  # float32[K], after the link
     order: Int64s  # int64[K], classes, the best first
 
@@ -50,9 +52,10 @@ def scores_of(learner: ClassScorers, batch: Batch) -> Scores:
     place = batch.index.astype(np.uint64) % learner.rows * table.width
     score = np.empty(classes, np.float32)
     gd.score_lanes(table, place, batch.value, len(place), np.arange(classes, dtype=np.uint64), classes, score)
-    limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *table.range).astype(np.float32)
+    limits = table.range if learner.clips else np.array([-LARGEST, LARGEST], np.float32)
+    limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *limits).astype(np.float32)
     compared = _logistic(limited) if learner.learner_options.link == "logistic" else limited
-    return Scores(place, score, limited, compared, np.argsort(-compared, kind="stable"))
+    return Scores(place, score, limits, limited, compared, np.argsort(-compared, kind="stable"))
 
 
 def reasons_of(
@@ -66,7 +69,7 @@ def reasons_of(
         if c not in wanted:
             return ExplainedClass(c + base, float(scores.limited[c]), float(p[c]))
         shown = shares_of(shares.of_table(table, scores.place, batch.value, c))
-        exact, shown = clipped(scores.score[c], table.range, shown)
+        exact, shown = clipped(scores.score[c], scores.limits, shown)
         return ExplainedClass(c + base, exact, float(p[c]), shown)
 
     next_ones = (c for c in scores.order[: k + MOST_OTHERS].tolist() if c not in wanted)

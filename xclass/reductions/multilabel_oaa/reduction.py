@@ -36,6 +36,7 @@ from ..core.spec import LearnerSpec, Wanted
 from ..oaa import scorers
 
 ENABLED = "gd, scorer-identity, multilabel_oaa"
+RATE, DECAY = 0.25, 0.6  # learning rate of squared loss, and its factor after each of several passes, by default
 LOG_ODDS, LABELS, LINKED = range(3)  # what scores are: log odds, estimates of the label -1 or 1, probabilities
 
 
@@ -124,6 +125,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
     def __init__(self, spec: LearnerSpec) -> None:
         scorers.ClassScorers.__init__(self, spec)
         self.set_up(spec, self.classes)
+        self.clips = spec.vw_exact  # more than one label may have a score above 1, which tells how to rank them
         listing = spec.wanted.listing_options
         self.lists_scores = listing.probabilities and listing.top_k is None
 
@@ -153,7 +155,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
         t, meaning = self.threshold, self.meaning
         if meaning == LOG_ODDS:
             return np.float32(math.log(t / (1 - t)) if 0 < t < 1 else math.copysign(math.inf, t - 0.5))
-        return np.float32(t if meaning == LINKED else 2 * t - 1)
+        return np.float32(t if meaning == LINKED else 2 * t - 1 if t < 1 else math.inf)
 
     def report_best(
         self, task: BatchTask, labels: Any, best: Int64s, score_of_best: Float32s, scores: Float32s
@@ -198,8 +200,19 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            self.restore_counts(arrays)
+            self.restore_counts(arrays, facts)
             gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
+
+
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
+    resolved = scorers.resolve_defaults(spec)
+    if spec.vw_exact or resolved.get("loss_function", spec.binary.loss_function) != "squared":
+        return resolved
+    if resolved.get("learning_rate") == 0.5:
+        resolved["learning_rate"] = RATE
+    if spec.passes > 1 and not spec.loaded and "decay_learning_rate" not in spec.given:
+        resolved["decay_learning_rate"] = DECAY
+    return resolved
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
@@ -210,13 +223,13 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 REDUCTION = Reduction(
     name="multilabel_oaa",
     title="One against all, for lists of labels",
-    summary="one regressor per label, for lists of labels",
+    summary="lists of labels: one regressor per label",
     labels="multilabel",
     options=Options,
     enabled=ENABLED,
     build=MultilabelOaa,
     check=label_lists.check,
-    resolve_defaults=scorers.resolve_defaults,
+    resolve_defaults=resolve_defaults,
     label_range=label_lists.label_range,
     check_arrays=check_arrays,
     probabilities=True,

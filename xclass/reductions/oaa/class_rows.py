@@ -43,6 +43,7 @@ class Inputs(NamedTuple):
     sampled: Int32s  # int32[n, draws], negative classes that learn; without columns all classes learn
     clock: Float64s  # float64[n], weight of the labelled examples up to and including each one
     classes: int  # number of classes that negatives are sampled from
+    clips: bool = True  # whether the scores that are returned are clipped to the range of labels
 
 
 class ClassScores(NamedTuple):
@@ -304,7 +305,7 @@ def learn_batch(
 
     `rows` is the number of rows of the table, and `link` says whether predictions pass through the logistic link.
     """
-    batch, label, learns, sampled, clock, classes = inputs
+    batch, label, learns, sampled, clock, classes, clips = inputs
     best, best_score, scores = output
     row, place, x, final, owner, s, p, y = scratch[:8]
     limits = table.range.copy()  # the range that clips scores changes after an example, not within it
@@ -340,7 +341,7 @@ def learn_batch(
                     p[j] = ONE / (ONE + fast_math.expf(-p[j]))
             _keep_best(p, size, c, i, best, best_score)
             if wanted:
-                scores[i, c : c + size] = p[:size]
+                scores[i, c : c + size] = p[:size] if clips else s[:size]
             if not all_learn:
                 continue
             _set_signs(batch, label, i, c, size, y)

@@ -31,6 +31,7 @@ class ClassScorers(Learner):
 
     link: bool = False  # whether predictions pass through the logistic link
     sampled: int = 0  # number of negative classes that learn from an example, 0 for all
+    clips: bool = True  # whether the scores of all classes are clipped to the range of labels
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.classes or 0
@@ -114,7 +115,7 @@ class ClassScorers(Learner):
         most_features = batch.most_features
         if first:
             label, sampled = np.maximum(label - first, -1), sampled - np.int32(first)
-        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock, self.classes)
+        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock, self.classes, self.clips)
 
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
