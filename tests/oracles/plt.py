@@ -6,8 +6,9 @@ Idea     The labels are the leaves of a tree. A regressor at each node estimates
          example is below it, given that some is below its parent. The product of these along the path of a label is
          its probability. An example trains the nodes that some of its labels are below towards 1, and their children
          that none is below towards -1; the other nodes learn nothing.
-Play     "paper": each node has sums of its own; an example without a label trains the root towards -1. "vw": all nodes
-         share the sums of the normalised rule, so that the order of the updates counts.
+Play     "paper": an example without a label trains the root towards -1. "vw": it learns nothing, and labels that the
+         last inner node lacks take part in a search. VW adds the losses of the nodes in the order of its sets. The
+         clock of a node begins at 0, and the examples that were not learned are taken from it.
 Names    k labels, 0 to k - 1 | n a node: the root is 0, the children of n are b n + 1 to b n + b.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .learner import F, Learner, power_of_two
+from .learner import F, Learner, vw_slot
 
 PRIMES = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229)
 
@@ -82,21 +83,23 @@ class LabelTree:
     k, arity : number of labels, and of the children of a node
     play : "paper" or "vw"
     bits : log2 of the number of slots in VW's layout
+    sure : score from which on a node is not trained towards what it says, as xclass does; the paper trains all
     **rule : keywords of `Learner`, see `resolve_rule`
 
     Attributes
     ----------
     updates : number of updates of each node
+    left_out : number of examples that were not learned, which the caller counts
     """
 
-    def __init__(self, k: int, arity: int = 2, *, play: str = "paper", bits: int = 18, **rule):
+    def __init__(self, k: int, arity: int = 2, *, play: str = "paper", bits: int = 18, sure: float = np.inf, **rule):
         self.k, self.arity, self.play = k, arity, play
+        self.sure = sure
         self.inner = -(-(k - 1) // (arity - 1))
         self.nodes = k + self.inner
         self.updates = [0.0] * self.nodes
-        width = power_of_two(self.nodes)
-        # an index is (index of the feature, node): the subproblem is only that of the sums
-        self.learner = Learner(lambda index, sub: (index[0] * width + index[1]) % (1 << bits), **rule)
+        self.left_out = 0
+        self.learner = Learner(vw_slot(self.nodes, bits), **rule)
         self.positive, self.negative = HashSet(), HashSet()
 
     def children(self, n: int, phantoms: bool = False) -> range:
@@ -111,7 +114,7 @@ class LabelTree:
         return nodes
 
     def _score(self, features: list[tuple], n: int) -> np.float32:
-        return self.learner.score([((index, n), x) for index, x in features])
+        return self.learner.score(features, n)
 
     def _sigmoid(self, features: list[tuple], n: int) -> np.float32:
         with np.errstate(over="ignore"):
@@ -188,6 +191,10 @@ class LabelTree:
         if self.play == "vw":
             self.targets(labels)
         for n, y in self.targets(labels):
-            sub = 0 if self.play == "vw" else n
-            self.learner.learn([((index, n), x) for index, x in features], y, weight, sub, self.updates[n])
+            if self.play == "paper" and self.learner.clip(self._score(features, n)) * y > self.sure:
+                continue
+            clock = self.updates[n]
+            if self.play == "vw":
+                clock -= self.left_out + float(self.learner.initial_t)
+            self.learner.learn(features, y, weight, n, clock)
             self.updates[n] += weight

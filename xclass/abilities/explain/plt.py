@@ -30,7 +30,7 @@ def explain(learner: LabelTree, batch: Batch, k: int) -> Reasons:
     place, x = batch.index.astype(np.uint64) * learner.table.width, batch.value
 
     def turn(n: int) -> Turn:
-        products = shares.of_table(learner.table, place, x, n)
+        products = shares.of_table(learner.table, place, x, n + tree.first)
         score = float(products.sum())
         side = f"branch {(n - 1) % tree.arity}" if n else "root"
         return Turn(str(n), side, score, float(nodes.sigmoid(np.float32(score))), shares_of(products))

@@ -26,11 +26,11 @@ def _lookups(learner: LabelTree, batch: Batch) -> list[WeightLookup]:
     subs = _trained(tree, np.sort(found))
     if not np.isnan(batch.label[0]):
         subs += [n for n in _trained(tree, own[(own >= 0) & (own < tree.labels)]) if n not in subs]
-    return [WeightLookup(0, n, n) for n in subs]
+    return [WeightLookup(0, sub, sub - tree.first) for sub in subs]
 
 
 def _trained(tree: nodes.Tree, labels: Int64s) -> list[int]:
-    """Return the nodes that an example with these labels, which ascend, trains."""
+    """Return the subproblems that an example with these labels, which ascend, trains."""
     scratch = nodes.new_scratch(tree, 1, max(1, len(labels)))
     count = nodes.targets(tree, scratch, nodes.paths(tree, labels, 0, len(labels), scratch.positive))
     trained: list[int] = scratch.lanes.sub[:count].tolist()

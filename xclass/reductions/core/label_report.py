@@ -269,6 +269,8 @@ class LabelReport:
         the "top_k" best, whose sums are divided by the number of all examples; none for another text.
         """
         at_k, total, of_label, _ = self.sums
+        if self.vw is not None and total[2] == 0:
+            return []
         if self.vw == "top_k":
             places = list(enumerate(self.place[self.place <= self.top_k]))
             means = at_k / np.float32(total[2])

@@ -11,6 +11,7 @@ Idea      The nodes on the paths of an example's labels, in falling order, follo
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +19,16 @@ import numpy as np
 from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
-from ...kernels import fast_math
+from ...kernels import fast_math, intrinsics
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 
+SURE = np.float32(4)  # score from which on a node is not trained towards what it says, a probability of 0.982
+FIRST = 3  # subproblem of the root if the layout is not VW's: children begin at multiples of 2 or 4, in one cache line
+
 
 class Tree(NamedTuple):
-    """Describe a tree by its numbers of labels, children of a node, inner nodes and nodes."""
+    """Describe a tree by its numbers of labels, children of a node, inner nodes and nodes, and by its subproblems."""
 
     labels: int
     arity: int
@@ -33,6 +37,7 @@ class Tree(NamedTuple):
     # children of an inner node that are scored: below `nodes`, or with --vw_exact of any number; VW also scores the
     # children that the last inner node lacks, and xclass does not predict their labels
     end: int
+    first: int  # subproblem of the root, whose next ones are those of the other nodes; see FIRST
 
 
 class Search(NamedTuple):
@@ -47,10 +52,9 @@ class Scratch(NamedTuple):
 
     place: UInt64s  # uint64[s], hash * width of each feature
     x: Float32s  # float32[s], values
-    moved: UInt64s  # uint64[s], places of a node, if all nodes share the sums
     heap_p: Float32s  # float32[nodes + B], probabilities of the nodes in the heap
     heap_node: Int64s  # int64[nodes + B]
-    child: UInt64s  # uint64[B], children of the node that is opened
+    child: UInt64s  # uint64[B], subproblems of the children of the node that is opened, with --vw_exact
     child_score: Float32s  # float32[B]
     label: Int64s  # int64[K], labels found
     p: Float32s  # float32[K], their probabilities
@@ -69,10 +73,10 @@ class Found(NamedTuple):
     size: Int64s  # int64[1], labels found so far
 
 
-def new_tree(labels: int, arity: int, phantoms: bool) -> Tree:
+def new_tree(labels: int, arity: int, phantoms: bool, first: int) -> Tree:
     inner = -(-(labels - 1) // (arity - 1))
     nodes = labels + inner
-    return Tree(labels, arity, inner, nodes, nodes + arity if phantoms else nodes)
+    return Tree(labels, arity, inner, nodes, nodes + arity if phantoms else nodes, first)
 
 
 def new_found(count: Int64s, room: int) -> Found:
@@ -97,10 +101,10 @@ def new_scratch(tree: Tree, features: int, labels: int) -> Scratch:
     lanes = min(tree.nodes, 1 + nodes * tree.arity)
     heap = tree.nodes + tree.arity
     return Scratch(
-        np.empty(features, np.uint64), np.empty(features, np.float32), np.empty(features, np.uint64),
-        np.empty(heap, np.float32), np.empty(heap, np.int64), np.empty(tree.arity, np.uint64),
-        np.empty(tree.arity, np.float32), np.empty(tree.labels, np.int64), np.empty(tree.labels, np.float32),
-        np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(lanes, np.float32), gd.new_lanes(lanes),
+        np.empty(features, np.uint64), np.empty(features, np.float32), np.empty(heap, np.float32),
+        np.empty(heap, np.int64), np.empty(tree.arity, np.uint64), np.empty(tree.arity, np.float32),
+        np.empty(tree.labels, np.int64), np.empty(tree.labels, np.float32), np.empty(nodes, np.int64),
+        np.empty(nodes, np.int64), np.empty(lanes, np.float32), gd.new_lanes(lanes),
     )  # fmt: skip
 
 
@@ -111,7 +115,7 @@ def new_scratch(tree: Tree, features: int, labels: int) -> Scratch:
 def load(table: gd.Table, batch: Batch, i: Int, scratch: Scratch) -> Int:
     """Copy the features of example i; return their number."""
     begin = batch.start[i]
-    count = batch.start[i + 1] - begin
+    count = np.int64(batch.start[i + 1] - begin)
     for f in range(count):
         scratch.place[f] = np.uint64(batch.index[begin + f]) * table.width
         scratch.x[f] = batch.value[begin + f]
@@ -121,7 +125,8 @@ def load(table: gd.Table, batch: Batch, i: Int, scratch: Scratch) -> Int:
 
 @bare
 def sigmoid(s: np.float32) -> np.float32:
-    return ONE / (ONE + fast_math.expf(-s))
+    """Return the probability of a score, NaN for NaN."""
+    return s if math.isnan(s) else ONE / (ONE + fast_math.expf(-s))
 
 
 # the heap, whose order at equal probabilities is that of libstdc++'s push_heap and pop_heap, as in VW
@@ -150,6 +155,30 @@ def _remove_first(heap_p: Float32s, heap_node: Int64s, size: Int) -> None:
 
 
 @bare
+def _score_row(table: gd.Table, scratch: Scratch, features: Int, begin: Int, count: Int) -> None:
+    """Score subproblems from `begin` on, which are neighbours, as `gd.score` would one by one, two at a time."""
+    flat, mask, stride, place, x = table.flat, table.mask, table.stride, scratch.place, scratch.x
+    for j in range(0, count - 1, 2):
+        first = np.uint64(begin + j)
+        second = first + np.uint64(1)
+        a, b = ZERO, ZERO
+        for f in range(features):
+            a += flat[((place[f] + first) & mask) * stride] * x[f]
+            b += flat[((place[f] + second) & mask) * stride] * x[f]
+        scratch.child_score[j], scratch.child_score[j + 1] = a, b
+    for j in range(0 if len(table.shrunk) > 0 else count & ~1, count):
+        scratch.child_score[j] = gd.score(table, place, x, features, np.uint64(begin + j), ZERO)
+
+
+@bare
+def _prefetch(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, n: Int) -> None:
+    """Prefetch the weights of the first children of a node, which is probably opened next."""
+    child = np.uint64(tree.arity * n + 1 + tree.first)
+    for f in range(features):
+        intrinsics.prefetch(table.flat, np.int64(((scratch.place[f] + child) & table.mask) * table.stride))
+
+
+@bare
 def search(
     tree: Tree, table: gd.Table, scratch: Scratch, features: Int, wanted: Search, positive: Int, root: np.float32
 ) -> int:
@@ -158,7 +187,7 @@ def search(
     `scratch.label` and `scratch.p` are written, best first. The children of the first `positive` nodes of
     `scratch.positive`, which are in falling order, have been scored; `root` is the score of the root.
     """
-    heap_p, heap_node, child, score = scratch.heap_p, scratch.heap_node, scratch.child, scratch.child_score
+    heap_p, heap_node, score = scratch.heap_p, scratch.heap_node, scratch.child_score
     heap_p[0], heap_node[0] = sigmoid(root), 0
     size, found = 1, 0
     while size > 0:
@@ -167,6 +196,8 @@ def search(
             break
         size -= 1
         _remove_first(heap_p, heap_node, size)
+        if size > 0 and heap_node[0] < tree.inner:
+            _prefetch(tree, table, scratch, features, heap_node[0])
         if n >= tree.inner:
             if n < tree.nodes:
                 scratch.label[found], scratch.p[found] = n - tree.inner, p
@@ -179,9 +210,7 @@ def search(
             for j in range(end - begin):
                 score[j] = scratch.score[scratch.first[known] + j]
         else:
-            for j in range(end - begin):
-                child[j] = np.uint64(begin + j)
-            gd.score_lanes(table, scratch.place, scratch.x, features, child, end - begin, score)
+            _score_row(table, scratch, features, begin + tree.first, end - begin)
         for j in range(end - begin):
             _rise(heap_p, heap_node, size, p * sigmoid(score[j]), begin + j)
             size += 1
@@ -230,7 +259,7 @@ def targets(tree: Tree, scratch: Scratch, positive: Int) -> int:
     The first `positive` nodes of `scratch.positive` are as from `paths`. If there are none, the root learns -1.
     """
     sub, y = scratch.lanes.sub, scratch.lanes.y
-    sub[0] = 0
+    sub[0] = tree.first
     y[0] = ONE if positive > 0 else -ONE
     lanes, following = 1, positive - 2
     for j in range(positive - 1, -1, -1):
@@ -240,7 +269,7 @@ def targets(tree: Tree, scratch: Scratch, positive: Int) -> int:
         scratch.first[j] = lanes
         begin = tree.arity * n + 1
         for c in range(begin, min(begin + tree.arity, tree.nodes)):
-            sub[lanes] = np.uint64(c)
+            sub[lanes] = np.uint64(c + tree.first)
             y[lanes] = -ONE
             if following >= 0 and scratch.positive[following] == c:
                 y[lanes] = ONE
@@ -251,19 +280,25 @@ def targets(tree: Tree, scratch: Scratch, positive: Int) -> int:
 
 @bare
 def train(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, features: Int, lanes: Int, weight: np.float32, updated: Float64s
-) -> None:
+    tree: Tree, table: gd.Table, rule: gd.Rule, scratch: Scratch, features: Int, lanes: Int, weight: np.float32,
+    updated: Float64s,
+) -> None:  # fmt: skip
     """Train the nodes of the lanes, whose scores are known; `updated`, the weight of their updates, is their clock."""
     lane = scratch.lanes
+    trained = 0
     for j in range(lanes):
-        lane.p[j] = gd.clip(scratch.score[j], table.range)
-        updated[lane.sub[j]] += weight
+        p, y = gd.clip(scratch.score[j], table.range), lane.y[j]
+        if p * y > SURE:
+            continue
+        lane.sub[trained], lane.p[trained], lane.y[trained] = lane.sub[j], p, y
+        updated[np.int64(lane.sub[j]) - tree.first] += weight
+        trained += 1
     if rule.adaptive:
-        gd.learn_lanes(table, rule, scratch.place, scratch.x, features, lanes, lane, weight, 0.0)
+        gd.learn_lanes(table, rule, scratch.place, scratch.x, features, trained, lane, weight, np.float64(0))
         return
-    for j in range(lanes):
-        n = lane.sub[j]
-        gd.learn(table, rule, scratch.place, scratch.x, features, n, lane.p[j], lane.y[j], weight, updated[n])
+    for j in range(trained):
+        clock = updated[np.int64(lane.sub[j]) - tree.first]
+        gd.learn(table, rule, scratch.place, scratch.x, features, lane.sub[j], lane.p[j], lane.y[j], weight, clock)
 
 
 @bare
@@ -298,9 +333,9 @@ def learn_batch(
             gd.score_lanes(table, scratch.place, scratch.x, features, scratch.lanes.sub, lanes, scratch.score)
             root = scratch.score[0]
         else:
-            root = gd.score(table, scratch.place, scratch.x, features, np.uint64(0), ZERO)
+            root = gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO)
         if not has_room(found, scratch, search(tree, table, scratch, features, wanted, positive, root), i):
             return i
         if learned[i]:
-            train(table, rule, scratch, features, lanes, batch.weight[i], updated)
+            train(tree, table, rule, scratch, features, lanes, batch.weight[i], updated)
     return end

@@ -8,6 +8,7 @@ Names     s features of one example | K labels | B children of a node, --kary_tr
 Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
           * the tree has the labels in the order of their numbers
           * an example without a label trains the root alone
+          * a node is not trained towards what it already says with a probability above 0.982
           from VW's plt.cc, without `--vw_exact`: see docs/differences_from_vw.md.
 Idea      The estimate at a node is the probability of a label below it, given that there is one below its parent. The
           product along the path to a leaf is the probability of its label. An example trains the nodes on the paths of
@@ -17,7 +18,7 @@ Idea      The estimate at a node is the probability of a label below it, given t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ import numpy as np
 
 from ...array_types import Float32s, Int64s
 from ...binary import finite, gd
+from ...data import batch_ops
 from ...data.batch import Batch
 from ...kernels.constants import ZERO
 from ...model import stored_arrays
@@ -34,7 +36,8 @@ from ...options.relations import conflict, refused
 from ..core import label_arrays, label_lists, probabilities
 from ..core.base import Reduction
 from ..core.contract import BatchTask
-from ..core.label_lists import LabelLists, MultilabelLearner
+from ..core.label_lists import MultilabelLearner
+from ..core.label_report import LabelLists
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec, Wanted
 from . import nodes, vw_order
@@ -70,7 +73,8 @@ class Options(label_lists.Options):
 
 
 def tree_of(spec: LearnerSpec) -> nodes.Tree:
-    return nodes.new_tree(spec.options.plt, spec.options.kary_tree, spec.vw_exact)
+    first = 0 if spec.binary.layout == "vw" else nodes.FIRST
+    return nodes.new_tree(spec.options.plt, spec.options.kary_tree, spec.vw_exact, first)
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
@@ -78,8 +82,9 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    for name in ("weights.sums", "updated"):
-        stored_arrays.check_rows(name, arrays, tree_of(spec).nodes)
+    tree = tree_of(spec)
+    stored_arrays.check_rows("weights.sums", arrays, tree.nodes + tree.first)
+    stored_arrays.check_rows("updated", arrays, tree.nodes)
 
 
 class LabelTree(MultilabelLearner):
@@ -87,24 +92,26 @@ class LabelTree(MultilabelLearner):
 
     Attributes
     ----------
-    tree : shape of the tree; its nodes are the subproblems of `table`
+    tree : shape of the tree; its nodes are the subproblems of `table` from `tree.first` on
     updated : float64[nodes], sum of the weights of each node's updates, its clock
-    sets : with --vw_exact the two sets that order the updates, else none
+    order : what --vw_exact keeps from one example to the next, else None
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.tree = tree_of(spec)
         self.set_up(spec, self.tree.labels)
         self.learner_options = spec.binary
-        bits, number = spec.binary.bits, self.tree.nodes
+        bits, number = spec.binary.bits, self.tree.nodes + self.tree.first
         gd.check_memory(bits, extra_bytes=8 * number)
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
         width = gd.vw_width(number) if spec.binary.layout == "vw" else gd.odd_width(number)
         self.table = gd.new_table(self.rule, bits, number, width, weights_only=spec.wanted.weights_only)
         self.tables = [self.table]
+        if spec.vw_exact and "initial_t" not in spec.given:  # where it is 1 without being given, VW's nodes begin at 0
+            self.rule = self.rule._replace(initial_t=0.0)
         self.crowding = gd.crowding_warning(bits, number, width, spec.binary.layout)
-        self.updated = np.zeros(number)
-        self.sets = [vw_order.new_set(number) for _ in range(2)] if spec.vw_exact else []
+        self.updated = np.zeros(self.tree.nodes)
+        self.order = vw_order.new_order(self.tree, self.updated) if spec.vw_exact else None
         self.stages = [self._learn_batch]
 
     def want(self, wanted: Wanted) -> None:
@@ -123,33 +130,38 @@ class LabelTree(MultilabelLearner):
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
-        batch, sets = task.batch, self.sets
-        fixed = batch, self.positives(task), task.learned()
+        order = self.order
+        if order is None:  # lists are in order but for --on_bad_line vw
+            task.batch = batch_ops.with_lists_in_order(task.batch)
+        batch, learned = task.batch, task.learned()
+        label = self.positives(task) if order is None else label_arrays.whole(batch)
         wanted = nodes.Search(min(self.most_ranked, self.tree.labels), np.float32(self.threshold))
         most, count, loss = label_arrays.most(batch), np.empty((2, batch.n), np.int64), np.zeros(batch.n)
         parts: dict[int, list[nodes.Found]] = {}
 
         def job(begin: int, end: int) -> None:
             scratch = nodes.new_scratch(self.tree, batch.most_features, most)
-            shared = self.tree, finite.guarded(self.table, task), self.rule, wanted, *fixed
-            found = [nodes.new_found(count[k], (end - begin) * FIRST_ROOM) for k in range(2 if sets else 1)]
+            table = finite.guarded(self.table, task)
+            fixed = self.tree, table, self.rule, wanted, batch, label, learned
+            found, above = (nodes.new_found(counts, (end - begin) * FIRST_ROOM) for counts in count)
             at = begin
             while True:
-                if sets:
-                    at = vw_order.learn_batch(*shared, at, end, scratch, self.updated, *found, *sets, loss)
+                if order is None:
+                    at = nodes.learn_batch(*fixed, at, end, scratch, self.updated, found)
                 else:
-                    at = nodes.learn_batch(*shared, at, end, scratch, self.updated, *found)
+                    results = vw_order.Results(found, above, loss)
+                    at = vw_order.learn_batch(*fixed, at, end, scratch, order, results)
                 if at == end:
                     break
-                found = [nodes.grown(one, self.tree.labels) for one in found]
-            parts[begin] = found
+                found, above = (nodes.grown(one, self.tree.labels) for one in (found, above))
+            parts[begin] = [found, above]
 
-        ranges = [(0, batch.n)] if task.learn or sets else self.thread_ranges(batch.n)
-        self.share(job, ranges, batch.n)
-        ranked, *above = (self._lists([part[k] for _, part in sorted(parts.items())]) for k in range(2 if sets else 1))
-        if sets:
+        self.share(job, [(0, batch.n)] if task.learn or order else self.thread_ranges(batch.n), batch.n)
+        found, above = zip(*(parts[begin] for begin in sorted(parts)), strict=True)
+        ranked = self._lists(found)
+        if order is not None:
             k = self.listing_options.top_k
-            chosen = above[0] if k is None else self.best(ranked, k)
+            chosen = self._lists(above) if k is None else self.best(ranked, k)
             self.finish(task, ranked, LabelLists(chosen.labels, chosen.start), loss, chosen)
             return
         listed = label_lists.selected(ranked, ranked.scores > self.threshold)
@@ -157,10 +169,11 @@ class LabelTree(MultilabelLearner):
         ascending = listed.labels[np.lexsort((listed.labels, row))]
         self.finish(task, ranked, LabelLists(ascending, listed.start), None, listed)
 
-    def _lists(self, parts: list[nodes.Found]) -> ClassLists:
+    def _lists(self, parts: Sequence[nodes.Found]) -> ClassLists:
         """Return the labels found for the parts of a batch."""
         label = np.concatenate([part.label[: part.size[0]] for part in parts]) + self.lowest
         p = np.concatenate([part.p[: part.size[0]] for part in parts])
+        p = np.nan_to_num(p) if self.order is None else p  # weights of a loaded model may give NaN
         return ClassLists(p, label, np.concatenate([[0], np.cumsum(parts[0].count)]), has_rest=False)
 
     def best_labels(self, batch: Batch, least: int | None = None) -> tuple[Int64s, Float32s]:
@@ -168,7 +181,7 @@ class LabelTree(MultilabelLearner):
         scratch = nodes.new_scratch(self.tree, batch.most_features, 1)
         features = nodes.load(self.table, batch, 0, scratch)
         wanted = nodes.Search(min(least or self.most_ranked, self.tree.labels), np.float32(self.threshold))
-        root = gd.score(self.table, scratch.place, scratch.x, features, np.uint64(0), ZERO)
+        root = gd.score(self.table, scratch.place, scratch.x, features, np.uint64(self.tree.first), ZERO)
         count = nodes.search(self.tree, self.table, scratch, features, wanted, 0, root)
         return scratch.label[:count], scratch.p[:count]
 

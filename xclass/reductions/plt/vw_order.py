@@ -1,4 +1,4 @@
-"""Train the nodes of a probabilistic label tree in VW's order, with sums that all nodes share, for `--vw_exact`.
+"""Train the nodes of a probabilistic label tree in VW's order, in which it adds their losses, for `--vw_exact`.
 
 Source    VW 9.11.9, plt.cc: two `std::unordered_set` of the C++ library of GNU hold the nodes that learn 1 and -1.
 Cost      O(s) for each node that is trained, one after the other.
@@ -23,6 +23,7 @@ PRIMES = np.array(  # numbers of buckets, of which each set takes the next one w
     [13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061, 712697, 1447153, 2938679],
     np.int64,
 )
+MOST_NODES = 2**32 - 1
 
 
 class Set(NamedTuple):
@@ -34,9 +35,30 @@ class Set(NamedTuple):
     size: Int64s  # int64[2], entries and buckets; clearing keeps the buckets
 
 
-def new_set(entries: int) -> Set:
+class Order(NamedTuple):
+    """Hold what VW keeps from one example to the next: two sets of nodes, and the weight of what was not learned."""
+
+    positive: Set
+    negative: Set
+    left_out: Float64s  # float64[1]
+    updated: Float64s  # float64[nodes], weight of each node's updates
+
+
+class Results(NamedTuple):
+    """Hold the results of a batch."""
+
+    found: Found
+    above: Found  # labels above the threshold, of which there are never more than in `found`
+    losses: Float64s  # float64[n], sum of the losses of the nodes of each example
+
+
+def new_order(tree: Tree, updated: Float64s) -> Order:
+    return Order(_new_set(tree.nodes), _new_set(tree.nodes), np.zeros(1), updated)
+
+
+def _new_set(entries: int) -> Set:
     """Return a set for so many entries."""
-    buckets = int(PRIMES[min(np.searchsorted(PRIMES, entries), len(PRIMES) - 1)])
+    buckets = int(next((prime for prime in PRIMES if prime >= entries), PRIMES[-1]))
     entry = np.zeros(entries + 1, np.int64)
     return Set(entry, entry.copy(), np.full(buckets, -1, np.int64), np.array([0, 1]))
 
@@ -105,8 +127,8 @@ def _collect(tree: Tree, label: Int64s, first: Int, last: Int, positive: Set, ne
     _clear(positive)
     _clear(negative)
     for j in range(first, last):
-        if label[j] >= 0:
-            n = tree.inner + label[j]
+        n = (label[j] + tree.inner) & MOST_NODES  # so -1, which VW reads as the largest number, is an inner node
+        if n < tree.nodes:
             _add(positive, n)
             while n > 0:
                 n = (n - 1) // tree.arity
@@ -126,7 +148,7 @@ def _above(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, thresho
     """Find the labels whose probability is above a threshold, in VW's order; return how many."""
     stack_p, stack, score = scratch.heap_p, scratch.heap_node, scratch.child_score
     stack[0] = 0
-    stack_p[0] = nodes.sigmoid(gd.score(table, scratch.place, scratch.x, features, np.uint64(0), ZERO))
+    stack_p[0] = nodes.sigmoid(gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO))
     size, found = int(stack_p[0] > threshold), 0
     while size > 0:
         size -= 1
@@ -135,7 +157,7 @@ def _above(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, thresho
             scratch.label[0], scratch.p[0] = 0, p  # the only node is a leaf
             return 1
         for j in range(tree.arity):
-            scratch.child[j] = np.uint64(tree.arity * n + 1 + j)
+            scratch.child[j] = np.uint64(tree.arity * n + 1 + j + tree.first)
         gd.score_lanes(table, scratch.place, scratch.x, features, scratch.child, tree.arity, score)
         for j in range(tree.arity):
             c = tree.arity * n + 1 + j
@@ -151,21 +173,23 @@ def _above(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, thresho
 
 @bare
 def _train(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, features: Int, these: Set, y: np.float32, weight: np.float32,
-    learns: bool, updated: Float64s, total: np.float32,
+    tree: Tree, table: gd.Table, rule: gd.Rule, scratch: Scratch, features: Int, these: Set, y: np.float32,
+    weight: np.float32, learns: bool, order: Order, total: np.float32,
 ) -> np.float32:  # fmt: skip
-    """Add the losses of the nodes of a set to a total and return it; train the nodes if `learns`."""
+    """Add the losses of the nodes of a set to a total and return it; train the nodes if `learns`.
+
+    The clock of a node is the weight of its updates less that of all examples that were not learned.
+    """
     entry = these.following[0]
     while entry > 0:
         n = these.value[entry]
-        for f in range(features):
-            scratch.moved[f] = scratch.place[f] + np.uint64(n)
-        s = gd.score(table, scratch.moved, scratch.x, features, np.uint64(0), ZERO)
-        p = gd.clip(s, table.range)
+        sub = np.uint64(n + tree.first)
+        p = gd.clip(gd.score(table, scratch.place, scratch.x, features, sub, ZERO), table.range)
         total += loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])
         if learns:
-            updated[n] += weight
-            gd.learn(table, rule, scratch.moved, scratch.x, features, np.uint64(0), p, y, weight, updated[n])
+            order.updated[n] += weight
+            clock = order.updated[n] - order.left_out[0]
+            gd.learn(table, rule, scratch.place, scratch.x, features, sub, p, y, weight, clock)
         entry = these.following[entry]
     return total
 
@@ -173,26 +197,25 @@ def _train(
 @bare
 def learn_batch(
     tree: Tree, table: gd.Table, rule: gd.Rule, wanted: Search, batch: Batch, label: Int64s, learned: Bools,
-    begin: int, end: int, scratch: Scratch, updated: Float64s, found: Found, above: Found, positive: Set, negative: Set,
-    losses: Float64s,
+    begin: int, end: int, scratch: Scratch, order: Order, results: Results,
 ) -> int:  # fmt: skip
-    """Predict examples begin..end-1, and train on those that are learned, as `nodes.learn_batch` does.
-
-    `above` receives the labels above the threshold, of which there are never more than in `found`, and `losses`,
-    float64[n], the loss of each labelled example.
-    """
+    """Predict examples begin..end-1, and train on those that are learned, as `nodes.learn_batch` does."""
     for i in range(begin, end):
         features = nodes.load(table, batch, i, scratch)
-        root = gd.score(table, scratch.place, scratch.x, features, np.uint64(0), ZERO)
-        if not nodes.has_room(found, scratch, nodes.search(tree, table, scratch, features, wanted, 0, root), i):
+        root = gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO)
+        count = nodes.search(tree, table, scratch, features, wanted, 0, root)
+        if not nodes.has_room(results.found, scratch, count, i):
             return i
-        nodes.has_room(above, scratch, _above(tree, table, scratch, features, wanted.threshold), i)
-        losses[i] = 0.0
+        nodes.has_room(results.above, scratch, _above(tree, table, scratch, features, wanted.threshold), i)
+        results.losses[i] = 0.0
+        if not learned[i]:
+            order.left_out[0] += batch.weight[i]
         if np.isnan(batch.label[i]):
             continue
         for _ in range(1 + learned[i]):  # the second time, the sets have grown for all nodes of the example
-            _collect(tree, label, batch.label_start[i], batch.label_start[i + 1], positive, negative)
-        total = _train(table, rule, scratch, features, positive, ONE, batch.weight[i], learned[i], updated, ZERO)
-        total = _train(table, rule, scratch, features, negative, -ONE, batch.weight[i], learned[i], updated, total)
-        losses[i] = np.float64(total)
+            _collect(tree, label, batch.label_start[i], batch.label_start[i + 1], order.positive, order.negative)
+        total = ZERO
+        for these, y in ((order.positive, ONE), (order.negative, -ONE)):
+            total = _train(tree, table, rule, scratch, features, these, y, batch.weight[i], learned[i], order, total)
+        results.losses[i] = np.float64(total)
     return end
