@@ -234,7 +234,8 @@ class _Maker:
     def list_steps(self) -> tuple[Step, ...]:
         """The runs of a case of lists of labels: learn, perhaps learn on, and test."""
         rng, tree = self.rng, self.kind == "--plt"
-        self.k = self.many = rng.choice((1, 2, 5, 10, 31, 91))
+        # Not made: --plt 1, in whose tree VW finds other labels
+        self.k = self.many = rng.choice((2, 2, 5, 10, 31, 91))
         self.lowest = 0
         args = [self.kind, str(self.k)]
         if tree:
@@ -242,9 +243,11 @@ class _Maker:
             # Not made: trees whose last inner node lacks children, which VW predicts nevertheless
             arities = [b for b in (2, 3, 4, 6, 11, 16) if (self.k - 1) % (b - 1) == 0]
             args += ["--kary_tree", str(rng.choice(arities))] if rng.random() < 0.5 else []
-        fixed = [*args, *self.features(), *self.learning()]
-        if not self.adaptive:  # Not made: VW's clock of a model that was loaded counts what has no label
-            self.style = self.style._replace(unlabelled=0.0, labels=0.0, lines=0.0)
+        # Not made: the rate 1e10, whose steps differ in their last bits and then in all
+        fixed = [*args, *self.features(), *("2" if word == "1e10" else word for word in self.learning())]
+        if not self.adaptive:
+            # Not made: VW's clock of a model that was loaded counts what has no label; steps with values of 1e38
+            self.style = self.style._replace(unlabelled=0.0, labels=0.0, lines=0.0, values=0.0, ends=0.0)
         runs = []
         learned = rng.choice((1, 1, 1, 2))
         for i in range(learned + rng.choice((1, 2))):

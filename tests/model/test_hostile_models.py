@@ -15,7 +15,7 @@ from command import learn, xclass
 from harness import configure, spec_of
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from streams import multiclass, real
+from streams import of_kind, real
 
 from xclass.api.learner import load
 from xclass.errors import DataError, ModelError
@@ -49,9 +49,11 @@ VARIANTS = {
     "cpt wide": ("--cpt", K, "--cpt_arity", 4),
     "cpt columns": ("--cpt", K, "--normalize_features", "columns"),
     "mach": ("--mach", "3,8"),
+    "plt": ("--plt", K),
     "softmax_tree": ("--softmax_tree", K, "--depth", 2, "--leaf_classes", 4),
     "softmax_tree columns": ("--softmax_tree", K, "--depth", 1, "--normalize_features", "columns"),
 }
+LABELS = {record.name: record.labels for record in REDUCTIONS}
 PROBABLE = {record.name for record in REDUCTIONS if record.probabilities}
 QUICK = settings(
     max_examples=6, deadline=None, derandomize=True, database=None,
@@ -60,7 +62,8 @@ QUICK = settings(
 
 
 def lines(name: str, number: int, n: int) -> str:
-    return real(number, n) if name.startswith("scalar") else multiclass(number, K, n)
+    kind = LABELS[name.split()[0]]
+    return real(number, n) if kind == "simple" else of_kind(kind, number, K, n)
 
 
 @pytest.fixture(scope="module")
