@@ -167,6 +167,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         self._set_workers(learner)
         given = y._replace(labels=own).for_learner(labels)
         for number in range(max(passes, 1)):
+            learner.core.reduction.repeats = number > 0
             with learner.shown(int(self.verbose), y.n, f"pass {number + 1}"):
                 learner.learn_many(X, given, weight)
                 if passes:

@@ -75,9 +75,8 @@ class Learner(ABC):
     # sums of the probabilities' or predictions' losses for the summary, None if there are none
     report: Report | LabelReport | None = None
     tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
-    repeats: bool = (
-        False  # whether the examples were learned before, in an earlier pass over the data; the caller sets it
-    )
+    # whether the examples were learned before, in an earlier pass over the data; the caller sets it
+    repeats: bool = False
     # weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
     tables: Sequence[gd.Table] = ()
     # update rule and options of these tables
