@@ -196,7 +196,9 @@ class MultilabelLearner(Learner):
         if self._follows_vw:  # labels may be outside the range, in any order and repeated
             kept = (batch.labels >= self.lowest) & (batch.labels < len(self.counts) - 1 + self.lowest)
             start = np.concatenate([[0], np.cumsum(kept)])[batch.label_start]
-            batch = batch_ops.with_lists_in_order(batch._replace(labels=batch.labels[kept], label_start=start))
+            label = np.where(np.diff(start) > 0, batch.label, np.nan)  # without a label of the range VW counts nothing
+            own = batch._replace(label=label, labels=batch.labels[kept], label_start=start)
+            batch = batch_ops.with_lists_in_order(own)
         return report.add(batch, ranked, chosen, self.counts, learned)
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:
