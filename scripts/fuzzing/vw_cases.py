@@ -243,8 +243,7 @@ class _Maker:
             # Not made: trees whose last inner node lacks children, which VW predicts nevertheless
             arities = [b for b in (2, 3, 4, 6, 11, 16) if (self.k - 1) % (b - 1) == 0]
             args += ["--kary_tree", str(rng.choice(arities))] if rng.random() < 0.5 else []
-        # Not made: the rate 1e10, whose steps differ in their last bits and then in all
-        fixed = [*args, *self.features(), *("2" if word == "1e10" else word for word in self.learning())]
+        fixed = [*args, *self.features(), *self.learning()]
         if not self.adaptive:
             # Not made: VW's clock of a model that was loaded counts what has no label; steps with values of 1e38
             self.style = self.style._replace(unlabelled=0.0, labels=0.0, lines=0.0, values=0.0, ends=0.0)

@@ -122,6 +122,8 @@ def set_differences(batch: Batch, label: Int64s, chosen: LabelLists, loss: Float
 class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
     """Learn and predict lists of labels with one scorer per label (`--multilabel_oaa`)."""
 
+    one_by_one = True  # as in VW
+
     def __init__(self, spec: LearnerSpec) -> None:
         scorers.ClassScorers.__init__(self, spec)
         self.set_up(spec, self.classes)

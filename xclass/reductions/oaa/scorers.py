@@ -32,6 +32,7 @@ class ClassScorers(Learner):
     link: bool = False  # whether predictions pass through the logistic link
     sampled: int = 0  # number of negative classes that learn from an example, 0 for all
     clips: bool = True  # whether the scores of all classes are clipped to the range of labels
+    one_by_one: bool = False  # whether, under --l1 and --l2, a class is scored after those before it have learned
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.classes or 0
@@ -119,7 +120,8 @@ class ClassScorers(Learner):
 
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
-            block = self.classes if self.rule.regularized else class_rows.BLOCK
+            together = 1 if self.one_by_one else self.classes
+            block = together if self.rule.regularized else class_rows.BLOCK
             scratch = class_rows.new_scratch(most_features, int(self.rows), block, end - first)
             self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
 
