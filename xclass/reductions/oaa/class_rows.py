@@ -24,7 +24,7 @@ from ...binary import finite, gd, loss
 from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
 from ...kernels.constants import HALF, ONE, ZERO
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 
 BLOCK = 512  # classes processed together; 128 to 1024 take the same time
 RUN = 16  # classes of a block that are left out together if none of them has a loss
@@ -89,7 +89,7 @@ def new_scratch(most_features: int, rows: int, block: int, classes: int) -> Scra
 # -- kernels
 
 
-@jit
+@bare
 def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int64s, place: UInt64s, x: Float32s) -> int:
     """Fill in the rows, places and values of the features of example i; return their number."""
     begin, end = batch.start[i], batch.start[i + 1]
@@ -102,7 +102,7 @@ def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int6
     return count
 
 
-@jit
+@bare
 def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s) -> None:
     """Compute the scores `s[:size]` (float32) of the classes [c, c + size)."""
     for j in range(size):
@@ -115,7 +115,7 @@ def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: in
             s[j] += w[j] * xv
 
 
-@jit
+@bare
 def _block_is_safe(
     table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, c: int, size: int, g2: Float32s,
     weight: np.float32, clock: np.float64,
@@ -139,7 +139,7 @@ def _block_is_safe(
     return not unsafe
 
 
-@jit
+@bare
 def _learn_block(
     table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, shared: Float32s, c: int, size: int,
     weight: np.float32, clock: np.float64,
@@ -174,7 +174,7 @@ def _learn_block(
     return True
 
 
-@jit
+@bare
 def _learn_run(
     table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, shared: Float32s, everyone: bool, first: int,
     begin: int, end: int, weight: np.float32, clock: np.float64,
@@ -263,7 +263,7 @@ def _learn_run(
             w[j] += u[j] * (xv * r[j]) if u[j] != ZERO else ZERO  # an infinite rate times 0 would be NaN
 
 
-@jit
+@bare
 def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score: Float32s) -> None:
     """Update the best class of example i, -1 before the first block, with the classes [c, c + size) of scores `p`."""
     if best[i] < 0:
@@ -281,7 +281,7 @@ def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score:
                     best_score[i] = p[j]
 
 
-@jit
+@bare
 def _set_signs(batch: Batch, label: Int64s, i: int, c: int, size: int, y: Float32s) -> None:
     """Set `y[:size]` to 1 for the classes of example i among [c, c + size), and to -1 for the others."""
     start = batch.label_start
