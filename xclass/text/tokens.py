@@ -81,23 +81,15 @@ def parse_lines(
 ) -> tuple[int, int, int, int, int, int, bool, bool]:  # fmt: skip
     """Parse the lines whose delimiters are `positions[:count]`, of which the last is a newline.
 
-    Parameters
-    ----------
-    returns : number of CR within lines
-    letter_hashes : uint32[256], hashes of the namespaces whose name is one byte
-    line : number of the line before the first
-    out : Batch with capacity for everything that the lines may hold, written
-    notes : int64[MAX_MESSAGES + 2, 4], written: problem, line, start of the line, position of the problem. Row 0 is for
-        words that look like labels but are not, the last row for the problem that ended the reading
-    line_of : int64[256], scratch filled with -1: the line in which a group was last seen
+    `returns` is the number of CR within lines, `letter_hashes` (uint32[256]) has the hashes of the namespaces whose name
+    is one byte, and `line` is the number of the line before the first. Written are `out`, which has room for everything
+    that the lines may hold, and `notes` (int64[MAX_MESSAGES + 2, 4]): problem, line, start of the line, position of the
+    problem. Row 0 is for words that look like labels but are not, the last row for the problem that ended the reading.
+    `line_of` (int64[256]), filled with -1, is scratch: the line in which a group was last seen.
 
-    Returns
-    -------
-    n, z, g : numbers of examples, features and groups written
-    line : number of the last line read
-    bad, skipped : numbers of malformed places, and of lines left out
-    scattered : whether any example has a group in several places
-    stopped : whether the line `line` is malformed and ended the reading
+    Return the numbers of examples, features and groups written, the number of the last line read, the numbers of
+    malformed places and of lines left out, whether any example has a group in several places, and whether the last
+    line is malformed and ended the reading.
     """
     text = intrinsics.pointer(data)
     delimiter = intrinsics.pointer(positions)
