@@ -81,15 +81,15 @@ def parse_lines(
 ) -> tuple[int, int, int, int, int, int, bool, bool]:  # fmt: skip
     """Parse the lines whose delimiters are `positions[:count]`, of which the last is a newline.
 
-    `returns` is the number of CR within lines, `letter_hashes` (uint32[256]) has the hashes of the namespaces whose name
-    is one byte, and `line` is the number of the line before the first. Written are `out`, which has room for everything
-    that the lines may hold, and `notes` (int64[MAX_MESSAGES + 2, 4]): problem, line, start of the line, position of the
-    problem. Row 0 is for words that look like labels but are not, the last row for the problem that ended the reading.
-    `line_of` (int64[256]), filled with -1, is scratch: the line in which a group was last seen.
+    `returns` is the number of CR within lines, `letter_hashes` (uint32[256]) has the hashes of the namespaces of one
+    byte, and `line` is the number of the line before the first. Written are `out`, which has room for what the lines may
+    hold, and `notes` (int64[MAX_MESSAGES + 2, 4]): problem, line, start of the line, position of the problem. Row 0 is
+    for words that look like labels but are not, the last row for the problem that ended the reading. `line_of`
+    (int64[256]), filled with -1, is scratch: the line in which a group was last seen.
 
-    Return the numbers of examples, features and groups written, the number of the last line read, the numbers of
-    malformed places and of lines left out, whether any example has a group in several places, and whether the last
-    line is malformed and ended the reading.
+    Return the numbers of examples, features and groups, the number of the last line read, the numbers of malformed
+    places and of lines left out, whether an example has a group in several places, and whether the last line is
+    malformed and ended the reading.
     """
     text = intrinsics.pointer(data)
     delimiter = intrinsics.pointer(positions)
@@ -143,7 +143,6 @@ def parse_lines(
             p = label_words.second_label(text, position)
             if p >= 0 and treatment != malformed.VW:
                 problem, position = malformed.SEVERAL_LABELS, p
-
         if returns > 0 and treatment != malformed.VW and problem == 0:
             p = line_parts.inner_return(text, delimiter, k)
             if p >= 0:
