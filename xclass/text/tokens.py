@@ -82,7 +82,7 @@ def parse_lines(
     """Parse the lines whose delimiters are `positions[:count]`, of which the last is a newline.
 
     `returns` is the number of CR within lines, `letter_hashes` (uint32[256]) has the hashes of the namespaces of one
-    byte, and `line` is the number of the line before the first. Written are `out`, which has room for what the lines may
+    byte, and `line` is the number of the line before the first. Written are `out`, which has room for all that lines
     hold, and `notes` (int64[MAX_MESSAGES + 2, 4]): problem, line, start of the line, position of the problem. Row 0 is
     for words that look like labels but are not, the last row for the problem that ended the reading. `line_of`
     (int64[256]), filled with -1, is scratch: the line in which a group was last seen.
