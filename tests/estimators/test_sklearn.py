@@ -420,6 +420,7 @@ def test_bad_data_are_refused_and_nothing_is_learned(X, y, weight, error):
         ({"options": {"passes": 3}}, "passes cannot be given here; give passes=3"),
         ({"options": {"learn_names": True}}, "the estimator sets it"),
         ({"options": {"nothing": 3}}, "no option 'nothing'"),
+        ({"options": "-q a"}, "^options: quadratic a names 1 namespace"),
         ({"options": 3}, "neither text nor a dictionary"),
     ],
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 import xclass
 from xclass.errors import DataError, UsageError
 from xclass.options.spelling import Spelling
+
+PACKAGE = Path(xclass.__file__).parent
 
 
 def names() -> dict[str, str]:
@@ -39,6 +44,21 @@ def test_texts_of_data_are_never_taken_for_flags(text):
     assert spelling(f"text {text!r} is not -b") == f"text {text!r} is not bits"
     path = "./" + "".join(c for c in text if c not in "'\":")
     assert spelling(f"{path}:3:1: label {text!r}; give --sgd") == f"{path}:3:1: label {text!r}; give sgd"
+
+
+def test_a_message_begins_with_a_flag_or_has_none_before_its_first_colon():
+    """Else the flag would be a part of the place. Messages of `cli` are left out, because flags are its names."""
+    wrong = re.compile(r"(?!-)((?!: ).)*(?<![\w/'-])--?[A-Za-z]((?!: ).)*: ")
+    messages = []
+    for path in set(PACKAGE.rglob("*.py")) - set(PACKAGE.glob("cli/*")):
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("Error", "conflict", "notes.append")):
+                for message in call.args:
+                    parts = getattr(message, "values", [message])  # of an f-string
+                    messages.append(
+                        "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
+                    )
+    assert len(messages) > 500 and not list(filter(wrong.match, messages))
 
 
 def test_a_file_and_a_label_that_look_like_options_stay_in_the_messages_of_a_learner(tmp_path, monkeypatch):

@@ -272,13 +272,13 @@ def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[
     if total != head[CHECKSUM] % (1 << 64) or constant not in (0, 1):
         raise damaged
     places: list[int] = []  # of all columns, see `decode_rows`
-    lengths = n, n, n, n, n, n, g, g, z, z, max(labels, 0)
+    lengths = n, n, n, n, n, n, g, g, z, z, max(labels, 0)  # in the order of COLUMNS
     for m, distinct, width in zip(lengths, head[ENCODING::2], head[ENCODING + 1 :: 2], strict=True):
         if not (0 <= distinct <= 1 << 16 and 0 <= width <= 4) or (m > 0 and distinct == width == 0):
             raise damaged
-        numbers = body + (4 * distinct + 7 & ~7)
+        numbers = body + _padded(4 * distinct)
         places += body, numbers, distinct, width
-        body = numbers + (width * m + 7 & ~7)
+        body = numbers + _padded(width * m)
     if body + t > at + size:
         raise damaged
     lists = labels if labels >= 0 else None

@@ -33,7 +33,7 @@ def complete(sections: Sequence[help_text.Section]) -> int:
     """Print the completions, or the script, that the shell requests and return the exit status."""
     declared: dict[str, Option] = {}
     for section in sections:
-        declared = {**declared, **section.options, **declared}
+        declared = {**declared, **section.options, **declared}  # of an option that two share, the first declaration
     return shell_complete(_command(sections, declared), {}, "xclass", COMPLETION, os.environ[COMPLETION])
 
 

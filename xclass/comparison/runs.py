@@ -109,8 +109,8 @@ def read_predictions(path: str, labels: Labels) -> Run:
 def _answers(lines: list[str], texts: list[str]) -> list[str]:
     """Return the key of the class that each line of -p, without its tag, predicts; empty for none.
 
-    All lines are classes, as where one of them is a label of the data (`texts`); or, with --top_k, --probabilities and
-    --scores, lists, in which the class with the highest number is predicted, and the rest, which has no class, is not.
+    If one of the lines is a label of the data (`texts`) or no list, all are classes. Else all are lists, as of --top_k,
+    --probabilities and --scores: the class with the highest number is predicted, never the rest, which has no class.
     """
     lists = [_pairs(line) for line in lines]
     distinct = dict.fromkeys(lines)

@@ -75,7 +75,7 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
         config = configuration.configured(estimator.reduction, classes, options, use)
         return Learner.of(LearnerCore(config, use), identity)
     except UsageError as error:
-        name = str(error).partition(" ")[0].strip("-:")
+        name = PARAMETERS(error.args[0]).partition(" ")[0].rstrip(":")
         if name in options and not OWN_OPTIONS.get(name):
             error.args = (f"options: {error.args[0]}",)
         raise

@@ -35,7 +35,7 @@ class Columns:
         self._only = names("--columns", options.columns)
         self._ignored = names("--ignore_column", options.ignore_column)
         self._kinds = kinds(options.column_kind)
-        self.detected: set[str] = set()  # columns of numbers by the first rows that `rounded` has not named
+        self.detected: set[str] = set()  # have numbers in the first rows; `rounded` has not named them
         self.named = bool(self._only or self._ignored or self._kinds)  # so that a header is expected
         for name in (*self._kinds, *self._only):
             if name in self._ignored:

@@ -287,7 +287,7 @@ def read_names(path: str) -> str:
             names = [line.removesuffix("\n").removesuffix("\r") for line in file]
     except OSError as error:
         raise UsageError(
-            f"{path}: the file of --named_labels cannot be read ({error.strerror}); write one name on each line"
+            f"{path}: the file of --named_labels cannot be read ({error.strerror}); give one with a name on each line"
         ) from None
     for number, name in enumerate(names, 1):
         if not name.strip() or any(c in name for c in ",|"):

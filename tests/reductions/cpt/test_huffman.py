@@ -86,6 +86,8 @@ def test_hsm_paper_stands_for_the_settings_of_its_paper():
     with trained("hsm", 9, text, bits=14, hsm_paper=True) as short:
         with trained("hsm", 9, text, bits=14, tree_sample=0, **options) as long:
             assert same_contents(short, long)
+        with pytest.raises(UsageError, match=r"momentum 0\.9 needs the plain steps of sgd"):
+            Learner("hsm", 9, hsm_paper=True, sgd=False)
         assert short.options["momentum"] == 0.9 and "momentum" not in Learner("hsm", 9).core.config.stored()
 
 
@@ -135,8 +137,8 @@ def test_a_test_without_a_model_has_no_tree():
     ("options", "message"),
     [
         ({"sgd": True, "adaptive": True}, "sgd and adaptive exclude each other with cpt"),
-        ({"momentum": 0.9}, "momentum has no effect: only plain steps have a velocity; give sgd"),
-        ({"hsm_paper": True}, "hsm_paper needs hsm K, whose training it is"),
+        ({"momentum": 0.9}, "momentum 0.9 needs the plain steps of sgd; give sgd or momentum 0"),
+        ({"hsm_paper": True}, "hsm_paper is a training of hsm, which was not chosen; leave it out, or choose hsm"),
         ({"tree_sample": 7}, "does not build the tree from examples; give cpt_tree kmeans or huffman"),
     ],
 )

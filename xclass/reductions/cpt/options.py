@@ -70,8 +70,8 @@ class Options(OptionGroup):
         "value. The paper does not say how many --passes",
     )
     momentum: float | None = option(
-        "with --sgd, the share of its last step that is added to each step of a weight; these velocities take as many "
-        "words of the table as weights",
+        "with --sgd, add this share of a weight's last step to its next one; the last steps take as many words of the "
+        "table as the weights",
         default_text="0",
         minimum=0,
         maximum=1,
@@ -242,8 +242,16 @@ class Options(OptionGroup):
             "has no effect with --{reduction}, whose regressors learn by AdaGrad or --sgd; leave it out, or choose "
             "--oaa",
         ),
-        no_effect("momentum", "only plain steps have a velocity; give --sgd", sgd=None),
-        refused("hsm_paper", "needs --hsm K, whose training it is", hsm=lambda k: k is None),
+        refused(
+            "hsm_paper",
+            "is a training of --hsm, which was not chosen; leave it out, or choose --hsm",
+            hsm=lambda k: k is None,
+        ),
+        conflict(
+            "--momentum {momentum} needs the plain steps of --sgd; give --sgd or --momentum 0",
+            momentum=lambda m: m,
+            sgd=None,
+        ),
         conflict("--sgd and --adaptive exclude each other with --cpt: drop one of them", sgd=True, adaptive=True),
         refused(
             "decay_learning_rate",

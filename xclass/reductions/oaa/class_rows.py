@@ -71,7 +71,7 @@ class Scratch(NamedTuple):
     norm: Float32s  # float32[BLOCK], sums of x**2 / N**2
     u: Float32s  # float32[BLOCK], steps
     rate: Float32s  # float32[s * BLOCK], rate of each feature and class
-    shared: Float32s  # float32[blocks, rows], N of all classes of a block for a row; 0 if they differ or not known
+    shared: Float32s  # float32[blocks, rows], N of all classes of a block for a row; 0 if it differs or is not known
 
 
 def new_scratch(most_features: int, rows: int, block: int, classes: int) -> Scratch:

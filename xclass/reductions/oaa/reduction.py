@@ -126,10 +126,9 @@ class OneAgainstAll(scorers.ClassScorers):
         self.as_vw = spec.vw_exact
         self.indexing = UNDECIDED if o.indexing is None else o.indexing  # lowest label, 0 or 1, or UNDECIDED
         self.sampled = o.oaa_subsample or 0
-        self.next_negative = 0
+        self.next_negative = 0  # position in `order` where sampling continues
         self.random = np.array([spec.seed], np.uint64)
-        # int32[K], order in which negative classes are sampled, and where it continues
-        self.order = np.arange(self.classes, dtype=np.int32)
+        self.order = np.arange(self.classes, dtype=np.int32)  # in which negative classes are sampled
         self.first_notes: list[str] = []
         if self.sampled >= self.classes:
             self.sampled = 0
