@@ -431,7 +431,8 @@ class Run:
         try:
             for result in self.model.reduction.results():
                 result.write()
-            shows_summary = not o.quiet and not isinstance(error, BrokenPipeError)
+            began = error is None or self.progress.examples > 0
+            shows_summary = not o.quiet and not isinstance(error, BrokenPipeError) and began
             lines = self._summary(costs, seconds) if shows_summary or self.recorder.options.summary is not None else []
             if shows_summary:
                 for line in lines:
