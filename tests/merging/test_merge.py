@@ -26,6 +26,7 @@ LEARNERS = {
     "scalar --l1": ("scalar", None, {"bits": 12, "l1": 1e-4}),
     "oaa --layout vw": ("oaa", 6, {"bits": 12, "layout": "vw"}),
     "oaa": ("oaa", 6, {"bits": 12}),
+    "multilabel_oaa": ("multilabel_oaa", 7, {"bits": 12}),
     "cpt --sgd": ("cpt", 6, {"bits": 12, "sgd": True}),
     "cpt": ("cpt", 6, {"bits": 12}),
     "cpt --cpt_arity 4": ("cpt", 6, {"bits": 12, "cpt_arity": 4}),
@@ -67,7 +68,8 @@ def continued(base: Learner, text: list[str], path: Path) -> Learner:
 
 def errors(model: Learner, text: list[str]) -> float:
     """Return the share of examples that are predicted wrong."""
-    predicted = [str(label) for label in model.predict_many([line.split(" ", 1)[1] for line in text]).tolist()]
+    found = model.predict_many([line.split(" ", 1)[1] for line in text]).tolist()
+    predicted = [str(label).strip("[]") for label in found]
     return float(np.mean([p != line.split(" ", 1)[0] for p, line in zip(predicted, text, strict=True)]))
 
 

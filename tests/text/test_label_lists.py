@@ -117,7 +117,9 @@ def test_a_reduction_of_one_label_refuses_lists_and_names_the_remedy(kind, optio
     assert (error is None) == (kind == "multiclass" and "on_bad_line" in options)  # no regression from the other lines
     said = str(error) if error else reading.report()[1]
     assert "train.vw:2:3: the line has several labels, the second of them at '5', and this reduction learns one" in said
-    assert "--multilabel_oaa" in said and "--plt" in said
+    assert "; use --multilabel_oaa K or --plt K, which learn lists of labels" in said
+    skips = "labels, or use --on_bad_line skip to leave out such lines"
+    assert (skips in said) == (kind == "multiclass" and "on_bad_line" not in options)
 
 
 FILES = {
@@ -139,7 +141,14 @@ def test_files_with_lists_are_refused_by_one_message(tmp_path, name, options):
     form = name.rpartition(".")[2]
     result = xclass("-d", path, "--format", form, "--quiet", *options)
     assert result.status
-    assert "--multilabel_oaa K and --plt K learn lists of labels" in result.err
+    assert "; use --multilabel_oaa K or --plt K, which learn lists of labels" in result.err
+
+
+def test_nothing_is_said_of_a_run_that_ends_before_its_first_example(tmp_path):
+    path = tmp_path / "data"
+    path.write_text("0,3 | a\n| b\n")
+    said = xclass("-d", path, "--oaa", "3").err
+    assert "several labels" in said and "no example has a feature" not in said and "number of examples" not in said
 
 
 def test_a_batch_with_lists_is_read_and_refused_by_a_learner_of_one_label(tmp_path):
@@ -149,7 +158,7 @@ def test_a_batch_with_lists_is_read_and_refused_by_a_learner_of_one_label(tmp_pa
     assert lists(batch) == [[0, 3], NONE]
     with Learner("oaa", classes=3, bits=8) as model:
         for lines in (batch, ["0,3 | a"]):
-            with pytest.raises((UsageError, DataError), match="multilabel_oaa K and plt K learn lists"):
+            with pytest.raises((UsageError, DataError), match="use multilabel_oaa K or plt K, which learn lists"):
                 model.learn_many(lines)
 
 

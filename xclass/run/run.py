@@ -31,6 +31,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.resolve import SCALAR
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_report import LabelReport
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
 from ..text.text_format import TextFormat
@@ -295,7 +296,7 @@ class Run:
         closing.callback(self.model.close)
         if self.learning:
             self.model.check_learns(f"-i {o.initial_regressor}: this model")
-        holdout = passes.HeldOutLines(c.passes).enabled
+        self.model.reduction.holds_out = holdout = passes.HeldOutLines(c.passes).enabled
         self.progress = self.model.progress = self.engine.new_progress(
             c.reduction.labels, None if o.quiet else self._schedule(), holdout, self.model.names.class_list,
             o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
@@ -359,6 +360,8 @@ class Run:
                     return None
                 better = self.progress.end_pass()
                 self.recorder.end_pass()
+                if self.model.reduction.holds_out and isinstance(self.model.reduction.report, LabelReport):
+                    self.model.reduction.report.end_pass(better)
                 if self.saver.end_pass(better, last=not self.engine.end_pass()):
                     return None
         except Exception as error:  # `finish` saves what was learned and then raises the error
@@ -431,7 +434,8 @@ class Run:
         try:
             for result in self.model.reduction.results():
                 result.write()
-            shows_summary = not o.quiet and not isinstance(error, BrokenPipeError)
+            began = error is None or self.progress.examples > 0
+            shows_summary = not o.quiet and not isinstance(error, BrokenPipeError) and began
             lines = self._summary(costs, seconds) if shows_summary or self.recorder.options.summary is not None else []
             if shows_summary:
                 for line in lines:

@@ -26,10 +26,11 @@ RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 EMPTY_LABEL = 44  # of a list of labels
 
-LEARN_LISTS = "--multilabel_oaa K and --plt K learn lists of labels"  # what to do where a reduction learns one label
+LEARN_LISTS = "use --multilabel_oaa K or --plt K, which learn lists of labels"  # where a reduction learns one label
 LEARNS_ONE = f"and this reduction learns one; {LEARN_LISTS}"
 LIST = re.compile(rb"^[^|:\n]*[0-9],[0-9]", re.MULTILINE)  # a line that begins with a list of labels
-CURE = "Correct the line, or use --on_bad_line skip"
+CURE = ". Correct the line, or use --on_bad_line skip"
+CURE_OF_LISTS = ", or use --on_bad_line skip to leave out such lines"
 SENTENCES = {
     CLASS: "label {seen!r} is not a class number; a line is `label weight 'tag |namespace features`; a new model "
     "learns names of classes with --learn_names",
@@ -56,8 +57,7 @@ SENTENCES = {
     "3.4e+38",
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline; if "
     r"lines end with it alone, convert the file, `tr '\r' '\n' < FILE > NEW`",
-    SEVERAL_LABELS: "the line has several labels, the second of them at {seen!r}, "
-    f"{LEARNS_ONE}; names and numbers have no comma",
+    SEVERAL_LABELS: f"the line has several labels, the second of them at {{seen!r}}, {LEARNS_ONE}",
     EMPTY_LABEL: "the list of labels has an empty label; write one comma and no blank between labels, such as 1,5,7, "
     "and a comma alone for an example that has none",
     CLASS_NUMBER: "label {seen!r} is not a class number; classes are whole numbers, and where a model is new, "

@@ -118,7 +118,7 @@ class Parser:
     lines : number of lines read of the current file
     skipped, bad : numbers of lines left out, and of malformed places
     notes : messages that are not yet shown to the user; the caller removes them
-    featureless : whether no example has had a feature
+    featureless : whether there have been examples, none of which has had a feature
     predicting : whether `report` says that lines without an example have no prediction
     left_out : the place of the first line without an example
     learning : whether to warn of a line that has a tag and no label; a caller that learns sets it
@@ -141,7 +141,7 @@ class Parser:
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
         self.first_messages: list[str] = []
-        self.featureless, self.predicting = True, False
+        self.predicting = self.featureless = self._has_features = False
         self.left_out = ""
         self._label_warned = False  # whether a warning about a word that looks like a label was given
         self._spelling_warned = False
@@ -194,7 +194,8 @@ class Parser:
         """
         n, z, g = scan.size
         batch = batch_ops.trimmed(scan.batch, n, z, g)
-        self.featureless = self.featureless and (n == 0 or z == (n if self.rules.constant else 0))
+        self._has_features = self._has_features or z > (n if self.rules.constant else 0)
+        self.featureless = not self._has_features and (self.featureless or n > 0)
         if scan.lines > n and not self.left_out:
             left_out = scan.left_out
             if left_out is None:
@@ -251,7 +252,7 @@ class Parser:
             note = [malformed.TOO_MANY_CLASSES, int(batch.line[row]), line_start, position]
             message = self._message(batch.text, note, name)
             if self.rules.treatment != malformed.SKIP:
-                return batch_ops.cut(batch, 0, row), DataError(f"{message}. {malformed.CURE}")
+                return batch_ops.cut(batch, 0, row), DataError(f"{message}{malformed.CURE}")
             self.bad += 1
             self.skipped += 1
             if len(self.first_messages) < malformed.MAX_MESSAGES:
@@ -319,7 +320,12 @@ class Parser:
         for note in notes[1 : bad + 1].tolist() if bad else ():
             if len(self.first_messages) < malformed.MAX_MESSAGES:
                 self.first_messages.append(self._message(text, note, name))
-        return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {malformed.CURE}") if stopped else None
+        if not stopped:
+            return None
+        cure = malformed.CURE
+        if notes[-1, 0] == malformed.SEVERAL_LABELS:  # which always stops a regression
+            cure = malformed.CURE_OF_LISTS if self.rules.multiclass else ""
+        return DataError(self._message(text, notes[-1].tolist(), name) + cure)
 
     def _message(self, text: UInt8s, note: list[int], name: str) -> str:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""

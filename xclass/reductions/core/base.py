@@ -77,6 +77,9 @@ class Learner(ABC):
     tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
     # whether the examples were learned before, in an earlier pass over the data; the caller sets it
     repeats: bool = False
+    # whether examples are held out, so that these alone are measured for the report of lists of labels; the caller sets
+    # it
+    holds_out: bool = False
     # weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
     tables: Sequence[gd.Table] = ()
     # update rule and options of these tables

@@ -183,25 +183,26 @@ class MultilabelLearner(Learner):
         elif options.probabilities:
             task.class_lists = listed
         learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
-        wrong = self.measure(self.report, task, learned)
+        weights = None
+        if self.holds_out and not self.report.vw:
+            weights = np.zeros(batch.n, np.float32) if task.held_out is None else batch.weight * task.held_out
+        wrong = self.measure(self.report, task, learned, weights)
         task.loss = wrong if loss is None else loss
 
     def measure(
         self, report: LabelReport, task: BatchTask, learned: Bools = label_report.NO_EXAMPLES,
-        weight: Float32s | None = None,
+        weights: Float32s | None = None,
     ) -> Float64s:  # fmt: skip
         """Add a task that is finished to a report, with other weights if they are given; return the losses."""
         batch, ranked, chosen = task.batch, task.ranked, task.chosen
         assert ranked is not None and chosen is not None  # `finish` has set them
-        if weight is not None:
-            batch = batch._replace(weight=weight)
         if self._follows_vw:  # labels may be outside the range, in any order and repeated
             kept = (batch.labels >= self.lowest) & (batch.labels < len(self.counts) - 1 + self.lowest)
             start = np.concatenate([[0], np.cumsum(kept)])[batch.label_start]
             label = np.where(np.diff(start) > 0, batch.label, np.nan)  # without a label of the range VW counts nothing
             own = batch._replace(label=label, labels=batch.labels[kept], label_start=start)
             batch = batch_ops.with_lists_in_order(own)
-        return report.add(batch, ranked, chosen, self.counts, learned)
+        return report.add(batch, ranked, chosen, self.counts, learned, weights)
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:
         """Return the k best labels of each example, with a --threshold that was given only those above it."""

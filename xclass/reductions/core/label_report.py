@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int, Int64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s
 from ...data.batch import Batch
 from ...kernels.jit import bare, jit
 from . import label_arrays
@@ -51,11 +51,13 @@ class Sums(NamedTuple):
 
 
 @bare
-def inverse_propensity(count: Int64s, label: Int, a: float, b: float) -> float:
+def inverse_propensity(count: Int64s, label: Int, constants: tuple[float, float]) -> float:
     """Return the inverse propensity of a label, which may be none of those that are counted.
 
-    `count`, int64[K + 1], has the number of examples with each label, and last the number of all examples.
+    `count`, int64[K + 1], has the number of examples with each label, and last the number of all examples; `constants`
+    are A and B.
     """
+    a, b = constants
     labels = len(count) - 1
     c = max(math.log(max(count[labels], 1)) - 1.0, 0.0) * (b + 1.0) ** a
     return float(1.0 + c * ((count[label] if 0 <= label < labels else 0) + b) ** -a)
@@ -63,18 +65,19 @@ def inverse_propensity(count: Int64s, label: Int, a: float, b: float) -> float:
 
 @jit
 def measure(
-    batch: Batch, label: Int64s, learned: Bools, ranked: LabelLists, chosen: LabelLists, lowest: int,
-    count: Int64s, a: float, b: float, place: Int64s, sums: Sums, loss: Float64s,
+    batch: Batch, weights: Float32s, label: Int64s, learned: Bools, ranked: LabelLists, chosen: LabelLists,
+    lowest: int, count: Int64s, constants: tuple[float, float], place: Int64s, sums: Sums, loss: Float64s,
 ) -> None:  # fmt: skip
     """Add the examples of a batch to `sums`, and those that are learned to `count`.
 
     Parameters
     ----------
+    weights : float32[n], of the examples in `sums`
     label : see `label_arrays.span`; ascending for each example
     learned : bool[n], whether to count each example, or bool[0] for none
     ranked, chosen : predicted labels, the best first, and those above the threshold; a label occurs once in a list
     lowest : the lowest label, whose sums are in row 0
-    count, a, b : see `inverse_propensity`
+    count, constants : see `inverse_propensity`
     place : int64[places], ascending, k of each measure
     loss : float64[n], set to the weight of the examples whose best label is wrong, or to which labels are given though
         they have none
@@ -83,7 +86,7 @@ def measure(
     labels, most = of_label.shape[0], place[len(place) - 1]
     best, term = np.empty(most), np.empty(len(at_k), at_k.dtype)
     for i in range(len(batch.label)):
-        weight = np.float64(batch.weight[i])
+        weight, importance = np.float64(weights[i]), np.float64(batch.weight[i])
         total[2] += weight
         loss[i] = 0.0
         if np.isnan(batch.label[i]):
@@ -100,14 +103,14 @@ def measure(
             if _is_in(label, first, last, chosen.labels[j]):
                 of_label[y, RIGHT] += weight
         if last == first:
-            loss[i] = weight if chosen.start[i] < chosen.start[i + 1] else 0.0
+            loss[i] = importance if chosen.start[i] < chosen.start[i + 1] else 0.0
             if len(learned) > 0 and learned[i]:
                 count[len(count) - 1] += 1
             continue
         total[0] += weight
         is_right = ranked.start[i] < ranked.start[i + 1] and _is_in(label, first, last, ranked.labels[ranked.start[i]])
-        loss[i] = 0.0 if is_right else weight
-        size = _largest(label, first, last, lowest, count, a, b, best)
+        loss[i] = 0.0 if is_right else importance
+        size = _largest(label, first, last, lowest, count, constants, best)
         hits, psp, best_psp = 0, 0.0, 0.0
         dcg, best_dcg, psdcg, best_psdcg = 0.0, 0.0, 0.0, 0.0
         column = 0
@@ -121,7 +124,7 @@ def measure(
             at = ranked.start[i] + j
             if at < ranked.start[i + 1] and _is_in(label, first, last, ranked.labels[at]):
                 y = ranked.labels[at] - lowest
-                q = inverse_propensity(count, y, a, b)
+                q = inverse_propensity(count, y, constants)
                 hits += 1
                 psp += q
                 dcg += gain
@@ -161,12 +164,12 @@ def _is_in(label: Int64s, first: Int, last: Int, wanted: Int) -> bool:
 
 @jit
 def _largest(
-    label: Int64s, first: Int, last: Int, lowest: int, count: Int64s, a: float, b: float, best: Float64s
+    label: Int64s, first: Int, last: Int, lowest: int, count: Int64s, constants: tuple[float, float], best: Float64s
 ) -> int:
     """Write the largest inverse propensities of `label[first:last]` to `best`, in falling order; return how many."""
     size = 0
     for j in range(first, last):
-        q = inverse_propensity(count, label[j] - lowest, a, b)
+        q = inverse_propensity(count, label[j] - lowest, constants)
         k = size
         while k > 0 and best[k - 1] < q:
             if k < len(best):
@@ -195,20 +198,32 @@ class LabelReport:
         self.top_k = top_k or 1
         self.place = np.array(sorted({*PLACES, *range(1 if vw else self.top_k, self.top_k + 1)}), np.int64)
         self.lowest, self.propensity, self.vw = lowest, propensity, vw
+        self._best: Sums | None = None  # of the best pass, see `end_pass`
+        self._clear(labels)
+
+    def _clear(self, labels: int) -> None:
         self.sums = Sums(
-            np.zeros((len(AT_K), len(self.place)), np.float32 if vw else np.float64), np.zeros(3),
+            np.zeros((len(AT_K), len(self.place)), np.float32 if self.vw else np.float64), np.zeros(3),
             np.zeros((labels, 3)), np.zeros((labels, len(self.place))),
         )  # fmt: skip
 
+    def end_pass(self, better: bool) -> None:
+        """End a pass of which held-out examples were added; the figures are those of the last pass that was better."""
+        if not self.vw:
+            self._best = self.sums if better else self._best
+            self._clear(len(self.sums.of_label))
+
     def add(
-        self, batch: Batch, ranked: ClassLists, chosen: LabelLists, count: Int64s, learned: Bools = NO_EXAMPLES
-    ) -> Float64s:
-        """Add the examples of a batch, and return the loss of each; the parameters are those of `measure`."""
+        self, batch: Batch, ranked: ClassLists, chosen: LabelLists, count: Int64s, learned: Bools = NO_EXAMPLES,
+        weights: Float32s | None = None,
+    ) -> Float64s:  # fmt: skip
+        """Add the examples of a batch, by default with their weights, and return the loss of each, see `measure`."""
         self._grow(len(count) - 1)
         loss = np.empty(batch.n)
         measure(
-            batch, label_arrays.whole(batch), learned, LabelLists(ranked.labels, ranked.start), chosen, self.lowest,
-            count, *self.propensity, self.place, self.sums, loss,
+            batch, batch.weight if weights is None else weights, label_arrays.whole(batch), learned,
+            LabelLists(ranked.labels, ranked.start), chosen, self.lowest, count, self.propensity, self.place,
+            self.sums, loss,
         )  # fmt: skip
         return loss
 
@@ -220,17 +235,17 @@ class LabelReport:
 
     def tallies(self) -> dict[str, Any]:
         """Return the sums, for `add_tallies` of another report."""
-        return self.sums._asdict()
+        return {**self.sums._asdict(), "best": self._best}
 
     def add_tallies(self, tallies: Mapping[str, Any]) -> None:
         self._grow(len(tallies["of_label"]))
-        for name, values in tallies.items():
-            own = getattr(self.sums, name)
-            own[: len(values)] += values
+        self._best = self._best or tallies["best"]
+        for name, own in self.sums._asdict().items():
+            own[: len(tallies[name])] += tallies[name]
 
     def figures(self) -> dict[str, float]:
         """Return the figures of the summary by name, those that are known."""
-        at_k, total, of_label, found = self.sums
+        at_k, total, of_label, found = self._best or self.sums
         figures: dict[str, float] = {}
         if total[0] > 0:
             mean = dict(zip(AT_K, at_k / total[0], strict=True))
@@ -266,7 +281,8 @@ class LabelReport:
         """Return the lines of the summary, one for each measure.
 
         With `vw`, they are those that VW's --plt shows at the end of a test: of the labels above the "threshold", or of
-        the "top_k" best, whose sums are divided by the number of all examples; none for another text.
+        the "top_k" best, whose sums are divided by the number of all examples; none for another text. Otherwise lines
+        of held-out examples end in h, as that of the loss does.
         """
         at_k, total, of_label, _ = self.sums
         if self.vw is not None and total[2] == 0:
@@ -280,14 +296,14 @@ class LabelReport:
             shown = {"hamming loss": (true + chosen - 2 * right) / total[2], "micro-precision": right / chosen}
             shown["micro-recall"] = right / true
             return [f"{name} = {figure:.6f}" for name, figure in shown.items() if self.vw]
-        known = self.figures()
+        known, mark = self.figures(), " h" if self._best else ""
         lines = []
         for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):
             if f"{name}_at_1" in known:
                 values = ", ".join(f"{known[f'{name}_at_{k}']:.6f}" for k in self.place)
-                lines.append(f"{name} at {', '.join(map(str, self.place))} = {values}")
+                lines.append(f"{name} at {', '.join(map(str, self.place))} = {values}{mark}")
         names = {"micro_f1": "micro F1", "macro_f1": "macro F1", "hamming_loss": "hamming loss"}
-        return [*lines, *(f"{text} = {known[name]:.6f}" for name, text in names.items() if name in known)]
+        return [*lines, *(f"{text} = {known[name]:.6f}{mark}" for name, text in names.items() if name in known)]
 
     def results(self) -> list[Result]:
         return []

@@ -89,8 +89,8 @@ class Recorder:
         if self.outcomes is not None:
             self.outcomes.add_lists(task, chosen)
         if self._measured is not None and self.report is not None:
-            weight = np.where(chosen, task.batch.weight, np.float32(0))
-            self._measured.measure(self.report, task, weight=weight)
+            weights = np.where(chosen, task.batch.weight, np.float32(0))
+            self._measured.measure(self.report, task, weights=weights)
 
     def end_pass(self) -> None:
         """Note that a pass has ended."""

@@ -63,6 +63,20 @@ def test_predictions_are_labels_above_the_threshold_or_the_best_ones(place):
     assert predicted(place)[5] in ("", *map(str, range(10)))
 
 
+@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa"])
+def test_with_held_out_lines_figures_are_those_of_the_best_pass(tmp_path, reduction):
+    rng = np.random.default_rng(3)
+    words = [(rng.choice(8, 1 + i % 2, replace=False), rng.integers(8)) for i in range(90)]
+    lines = "".join(f"{','.join(map(str, label))} | {' '.join(f'w{y}' for y in label)} w{z}\n" for label, z in words)
+    (tmp_path / "d").write_text(lines)
+    options = (reduction, 8, "-b", 12, "--holdout_period", 5, "-c", "-k", "--passes", 6, "--early_terminate", 9)
+    err = learn("d", *options, "--summary", "s", cwd=tmp_path).err
+    record = json.loads((tmp_path / "s").read_text())
+    assert record["figures"]["precision_at_1"] == pytest.approx(1 - record["held_out"]["best_loss"])
+    assert len(re.findall(r"^(?:precision at|hamming loss|macro F1).* h$", err, re.M)) == 3
+    assert record["outcomes"]["examples"] == 18
+
+
 def test_results_of_a_run_are_those_of_its_predictions(place):
     words = ("-t", "-i", "m", "--quiet", "--summary", "s", "--per_class", "c", "-p", "p", "--top_k", 10)
     learn("d", *words, cwd=place)
