@@ -168,7 +168,8 @@ def test_names_are_numbered_as_they_come_and_put_in_order():
     assert error is None
     assert reading.names.names == ["tea", "black_tea", "cup"]
     assert found == [[1, 2], [1, 3], NONE, EMPTY, [3]]
-    for names, wanted in ((["tea", "cup"], [[1, UNKNOWN], [1, 2], NONE, EMPTY, [2]]), ([], [[UNKNOWN]] * 2)):
+    no_names = [[UNKNOWN] * 2, [UNKNOWN] * 3]  # which of them are the same is not known
+    for names, wanted in ((["tea", "cup"], [[1, UNKNOWN], [1, 2], NONE, EMPTY, [2]]), ([], no_names)):
         reading = parser.Parser(parser.Options(learn_names=True), 18, "multilabel", names=Names(tuple(names)))
         batch, error, _ = reading.parse(padded(text), len(text), "f")
         assert error is None and lists(batch)[: len(wanted)] == wanted
