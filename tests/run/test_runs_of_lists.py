@@ -142,14 +142,23 @@ def test_results_of_a_run_are_those_of_its_predictions(place):
     )
 
 
+@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa"])
+def test_unsorted_lists_are_measured_under_vws_rules_of_bad_lines(place, reduction):
+    lines = "1,5 | a b\n", "5,1,1 | a b\n"
+    sorted_, unsorted = (learn("--on_bad_line", "vw", reduction, 8, stdin=line * 20).err for line in lines)
+    figures = [[line for line in text.splitlines() if line.startswith("precision")] for text in (sorted_, unsorted)]
+    assert figures[0] == figures[1] and " = 0.0" not in figures[0][0]
+
+
 def test_names_and_unknown_names(place, tmp_path):
     (tmp_path / "n").write_text("tea,black_tea | kettle\ncoffee | mill\n" * 20)
     learn("n", "--plt", 5, "--learn_names", "-f", "m", "--quiet", "-b", 12, cwd=tmp_path)
-    result = learn("-t", "-i", "m", "-p", "stdout", stdin="tea,green_tea,black_tea | kettle\n", cwd=tmp_path)
+    result = learn("-t", "-i", "m", "-p", "stdout", stdin="tea,green_tea,mint,black_tea | kettle\n", cwd=tmp_path)
     assert result.lines == ["tea,black_tea"] and "tea,black_tea..." not in result.err
     assert (
-        "stdin:1: 1 of 3 labels are not names of classes of the model, this is the first; they are never" in result.err
+        "stdin:1: 2 of 4 labels are not names of classes of the model, this is the first; they are never" in result.err
     )
+    assert "recall at 1, 3, 5 = 0.250000, 0.500000, 0.500000" in result.err
     with library.load(tmp_path / "m") as model:
         assert model.classes == ["tea", "black_tea", "coffee"]
         assert model.predict("| mill") == ["coffee"] and model.predict_many(["| kettle"]).tolist() == [

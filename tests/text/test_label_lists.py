@@ -168,7 +168,8 @@ def test_names_are_numbered_as_they_come_and_put_in_order():
     assert error is None
     assert reading.names.names == ["tea", "black_tea", "cup"]
     assert found == [[1, 2], [1, 3], NONE, EMPTY, [3]]
-    for names, wanted in ((["tea", "cup"], [[1, UNKNOWN], [1, 2], NONE, EMPTY, [2]]), ([], [[UNKNOWN]] * 2)):
+    no_names = [[UNKNOWN] * 2, [UNKNOWN] * 3]  # which of them are the same is not known
+    for names, wanted in ((["tea", "cup"], [[1, UNKNOWN], [1, 2], NONE, EMPTY, [2]]), ([], no_names)):
         reading = parser.Parser(parser.Options(learn_names=True), 18, "multilabel", names=Names(tuple(names)))
         batch, error, _ = reading.parse(padded(text), len(text), "f")
         assert error is None and lists(batch)[: len(wanted)] == wanted
@@ -237,6 +238,7 @@ def test_every_format_has_lists_of_names(form):
         ("csv", 'label,text\n"1,x",a\n', "2:1", "label 'x' is not a class number"),
         ("jsonl", '{"label": [1, 10], "text": "a"}\n', "1:11", "label 10 is outside 0..9"),
         ("jsonl", '{"label": ["a,b", "c"], "text": "a"}\n', "1:11", "label 'a,b' contains a comma"),
+        ("jsonl", '{"label": [1, [5]], "text": "a"}\n', "1:11", "'[5]' is not allowed here"),
         ("fasttext", "__label__1 __label__1,2 a\n", "1:21", "contains a comma"),
         ("fasttext", "a __label__1 __label__\n", "1:23", "has no name behind it"),
     ],

@@ -12,6 +12,7 @@ import numpy as np
 from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s
 from ..kernels.jit import jit
 from .batch import CONSTANT_GROUP, Batch, empty
+from .class_names import UNKNOWN
 
 
 def cut(batch: Batch, low: int, high: int) -> Batch:
@@ -188,12 +189,16 @@ def trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
 
 
 def with_lists_in_order(batch: Batch) -> Batch:
-    """Return a batch whose lists of labels are ascending, without labels that repeat others of the same example."""
+    """Return a batch whose lists of labels are ascending, without labels that repeat others of the same example.
+
+    Names that the model does not know all have the label UNKNOWN, and each of them stays.
+    """
     start, labels = batch.label_start, batch.labels
-    falls = np.flatnonzero(np.diff(labels) <= 0) + 1
+    falls = np.flatnonzero((np.diff(labels) <= 0) & (labels[1:] != UNKNOWN)) + 1
     if not len(falls) or np.isin(falls, start).all():  # between two examples
         return batch
-    key = np.unique((np.repeat(np.arange(batch.n), np.diff(start)) << 32) | labels.astype(np.int64))
+    key = np.sort((np.repeat(np.arange(batch.n), np.diff(start)) << 32) | labels.astype(np.int64))
+    key = key[np.concatenate([[True], (np.diff(key) > 0) | (key[1:] & ((1 << 32) - 1) == UNKNOWN)])]
     start = np.searchsorted(key, np.arange(batch.n + 1) << 32)
     label = np.where(np.isnan(batch.label), np.nan, np.diff(start))
     return batch._replace(label=label, label_start=start, labels=(key & ((1 << 32) - 1)).astype(np.float64))

@@ -69,7 +69,9 @@ class MalformedError(Exception):
 def label_text(given: object, key: str = "label") -> bytes:
     """Return a label, or a list of labels, as text, empty for none; raise MalformedError if it is no label."""
     if isinstance(given, list):
-        if len(given) > 1 and not any(isinstance(label, list) for label in given):
+        if (inner := next((label for label in given if isinstance(label, list)), None)) is not None:
+            raise MalformedError(malformed.ENTRY, (key,), inner, True)
+        if len(given) > 1:
             return b",".join(label_text(label, key) for label in given)
         given = given[0] if given else None
     if given is None:

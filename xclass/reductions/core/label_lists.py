@@ -140,9 +140,11 @@ class MultilabelLearner(Learner):
     def positives(self, task: BatchTask) -> Int64s:
         """Return the labels of all examples counted from 0, int64[m], those of example i in `label_arrays.span`.
 
-        They are ascending for each example, but -1 stands for those that the learner does not have. The first of these
-        adds a message to the task.
+        They are ascending for each example, as are then those of `task.batch`, but -1 stands for those that the learner
+        does not have. The first of these adds a message to the task. With --vw_exact they are in the order of the file.
         """
+        if not self._follows_vw:  # lists are in order but for --on_bad_line vw
+            task.batch = batch_ops.with_lists_in_order(task.batch)
         batch, highest = task.batch, len(self.counts) - 2 + self.lowest
         label = label_arrays.whole(batch) - self.lowest
         outside = (label < 0) | (label >= len(self.counts) - 1)

@@ -26,7 +26,6 @@ import numpy as np
 
 from ...array_types import Float32s, Int64s
 from ...binary import finite, gd
-from ...data import batch_ops
 from ...data.batch import Batch
 from ...kernels.constants import ZERO
 from ...model import stored_arrays
@@ -131,10 +130,8 @@ class LabelTree(MultilabelLearner):
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
         order = self.order
-        if order is None:  # lists are in order but for --on_bad_line vw
-            task.batch = batch_ops.with_lists_in_order(task.batch)
+        label = self.positives(task) if order is None else label_arrays.whole(task.batch)
         batch, learned = task.batch, task.learned()
-        label = self.positives(task) if order is None else label_arrays.whole(batch)
         wanted = nodes.Search(min(self.most_ranked, self.tree.labels), np.float32(self.threshold), self.known(task))
         most, count, loss = label_arrays.most(batch), np.empty((2, batch.n), np.int64), np.zeros(batch.n)
         parts: dict[int, list[nodes.Found]] = {}
