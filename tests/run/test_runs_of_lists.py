@@ -77,6 +77,38 @@ def test_with_held_out_lines_figures_are_those_of_the_best_pass(tmp_path, reduct
     assert record["outcomes"]["examples"] == 18
 
 
+@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa"])
+def test_labels_without_a_name_do_not_exist(tmp_path, reduction):
+    """Lists of more labels than there are names have those with a name before the example, and so has macro F1."""
+    names = ["tea", "hot", "coffee", "milk", "cow"]
+    lines = "".join(f"{label} | {word}\n" for label, word in [
+        ("tea,hot", "boil"), ("coffee", "bean"), ("tea", "leaf"), ("milk,cow", "white"),
+    ])  # fmt: skip
+    (tmp_path / "d").write_text(lines)
+    words = (reduction, 11, "--learn_names", "--quiet", "-p", "stdout")
+    listed = ("--top_k", 11) if reduction == "--plt" else ("--probabilities",)
+    new = learn("d", *words, *listed, "-f", "m", "--summary", "s", cwd=tmp_path).lines
+    assert [len(line.split()) for line in new] == [0, 2, 3, 3] and "\n:" not in "\n".join(new)
+    assert (
+        json.loads((tmp_path / "s").read_text())["average_loss"] >= 0.75
+    )  # no label is right before its first example
+    assert learn("d", *words, cwd=tmp_path).lines[0] == ""
+    known = [line.split() for line in learn("d", "-t", "-i", "m", *words[3:], *listed, cwd=tmp_path).lines]
+    assert all(sorted(pair.split(":")[0] for pair in line) == sorted(names) for line in known)
+    few = learn("d", "-t", "-i", "m", *words[3:], "--top_k", 2, cwd=tmp_path).lines
+    ranked = [sorted(line, key=lambda pair: -float(pair.split(":")[1]))[:2] for line in known]
+    assert [line.split() for line in few] == ranked
+    with library.load(tmp_path / "m") as model:
+        figures = model.evaluate(tmp_path / "d")
+        true = {i: set(line.split(" ")[0].split(",")) for i, line in enumerate(lines.splitlines())}
+        chosen = dict(enumerate(model.predict_many(["boil", "bean", "leaf", "white"])))
+    f1 = [
+        2 * sum(y in true[i] and y in chosen[i] for i in true) / sum((y in true[i]) + (y in chosen[i]) for i in true)
+        for y in names
+    ]
+    assert figures["macro_f1"] == pytest.approx(np.mean(f1))
+
+
 def test_results_of_a_run_are_those_of_its_predictions(place):
     words = ("-t", "-i", "m", "--quiet", "--summary", "s", "--per_class", "c", "-p", "p", "--top_k", 10)
     learn("d", *words, cwd=place)

@@ -158,7 +158,13 @@ class LearnerCore:
         """
         if learn:
             self.check_learns()
-        return self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
+        tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
+        lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
+        return map(self._with_names, tasks) if lists_names and not self.spec.vw_exact else tasks
+
+    def _with_names(self, task: BatchTask) -> BatchTask:
+        task.named = self.names.named_before(batch_ops.highest_labels(task.batch))
+        return task
 
     def check_learns(self, name: str = "this model") -> None:
         """Raise UsageError if the model, which has this name in the message, can only predict."""

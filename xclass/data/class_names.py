@@ -185,6 +185,7 @@ class Names:
     def __init__(self, listed: tuple[str, ...] = (), growing: bool = False) -> None:
         self.names = list(listed)
         self.highest_seen = len(listed)
+        self._highest_read = 0
         self.growing = growing
         self._table: Table | None = None
 
@@ -192,6 +193,17 @@ class Names:
     def class_list(self) -> list[str] | None:
         """Return `names`, or None if labels are numbers."""
         return self.names if self.names or self.growing else None
+
+    def named_before(self, label: Float64s) -> Int64s:
+        """Return the highest class that has a name before each example that is read, and after the last, int64[n + 1].
+
+        `label` is as in `note_labels`, to which the same examples come later.
+        """
+        first = max(self._highest_read, self.highest_seen)
+        known = np.where(label <= len(self.names), label, np.nan) if self.growing else np.full(len(label), np.nan)
+        highest = np.fmax.accumulate(np.concatenate(([first], known))).astype(np.int64)
+        self._highest_read = int(highest[-1])
+        return highest
 
     def note_labels(self, label: Float64s) -> Float64s:
         """Note the labels of examples that were learned or predicted, float64[n], NaN for none.

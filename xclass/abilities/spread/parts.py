@@ -56,6 +56,9 @@ def without_features(task: BatchTask) -> BatchTask:
         batch.initial.copy(), none, np.empty(0, np.uint8), np.zeros(1, np.int64), end - size, end, batch.line.copy(),
         text, batch.label_start.copy(), batch.labels.copy(),
     )  # fmt: skip
-    result = BatchTask(light, task.learn, task.clock.copy(), shown_features=task.shown_features, held_out=task.held_out)
+    result = BatchTask(
+        light, task.learn, task.clock.copy(), shown_features=task.shown_features, named=task.named,
+        held_out=task.held_out,
+    )  # fmt: skip
     result.skipped = task.skipped.copy()
     return result

@@ -50,6 +50,9 @@ class BatchTask:
     plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction
     # bool[n], whether no regressor was scored: VW then does not count the features of interactions; None if unknown
     not_scored: Bools | None = None
+    # with lists of labels that are names: int64[n + 1], the highest label that has a name before each example, and
+    # after the last; None for all labels
+    named: Int64s | None = None
     held_out: Bools | None = None  # bool[n], held out: predicted but not learned from; None if no example is
     unnamed_batch: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
     skipped: UInt8s = field(init=False)  # uint8[n], see `finite.StepGuard`; set by `survey`

@@ -128,7 +128,14 @@ class MultilabelLearner(Learner):
     def new_report(self) -> LabelReport:
         """Return a report without examples."""
         vw = self.vw_measures() if self._follows_vw else None
-        return LabelReport(len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw)
+        return LabelReport(
+            0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw
+        )
+
+    def known(self, task: BatchTask) -> Int64s:
+        """Return how many labels each example may get, int64[n]: those that had a name before it, or all."""
+        labels = len(self.counts) - 1
+        return np.full(task.batch.n, labels) if task.named is None else np.minimum(task.named[:-1], labels)
 
     def positives(self, task: BatchTask) -> Int64s:
         """Return the labels of all examples counted from 0, int64[m], those of example i in `label_arrays.span`.
@@ -202,7 +209,8 @@ class MultilabelLearner(Learner):
             label = np.where(np.diff(start) > 0, batch.label, np.nan)  # without a label of the range VW counts nothing
             own = batch._replace(label=label, labels=batch.labels[kept], label_start=start)
             batch = batch_ops.with_lists_in_order(own)
-        return report.add(batch, ranked, chosen, self.counts, learned, weights)
+        labels = None if task.named is None else min(int(task.named[-1]), len(self.counts) - 1)
+        return report.add(batch, ranked, chosen, self.counts, learned, weights, labels)
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:
         """Return the k best labels of each example, with a --threshold that was given only those above it."""

@@ -215,10 +215,13 @@ class LabelReport:
 
     def add(
         self, batch: Batch, ranked: ClassLists, chosen: LabelLists, count: Int64s, learned: Bools = NO_EXAMPLES,
-        weights: Float32s | None = None,
+        weights: Float32s | None = None, labels: int | None = None,
     ) -> Float64s:  # fmt: skip
-        """Add the examples of a batch, by default with their weights, and return the loss of each, see `measure`."""
-        self._grow(len(count) - 1)
+        """Add the examples of a batch, and return the loss of each; the parameters are those of `measure`.
+
+        By default the examples have their own weights. `labels` is the number of labels, None for that of `count`.
+        """
+        self._grow(len(count) - 1 if labels is None else labels)
         loss = np.empty(batch.n)
         measure(
             batch, batch.weight if weights is None else weights, label_arrays.whole(batch), learned,

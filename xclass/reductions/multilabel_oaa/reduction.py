@@ -66,25 +66,30 @@ def probabilities_of(scores: Float32s, meaning: int, p: Float32s) -> None:
 
 @jit
 def rank_labels(
-    scores: Float32s, least: np.float32, begin: int, end: int, top: Int64s, top_scores: Float32s, chosen: Int64s
-) -> None:
-    """Rank the best labels of the examples [begin, end) in `top`, and count those with a score above `least`."""
+    scores: Float32s, known: Int64s, least: np.float32, begin: int, end: int, top: Int64s, top_scores: Float32s,
+    chosen: Int64s,
+) -> None:  # fmt: skip
+    """Rank the best labels of the examples [begin, end) in `top`, and count those with a score above `least`.
+
+    Example i may get the first `known[i]` labels.
+    """
     for i in range(begin, end):
-        top_k.rank(scores[i], 0, scores.shape[1], top[i])
-        for r in range(top.shape[1]):
+        for r in range(top_k.rank(scores[i], 0, known[i], top[i])):
             top_scores[i, r] = scores[i, top[i, r]]
         count = 0
-        for j in range(scores.shape[1]):
+        for j in range(known[i]):
             count += scores[i, j] > least
         chosen[i] = count
 
 
 @jit
-def choose_labels(scores: Float32s, least: np.float32, low: int, begin: int, end: int, chosen: LabelLists) -> None:
+def choose_labels(
+    scores: Float32s, known: Int64s, least: np.float32, low: int, begin: int, end: int, chosen: LabelLists
+) -> None:
     """List the labels of the examples [begin, end) with a score above `least`; the lowest label is `low`."""
     for i in range(begin, end):
         at = chosen.start[i]
-        for j in range(scores.shape[1] if chosen.start[i + 1] > at else 0):
+        for j in range(known[i] if chosen.start[i + 1] > at else 0):
             if scores[i, j] > least:
                 chosen.labels[at] = low + j
                 at += 1
@@ -164,18 +169,21 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
     ) -> None:
         n, low, lists_all = len(scores), self.lowest, self.listing_options.probabilities
         k = min(self.most_ranked, self.classes)
-        top, top_scores, count = np.empty((n, k), np.int64), np.empty((n, k), np.float32), np.empty(n, np.int64)
+        top, top_scores, count = np.empty((n, k), np.int64), np.zeros((n, k), np.float32), np.empty(n, np.int64)
+        known = self.known(task)
         exact_list = lists_all and not self.rule.checked  # VW then chooses no label
         least = np.float32(np.inf) if exact_list else self._least_score()
         if self.linked:  # updates have started from the scores before the link, as in VW
             scores = self._probabilities(scores, LOG_ODDS).reshape(scores.shape)
         ranges = self.thread_ranges(n)
-        self.share(lambda i, j: rank_labels(scores, least, i, j, top, top_scores, count), ranges, n)
+        self.share(lambda i, j: rank_labels(scores, known, least, i, j, top, top_scores, count), ranges, n)
         start = np.concatenate([[0], np.cumsum(count)])
         chosen = LabelLists(np.empty(start[-1], np.int64), start)
-        self.share(lambda i, j: choose_labels(scores, least, low, i, j, chosen), ranges, n)
+        self.share(lambda i, j: choose_labels(scores, known, least, low, i, j, chosen), ranges, n)
         every = np.arange(n + 1, dtype=np.int64)
         ranked = ClassLists(self._probabilities(top_scores), (top + low).reshape(-1), every * k, has_rest=False)
+        if task.named is not None:
+            ranked = label_lists.selected(ranked, (np.arange(k) < known[:, np.newaxis]).reshape(-1))
         loss = None
         if not self.rule.checked:
             loss = np.empty(n)
@@ -184,6 +192,8 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
         listed = None
         if lists_all:
             listed = ClassLists(self._probabilities(scores), all_labels, every * self.classes, has_rest=False)
+            if task.named is not None:
+                listed = label_lists.selected(listed, all_labels - low < np.repeat(known, self.classes))
             listed = label_lists.selected(listed, listed.scores > self.threshold) if self._cuts else listed
         self.finish(task, ranked, chosen, loss, listed)
         if self.keep_scores:

@@ -45,6 +45,7 @@ class Search(NamedTuple):
 
     least: int  # number of labels to find, the most probable ones; below it, labels of any probability are found
     threshold: np.float32  # all labels whose probability is above it are found as well
+    known: Int64s  # int64[n], how many labels each example may get, the first ones
 
 
 class Scratch(NamedTuple):
@@ -179,17 +180,28 @@ def _prefetch(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, n: I
 
 
 @bare
+def _first_leaf(tree: Tree, n: Int) -> Int:
+    """Return the leaf below a node that has the lowest label, or the node if it is a leaf."""
+    last = n
+    while last < tree.inner:
+        n, last = tree.arity * n + 1, tree.arity * last + tree.arity
+    return max(n, tree.inner)
+
+
+@bare
 def search(
-    tree: Tree, table: gd.Table, scratch: Scratch, features: Int, wanted: Search, positive: Int, root: np.float32
-) -> int:
-    """Find the best labels of the loaded example; return how many.
+    tree: Tree, table: gd.Table, scratch: Scratch, features: Int, wanted: Search, positive: Int, root: np.float32,
+    i: Int,
+) -> int:  # fmt: skip
+    """Find the best labels of example i, which is loaded; return how many.
 
     `scratch.label` and `scratch.p` are written, best first. The children of the first `positive` nodes of
     `scratch.positive`, which are in falling order, have been scored; `root` is the score of the root.
     """
     heap_p, heap_node, score = scratch.heap_p, scratch.heap_node, scratch.child_score
     heap_p[0], heap_node[0] = sigmoid(root), 0
-    size, found = 1, 0
+    known = wanted.known[i]
+    size, found = int(known > 0), 0
     while size > 0:
         p, n = heap_p[0], heap_node[0]
         if found >= wanted.least and not p > wanted.threshold:
@@ -205,13 +217,15 @@ def search(
             continue
         begin = tree.arity * n + 1
         end = min(begin + tree.arity, tree.end)
-        known = _find(scratch.positive, positive, n)
-        if known >= 0:
+        place = _find(scratch.positive, positive, n)
+        if place >= 0:
             for j in range(end - begin):
-                score[j] = scratch.score[scratch.first[known] + j]
+                score[j] = scratch.score[scratch.first[place] + j]
         else:
             _score_row(table, scratch, features, begin + tree.first, end - begin)
         for j in range(end - begin):
+            if known < tree.labels and _first_leaf(tree, begin + j) >= tree.inner + known:
+                continue
             _rise(heap_p, heap_node, size, p * sigmoid(score[j]), begin + j)
             size += 1
     return found
@@ -334,7 +348,7 @@ def learn_batch(
             root = scratch.score[0]
         else:
             root = gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO)
-        if not has_room(found, scratch, search(tree, table, scratch, features, wanted, positive, root), i):
+        if not has_room(found, scratch, search(tree, table, scratch, features, wanted, positive, root, i), i):
             return i
         if learned[i]:
             train(tree, table, rule, scratch, features, lanes, batch.weight[i], updated)

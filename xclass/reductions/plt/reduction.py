@@ -132,7 +132,7 @@ class LabelTree(MultilabelLearner):
         order = self.order
         label = self.positives(task) if order is None else label_arrays.whole(task.batch)
         batch, learned = task.batch, task.learned()
-        wanted = nodes.Search(min(self.most_ranked, self.tree.labels), np.float32(self.threshold))
+        wanted = nodes.Search(min(self.most_ranked, self.tree.labels), np.float32(self.threshold), self.known(task))
         most, count, loss = label_arrays.most(batch), np.empty((2, batch.n), np.int64), np.zeros(batch.n)
         parts: dict[int, list[nodes.Found]] = {}
 
@@ -177,9 +177,11 @@ class LabelTree(MultilabelLearner):
         """Return the best labels of the only example of a batch, counted from 0, and their probabilities."""
         scratch = nodes.new_scratch(self.tree, batch.most_features, 1)
         features = nodes.load(self.table, batch, 0, scratch)
-        wanted = nodes.Search(min(least or self.most_ranked, self.tree.labels), np.float32(self.threshold))
+        labels = self.tree.labels
+        known = np.array([min(len(self.names) or labels, labels)])
+        wanted = nodes.Search(min(least or self.most_ranked, labels), np.float32(self.threshold), known)
         root = gd.score(self.table, scratch.place, scratch.x, features, np.uint64(self.tree.first), ZERO)
-        count = nodes.search(self.tree, self.table, scratch, features, wanted, 0, root)
+        count = nodes.search(self.tree, self.table, scratch, features, wanted, 0, root, 0)
         return scratch.label[:count], scratch.p[:count]
 
     # model

@@ -203,7 +203,7 @@ def learn_batch(
     for i in range(begin, end):
         features = nodes.load(table, batch, i, scratch)
         root = gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO)
-        count = nodes.search(tree, table, scratch, features, wanted, 0, root)
+        count = nodes.search(tree, table, scratch, features, wanted, 0, root, i)
         if not nodes.has_room(results.found, scratch, count, i):
             return i
         nodes.has_room(results.above, scratch, _above(tree, table, scratch, features, wanted.threshold), i)
