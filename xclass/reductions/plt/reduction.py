@@ -202,7 +202,7 @@ class LabelTree(MultilabelLearner):
 REDUCTION = Reduction(
     name="plt",
     title="Probabilistic label tree",
-    summary="lists of labels: a tree of regressors, for thousands of labels and more",
+    summary="lists of labels: a tree of regressors, for thousands",
     options=Options,
     labels="multilabel",
     enabled=ENABLED,
