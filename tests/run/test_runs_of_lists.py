@@ -152,6 +152,21 @@ def test_unsorted_lists_are_measured_under_vws_rules_of_bad_lines(place, reducti
     assert figures[0] == figures[1] and " = 0.0" not in figures[0][0]
 
 
+def test_merged_models_keep_the_threshold_that_all_have(tmp_path):
+    (tmp_path / "n").write_text("0,1 | a b\n2 | c\n" * 2)
+    for passes, threshold in enumerate((0.1, 0.1, 0.2), 1):
+        words = ("--threshold", threshold, "--passes", passes, "--holdout_off", "--quiet")
+        learn("n", "--plt", 5, "-f", f"m{passes}", *words, cwd=tmp_path)
+    assert "warning" not in learn("merge", "m1", "m2", "-f", "m", cwd=tmp_path).err
+    chosen = [
+        learn("-t", "-i", "m", "-p", "stdout", *given, stdin="| a\n", cwd=tmp_path).lines
+        for given in ((), ("--threshold", 0.1), ("--threshold", 0.5))
+    ]
+    assert chosen[0] == chosen[1] != chosen[2]
+    result = learn("merge", "m1", "m3", "-f", "m", cwd=tmp_path)
+    assert "the models keep different values of --threshold, and the merged model keeps none" in result.err
+
+
 def test_names_and_unknown_names(place, tmp_path):
     (tmp_path / "n").write_text("tea,black_tea | kettle\ncoffee | mill\n" * 20)
     learn("n", "--plt", 5, "--learn_names", "-f", "m", "--quiet", "-b", 12, cwd=tmp_path)

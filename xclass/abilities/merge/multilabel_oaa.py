@@ -12,9 +12,9 @@ __all__ = ["listed_tables", "merge"]
 
 
 def merge(learner: MultilabelOaa, sources: Sources) -> list[str]:
-    """Fill a new learner with the merged state of others."""
+    """Fill a new learner with the merged state of others; return notes for the user."""
     base = sources.base.counts.copy()
     learner.counts[:] = base
     for one, columns in zip(sources.learners, merge_scorers(learner, sources), strict=True):
         learner.counts += (one.counts if columns is None else one.counts[np.append(columns, -1)]) - base
-    return []
+    return learner.merge_threshold(sources.learners)

@@ -29,4 +29,4 @@ def merge(learner: LabelTree, sources: Sources) -> list[str]:
     for name in ("updated", "counts"):
         own = getattr(base, name)
         getattr(learner, name)[:] = own + sum(getattr(one, name) - own for one in learners)
-    return []
+    return learner.merge_threshold(learners)

@@ -7,7 +7,7 @@ count them from 0, as `label - lowest`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,6 +233,16 @@ class MultilabelLearner(Learner):
     def facts(self) -> dict[str, Any]:
         """Return the number of labels outside, and the threshold if one was given."""
         return {"outside": self.outside, **({"threshold": self.threshold} if self._cuts else {})}
+
+    def merge_threshold(self, learners: Sequence[MultilabelLearner]) -> list[str]:
+        """Keep the threshold that all of the learners keep; return a note for the user if they keep different ones."""
+        kept = {one.threshold if one._cuts else None for one in learners}
+        threshold = kept.pop()
+        if kept:
+            return ["the models keep different values of --threshold, and the merged model keeps none; give it with -i"]
+        if threshold is not None:
+            self.threshold, self._cuts = threshold, True
+        return []
 
     def restore_counts(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore `counts` and facts; a threshold of the run takes precedence over that of the model."""

@@ -201,7 +201,7 @@ class LabelTree(MultilabelLearner):
 REDUCTION = Reduction(
     name="plt",
     title="Probabilistic label tree",
-    summary="lists of labels: a tree of regressors, for very many",
+    summary="lists of labels: a tree of regressors, for thousands of labels and more",
     options=Options,
     labels="multilabel",
     enabled=ENABLED,
