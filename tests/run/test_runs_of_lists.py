@@ -98,6 +98,8 @@ def test_labels_without_a_name_do_not_exist(tmp_path, reduction):
     few = learn("d", "-t", "-i", "m", *words[3:], "--top_k", 2, cwd=tmp_path).lines
     ranked = [sorted(line, key=lambda pair: -float(pair.split(":")[1]))[:2] for line in known]
     assert [line.split() for line in few] == ranked
+    explained = learn("d", "-t", "-i", "m", "--quiet", "--explain", 7, cwd=tmp_path).lines
+    assert {found[1] for line in explained if (found := re.match(r"  (\w+): prob", line))} == set(names)
     with library.load(tmp_path / "m") as model:
         figures = model.evaluate(tmp_path / "d")
         true = {i: set(line.split(" ")[0].split(",")) for i, line in enumerate(lines.splitlines())}

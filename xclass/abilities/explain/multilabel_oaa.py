@@ -17,6 +17,7 @@ ESTIMATE = "0.5 + 0.5 * min(max(score, -1), 1)"  # of the label, -1 or 1
 def explain(learner: MultilabelOaa, batch: Batch, k: int) -> Reasons:
     """Explain the best labels and those of the only example of a batch; scores are those before the link."""
     scores = scores_of(learner, batch)
+    scores = scores._replace(order=scores.order[scores.order < learner.named])
     p = np.empty(learner.classes, np.float32)
     estimates = learner.meaning == reduction.LABELS
     reduction.probabilities_of(scores.limited, reduction.LABELS if estimates else reduction.LOG_ODDS, p)

@@ -132,6 +132,12 @@ class MultilabelLearner(Learner):
             0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw
         )
 
+    @property
+    def named(self) -> int:
+        """Return how many labels have a name; all if labels are numbers, or if names may be added meanwhile."""
+        labels = len(self.counts) - 1
+        return min(len(self.names), labels) if self.names and self.testing else labels
+
     def known(self, task: BatchTask) -> Int64s:
         """Return how many labels each example may get, int64[n]: those that had a name before it, or all."""
         labels = len(self.counts) - 1

@@ -177,9 +177,8 @@ class LabelTree(MultilabelLearner):
         """Return the best labels of the only example of a batch, counted from 0, and their probabilities."""
         scratch = nodes.new_scratch(self.tree, batch.most_features, 1)
         features = nodes.load(self.table, batch, 0, scratch)
-        labels = self.tree.labels
-        known = np.array([min(len(self.names) or labels, labels)])
-        wanted = nodes.Search(min(least or self.most_ranked, labels), np.float32(self.threshold), known)
+        least = min(least or self.most_ranked, self.tree.labels)
+        wanted = nodes.Search(least, np.float32(self.threshold), np.array([self.named]))
         root = gd.score(self.table, scratch.place, scratch.x, features, np.uint64(self.tree.first), ZERO)
         count = nodes.search(self.tree, self.table, scratch, features, wanted, 0, root, 0)
         return scratch.label[:count], scratch.p[:count]
