@@ -131,6 +131,6 @@ class FastText(OtherFormat):
 
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         for line in text.split(b"\n"):
-            given = line.removeprefix(b"\xef\xbb\xbf").split()
+            given = line.removeprefix(b"\xef\xbb\xbf").partition(b"\r")[0].split()  # the reader refuses what follows CR
             if given:
                 yield b",".join(word.removeprefix(PREFIX) for word in given if word.startswith(PREFIX)), True
