@@ -220,7 +220,7 @@ def test_a_setting_that_needs_too_much_memory_is_named(place, tmp_path, monkeypa
         (
             ("-d", "train.vw", "--metric", "errors"),
             2,
-            "--metric: 'errors' is none of error, log_loss, top5; did you mean",
+            "--metric: 'errors' is none of error, log_loss, top5, p1, p3, p5, psp5, micro_f1; did you mean",
         ),
         (("-d", "train.vw", "--ect", "12", "--metric", "top5"), 2, "--ect does not estimate probabilities"),
         (("-d", "train.vw", "--oaa", "12", "--trees", "2"), 2, "--trees belongs to --cpt, which was not chosen"),

@@ -451,7 +451,7 @@ class Learner:
         """
         record = self.core.config.reduction
         if not record.class_scores:
-            names = ", ".join(other.name for other in registry.REDUCTIONS if other.class_scores)
+            names = ", ".join(r.name for r in registry.REDUCTIONS if r.class_scores and r.labels != "multilabel")
             raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
         X = inputs.collected(X)
         return self._reading(lambda: results.scores(self.core, self._batches(X)))

@@ -164,7 +164,7 @@ def _listing(core: LearnerCore, batches: Iterable[Batch], listing_options: Listi
     """Predict batches with the listings of classes and probabilities that the options describe."""
     record = core.config.reduction
     if not record.probabilities:
-        names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
+        names = ", ".join(r.name for r in registry.REDUCTIONS if r.probabilities and r.labels != "multilabel")
         raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
     return core.predict(batches, Wanted(listing_options=listing_options))
 

@@ -121,7 +121,8 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         """Restore all attributes after an error in the `with` block; a learner of an earlier call may have learned."""
         before = dict(self.__dict__)
         try:
-            yield
+            with new_learner.PARAMETERS:
+                yield
         except BaseException:
             self.__dict__ = before
             raise

@@ -278,7 +278,9 @@ class _Sources(Generic[Record]):
         """Raise UsageError if an option needs probabilities and the chosen reduction does not estimate them."""
         for name, option in options_of(self.groups["listing_options"]).items():
             if name in self.given and not self._records[chosen].probabilities:
-                alternatives = [f"--{record.name}" for record in self._records.values() if record.probabilities]
+                alternatives = [
+                    f"--{r.name}" for r in self._records.values() if r.probabilities and r.labels != "multilabel"
+                ]
                 chosen_learner = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
                 raise UsageError(
                     f"{long_flag(option)} needs probabilities of classes, which {chosen_learner} does not estimate; "
