@@ -84,11 +84,14 @@ def test_measures_follow_their_definitions():
     assert known["ndcg_at_3"] == pytest.approx((1 + 0 + 1 / np.log2(3) + 0) / 4)
     q = 1 + (np.log(10) - 1) * (B + 1) ** A * (np.array([4, 3, 2, 1, 0]) + B) ** -A
     assert known["psp_at_1"] == pytest.approx(q[2] / (q[2] + q[1] + q[3] + q[4]))
+    assert known["micro_f1"] == 2 * 3 / (6 + 6) and known["hamming_loss"] == 6 / 4  # the unknown label counts
+    assert report.lost("micro_f1") == (6, 12)
     assert report.lines()[0] == "precision at 1, 3, 5 = 0.250000, 0.250000, 0.150000"
 
 
 def test_parts_of_the_data_add_up_to_the_whole():
     true, ranked, chosen, count = sample(7, low=0)
+    true[::9] = [[*labels, 2**32 - 2] for labels in true[::9]]
     weight = np.random.default_rng(1).integers(0, 4, len(true)) / 2
     whole = figures(true, ranked, chosen, count, 500, weight=weight)
     sum_of = LabelReport(3)

@@ -42,7 +42,7 @@ class Sums(NamedTuple):
     """Hold the sums over examples from which all figures follow; those of two parts of the data can be added."""
 
     at_k: Float64s  # float64[len(AT_K), places], over the examples that have a true label; float32 as VW's
-    total: Float64s  # float64[3], weight of these, of all labelled examples, and of all examples
+    total: Float64s  # float64[4], weight of these, of all labelled examples, of all, and of true labels without a row
     of_label: Float64s  # float64[K, 3], see TRUE
     found: Float64s  # float64[K, places], weight of the examples that have a label and rank it in the first k
 
@@ -97,6 +97,8 @@ def measure(
             y = label[j] - lowest
             if 0 <= y < labels:
                 of_label[y, TRUE] += weight
+            else:
+                total[3] += weight
         for j in range(chosen.start[i], chosen.start[i + 1]):
             y = chosen.labels[j] - lowest
             of_label[y, CHOSEN] += weight
@@ -203,7 +205,7 @@ class LabelReport:
 
     def _clear(self, labels: int) -> None:
         self.sums = Sums(
-            np.zeros((len(AT_K), len(self.place)), np.float32 if self.vw else np.float64), np.zeros(3),
+            np.zeros((len(AT_K), len(self.place)), np.float32 if self.vw else np.float64), np.zeros(4),
             np.zeros((labels, 3)), np.zeros((labels, len(self.place))),
         )  # fmt: skip
 
@@ -260,20 +262,27 @@ class LabelReport:
                 figures.update((f"{name}_at_{k}", float(p)) for k, p in zip(self.place, mean[name], strict=True))
         if total[1] > 0:
             twice, both = 2 * of_label[:, RIGHT], of_label[:, TRUE] + of_label[:, CHOSEN]
-            figures["micro_f1"] = float(twice.sum() / both.sum()) if both.any() else 0.0
+            lost, whole = self._micro(self._best or self.sums)
+            figures["micro_f1"] = (whole - lost) / whole if whole else 0.0
             figures["macro_f1"] = float(np.divide(twice, both, out=np.zeros(len(both)), where=both > 0).mean())
-            figures["hamming_loss"] = float((both - twice).sum() / total[2])
+            figures["hamming_loss"] = lost / float(total[2])
         return figures
+
+    @staticmethod
+    def _micro(sums: Sums) -> tuple[float, float]:
+        """Return by how many labels true and chosen lists differ, and how many they have together."""
+        true, chosen, right = sums.of_label.sum(axis=0)
+        whole = true + sums.total[3] + chosen
+        return float(whole - 2 * right), float(whole)
 
     def lost(self, metric: str) -> tuple[float, float]:
         """Return what is missing of a measure, and the whole; 1 less their quotient is the measure.
 
         It is "p1" or another k of `place`, "psp1" or another, or "micro_f1". The results of parts can be added.
         """
-        at_k, total, of_label, _ = self.sums
+        at_k, total = self.sums[:2]
         if metric == "micro_f1":
-            true, chosen, right = of_label.sum(axis=0)
-            return float(true + chosen - 2 * right), float(true + chosen)
+            return self._micro(self.sums)
         name, k = ("psp", metric[3:]) if metric.startswith("psp") else ("precision", metric[1:])
         of_k = dict(zip(AT_K, at_k[:, np.searchsorted(self.place, int(k))], strict=True))
         whole = of_k["best_psp"] if name == "psp" else total[0]
