@@ -62,6 +62,22 @@ def test_names_are_numbered_as_they_come():
     assert are_names([[], ["a"]]) and not are_names([[], [1]]) and not are_names(MATRIX)
 
 
+def test_columns_of_a_table_are_names_where_labels_are_names(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(MATRIX, columns=["tea", "cake", "hot"])
+    assert are_names(table) and not are_names(pandas.DataFrame(MATRIX))
+    assert converted(table, 3, ()) == converted(table, 3, ("tea", "cake", "hot", "other")) == [[1, 3], [], [2]]
+    assert converted(table, 3, ("hot", "tea"), learn=False) == [[1, 2], [], [xclass.data.class_names.UNKNOWN]]
+    assert converted(table, 3) == [[0, 2], [], [1]]  # numbers
+    with pytest.raises(xclass.DataError, match=r"y.columns\[2\] is 'hot', a name too many: allowed are 2"):
+        converted(table, 3, (), highest=2)
+    with xclass.Learner("multilabel_oaa", 3, bits=10) as model:
+        model.learn_many(np.tile(np.eye(3), (9, 1)), pandas.concat([table] * 9))
+        assert model.predict_many(np.eye(3)).tolist() == [["tea", "hot"], [], ["cake"]]
+    xclass.write_vw(tmp_path / "a", np.eye(3), table)
+    assert (tmp_path / "a").read_text() == "tea,hot | 0\n, | 1\ncake | 2\n"
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [

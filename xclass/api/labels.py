@@ -26,7 +26,7 @@ POSITION = re.compile(r"\by\[(\d+)\]")
 
 def are_names(labels: Any) -> bool:
     """Return whether labels, a single label or lists are names: the first label that is not missing is text."""
-    if isinstance(labels, (str, bytes)):
+    if isinstance(labels, (str, bytes)) or column_names(labels):
         return True
     if len(getattr(labels, "shape", ())) == 2 and not hasattr(labels, "dtype"):  # a DataFrame
         labels = array_input.array("y", labels)
@@ -41,6 +41,12 @@ def are_names(labels: Any) -> bool:
     known = (label for label in labels if not array_input.is_missing(label))
     first = next((label for label in known if not is_list(label) or len(label)), None)
     return first is not None and are_names(first.as_py() if hasattr(first, "as_py") else first)  # of Arrow
+
+
+def column_names(y: Any) -> list[str]:
+    """Return the names of the columns of a DataFrame that has several, nothing for other labels and other names."""
+    names = list(getattr(y, "column_names", getattr(y, "columns", ())))
+    return names if len(names) > 1 and all(isinstance(name, str) for name in names) else []
 
 
 def is_list(label: Any) -> bool:
@@ -86,13 +92,15 @@ class LabelConverter:
             start, given, known = y.label_start, y.labels, ~np.isnan(y.label)
         elif (matrix := of_matrix(y, n)) is not None:
             start, column, width = matrix
-            lowest = self._range.lowest or 0
-            highest = self._range.highest if self._names.class_list is None else len(self._names.names)
-            if highest is not None and width > highest + 1 - lowest:
+            lowest, named = self._range.lowest or 0, self._names.class_list is not None
+            names = column_names(y) if named else []
+            highest = len(self._names.names) if named else self._range.highest
+            if not names and highest is not None and width > highest + 1 - lowest:
                 raise DataError(
                     f"y has {width} columns; give one for each of the {highest + 1 - lowest} labels, or lists of them"
                 )
-            given, known = column + lowest, np.ones(n, bool)
+            given = self._numbered(names, learn, "y.columns")[column] if names else column + lowest
+            known = np.ones(n, bool)
         else:
             start, given, known = joined(y, n)
         with placed(start):
@@ -139,7 +147,7 @@ class LabelConverter:
             raise DataError(f"y[{i}] is {short_repr(value)}, and the classes of this learner are numbers: give numbers")
         return number
 
-    def _numbered(self, values: Sequence[Any], learn: bool) -> np.ndarray:
+    def _numbered(self, values: Sequence[Any], learn: bool, place: str = "y") -> np.ndarray:
         names, numbers, classes = self._names, self._numbers, self._classes
         try:
             label = np.array([numbers.get(value, 0) for value in values], np.float64)
@@ -167,27 +175,28 @@ class LabelConverter:
                 raise _no_name(values, i)
             key = class_names.key_of(value)
             if not key:
-                raise DataError(f"y[{i}] is empty text; give None for no label")
+                raise DataError(f"{place}[{i}] is empty text; give None for no label")
             earlier = self._spellings.get(key) or spellings.setdefault(key, value)
             if earlier != value:
                 raise DataError(
-                    f"y[{i}] is {short_repr(value)}, which is the same class as {short_repr(earlier)}, because names "
-                    "have _ in place of blanks, and none at their ends; if they are two classes, rename one"
+                    f"{place}[{i}] is {short_repr(value)}, which is the same class as {short_repr(earlier)}, because "
+                    "names have _ in place of blanks, and none at their ends; if they are two classes, rename one"
                 )
             if key not in classes and not growing:
                 if learn:
-                    raise DataError(f"y[{i}] is {short_repr(value)}, which is not the name of a class")
+                    raise DataError(f"{place}[{i}] is {short_repr(value)}, which is not the name of a class")
                 label[i] = class_names.UNKNOWN
                 continue
             if key not in classes and value not in new:
                 if not class_names.is_allowed(value):
                     raise DataError(
-                        f"y[{i}] is {short_repr(value)}; a name has no control characters or halves of surrogate pairs"
+                        f"{place}[{i}] is {short_repr(value)}; a name has no control characters or halves of surrogate "
+                        "pairs"
                     )
                 new[value] = len(classes) + len(new) + 1
                 if most is not None and new[value] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
-                    raise DataError(f"y[{i}] is {short_repr(value)}, a name too many: {allowed}")
+                    raise DataError(f"{place}[{i}] is {short_repr(value)}, a name too many: {allowed}")
             label[i] = given[value] = classes.get(key) or new[value]
         names.append(list(new))
         self._numbers.update(given)
@@ -231,7 +240,8 @@ def refuse_lists(y: Any, cure: str) -> None:
 def of_examples(y: Any, n: int) -> list[Any]:
     """Return what labels n examples have, each a label or a list of them, as a list of objects of Python."""
     if (matrix := of_matrix(y, n)) is not None:
-        start, column, _ = matrix
+        start, column, width = matrix
+        column = np.array(column_names(y) or range(width), object)[column]
         return [column[low:high].tolist() for low, high in itertools.pairwise(start.tolist())]
     y = y if isinstance(y, (list, tuple)) or _columns(y) != 1 else array_input.flat("y", y)
     convert = next((name for name in ("to_pylist", "tolist", "to_list") if hasattr(y, name)), None)
