@@ -11,7 +11,6 @@ from ...array_types import Float32s, Int64s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons
-from ...kernels.constants import LARGEST
 from ...reductions.oaa import class_rows
 from ...reductions.oaa.reduction import OneAgainstAll
 from ...reductions.oaa.scorers import ClassScorers
@@ -52,7 +51,7 @@ def scores_of(learner: ClassScorers, batch: Batch) -> Scores:
     place = batch.index.astype(np.uint64) % learner.rows * table.width
     score = np.empty(classes, np.float32)
     gd.score_lanes(table, place, batch.value, len(place), np.arange(classes, dtype=np.uint64), classes, score)
-    limits = table.range if learner.clips else np.array([-LARGEST, LARGEST], np.float32)
+    limits = learner.limits
     limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *limits).astype(np.float32)
     compared = _logistic(limited) if learner.learner_options.link == "logistic" else limited
     return Scores(place, score, limits, limited, compared, np.argsort(-compared, kind="stable"))

@@ -7,4 +7,5 @@ from .views import TableView, WeightLookup
 
 
 def table_view(learner: ClassScorers) -> TableView:
-    return TableView(lambda batch: [WeightLookup(0, c, c) for c in range(learner.classes)], rows=learner.rows)
+    classes = range(learner.classes)
+    return TableView(lambda batch: [WeightLookup(0, c, c) for c in classes], rows=learner.rows, limits=learner.limits)

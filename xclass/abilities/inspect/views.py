@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s
 from ...binary import tagged_words
 from ...data.batch import Batch
 
@@ -31,6 +32,7 @@ class TableView(NamedTuple):
     # number of rows of each table if features are distributed over all rows; the place of a feature is then
     # `index % rows * width`, and otherwise `index * width`
     rows: np.uint64 | None = None
+    limits: Float32s | None = None  # range to which scores are clipped, None for that of their table
     extra: Callable[[], list[WeightLookup]] = list  # features that the reduction itself adds, if rows are exclusive
     lines: Callable[[], list[str]] = list  # of the readable model, about what is learned beside the weights
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...array_types import Bools, Float32s, Int32s, Int64s
 from ...binary import finite, gd, loss
 from ...errors import UsageError
+from ...kernels.constants import LARGEST
 from ...kernels.direct import DirectCall
 from ...system import processors
 from ..core import probabilities
@@ -70,6 +71,11 @@ class ClassScorers(Learner):
         self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")
+
+    @property
+    def limits(self) -> Float32s:
+        """Return the range to which scores are clipped, float32[2]."""
+        return self.table.range if self.clips else np.array([-LARGEST, LARGEST], np.float32)
 
     @property
     def keeps_scores(self) -> bool:

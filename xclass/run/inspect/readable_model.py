@@ -156,7 +156,7 @@ class WeightInspector(Inspector):
         crossed = int(interactions.crossed_counts(batch)[0]) if run.vw_exact else 0
         permutation = _extra_before_crossed(count, crossed, len(extra))
         score = gd.score(table, place[permutation], x[permutation], len(place), np.uint64(lookup.sub), batch.initial[0])
-        limits = table.range.copy()
+        limits = (table.range if self._view.limits is None else self._view.limits).copy()
         labelled = not np.isnan(batch.label[0])
         if task.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
             gd.widen(limits, np.float32(batch.label[0]))  # without a reduction, the range is widened before predicting
