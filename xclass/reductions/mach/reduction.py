@@ -276,6 +276,7 @@ class Mach(Learner):
             table = finite.guarded(self.table, task)
             output = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), scores)
             for r in range(first, last):
+                # new for each repetition, because `shared` is valid for the columns of one alone
                 scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK, self.buckets)
                 column = np.where(learns, r * self.buckets + self.seen.bucket[r, own], np.int64(-1))
                 inputs = class_rows.Inputs(task.batch, column, learns, sampled, task.clock, columns)
