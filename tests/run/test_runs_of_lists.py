@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 import re
 
 import numpy as np
@@ -163,8 +164,47 @@ def test_merged_models_keep_the_threshold_that_all_have(tmp_path):
         for given in ((), ("--threshold", 0.1), ("--threshold", 0.5))
     ]
     assert chosen[0] == chosen[1] != chosen[2]
+    listed = [
+        learn("-t", "-i", "m", "-p", "stdout", "--top_k", 5, *given, stdin="| a\n", cwd=tmp_path).lines[0].split()
+        for given in ((), ("--threshold", 0.3))
+    ]
+    assert len(listed[0]) == 5 > len(listed[1])  # only a threshold of the run cuts the list
+    with library.Learner("plt", 5, bits=10, threshold=0.9) as model:
+        model.learn_many(["a b", "c"], [[0, 1], [2]])
+        assert (
+            model.predict("a", 5) == pickle.loads(pickle.dumps(model)).predict("a", 5)
+            and len(model.predict("a", 5)) == 5
+        )
     result = learn("merge", "m1", "m3", "-f", "m", cwd=tmp_path)
     assert "the models keep different values of --threshold, and the merged model keeps none" in result.err
+
+
+def test_propensities_belong_to_a_run(tmp_path):
+    (tmp_path / "d").write_text("0,1 | a b\n1 | b\n1 | b\n2 | a\n" * 5)
+
+    def psp(*words) -> str:
+        return next(line for line in learn("d", *words, cwd=tmp_path).err.splitlines() if line.startswith("psp at"))
+
+    for name, given in (("m1", ()), ("m2", ("--propensity", "2,1"))):
+        learn("d", "--plt", 3, "-f", name, *given, "--quiet", cwd=tmp_path)
+    own = psp("-t", "-i", "m2")
+    assert psp("-t", "-i", "m1", "--propensity", "2,1") == own != psp("-t", "-i", "m1")
+    for models in (("m1", "m2"), ("m2", "m1")):
+        learn("merge", *models, "-f", "m", cwd=tmp_path)
+        with library.load(tmp_path / "m") as model:
+            assert model.options["propensity"] == "0.55,1.5"
+
+
+def test_the_audit_has_the_scores_of_predictions(tmp_path):
+    """Scores of labels are not clipped to -1 and 1, and neither are those of the audit."""
+    (tmp_path / "d").write_text("0 | a b\n1 | b c\n0,1 | a c\n" * 30)
+    learn("d", "--multilabel_oaa", 2, "-f", "m", "--quiet", cwd=tmp_path)
+    words = ("-t", "-i", "m", "--quiet")
+    audit = learn(*words, "--audit", stdin="| a:3\n", cwd=tmp_path).lines
+    scores = [
+        float(pair.split(":")[1]) for pair in learn(*words, "-r", "stdout", stdin="| a:3\n", cwd=tmp_path).out.split()
+    ]
+    assert [float(line) for line in audit[:4:2]] == pytest.approx(scores, rel=1e-5) and max(map(abs, scores)) > 1
 
 
 def test_names_and_unknown_names(place, tmp_path):
@@ -176,6 +216,7 @@ def test_names_and_unknown_names(place, tmp_path):
         "stdin:1: 2 of 4 labels are not names of classes of the model, this is the first; they are never" in result.err
     )
     assert "recall at 1, 3, 5 = 0.250000, 0.500000, 0.500000" in result.err
+    assert "micro F1 = 0.666667" in result.err and "hamming loss = 2.0" in result.err
     with library.load(tmp_path / "m") as model:
         assert model.classes == ["tea", "black_tea", "coffee"]
         assert model.predict("| mill") == ["coffee"] and model.predict_many(["| kettle"]).tolist() == [

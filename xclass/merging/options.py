@@ -25,7 +25,7 @@ def merged_options(
     """Return the options of the merged model; raise ModelError, with a line for each, if options differ.
 
     `models` and `base` are stored options, field name -> JSON value. Those of the base may differ where an option may
-    be adjusted when learning continues.
+    be adjusted when learning continues, and all may differ where it is about measures: then the default is kept.
     """
     declared = _declared(models[0])
     lines = []
@@ -46,6 +46,9 @@ def merged_options(
         merged[TREE] = min(options[TREE] for options in models)  # whatever the order of the models
     if merged.get(GROWTH) is not None:
         merged[GROWTH] = max(options[GROWTH] for options in models)
+    for name in merged.keys() & declared.keys():
+        if declared[name].measures and any(options.get(name) != merged[name] for options in models):
+            merged[name] = declared[name].default
     return merged
 
 
@@ -74,7 +77,7 @@ def _differences(
     for name in sorted({*first, *second} - {NAMES}):
         values = _given(name, first.get(name)), _given(name, second.get(name))
         option = declared.get(name)
-        if values[0] == values[1] or (option is not None and option.adjustable and not strict):
+        if values[0] == values[1] or (option is not None and (option.measures or (option.adjustable and not strict))):
             continue
         if name == GROWTH and all(values):  # a model that cannot grow has shorter hashes of features
             continue

@@ -295,7 +295,7 @@ class _Sources(Generic[Record]):
         adjusted = []
         for name, value in self.given.items():
             option = self._option(name, chosen)
-            if not option.stored or self.stored.get(name, value) == value:
+            if not option.stored or option.measures or self.stored.get(name, value) == value:
                 continue
             was = self._was(option, self.stored[name])
             if not option.adjustable or self.given.get("testonly"):

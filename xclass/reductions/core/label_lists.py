@@ -47,7 +47,7 @@ class Options(OptionGroup):
         default="0.55,1.5",
         metavar="A,B",
         stored=True,
-        adjustable=True,
+        measures=True,
     )
 
     def propensity_numbers(self) -> tuple[float, float]:
@@ -111,6 +111,7 @@ class MultilabelLearner(Learner):
         self.counts = np.zeros(labels + 1, np.int64)
         self.threshold = 0.5 if options.threshold is None else options.threshold
         self._cuts = options.threshold is not None and not spec.vw_exact
+        self._typed_with = spec.wanted if self._cuts else None
         self._propensity = options.propensity_numbers()
         self._follows_vw, self.testing = spec.vw_exact, spec.testing
         self._set_by = label_range(spec)[2]
@@ -118,6 +119,8 @@ class MultilabelLearner(Learner):
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options
+        # a threshold cuts lists of probabilities only if it was given beside the option that asks for them
+        self.cuts_lists = wanted == self._typed_with
         self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
         self.report = self.new_report()
 
@@ -219,10 +222,10 @@ class MultilabelLearner(Learner):
         return report.add(batch, ranked, chosen, self.counts, learned, weights, labels)
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:
-        """Return the k best labels of each example, with a --threshold that was given only those above it."""
+        """Return the k best labels of each example, with a --threshold beside --top_k only those above it."""
         place = np.arange(len(ranked.labels)) - np.repeat(ranked.start[:-1], np.diff(ranked.start))
         kept = place < k
-        if self._cuts:
+        if self.cuts_lists:
             kept &= ranked.scores > self.threshold
         return selected(ranked, kept)
 

@@ -194,7 +194,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
             listed = ClassLists(self._probabilities(scores), all_labels, every * self.classes, has_rest=False)
             if task.named is not None:
                 listed = label_lists.selected(listed, all_labels - low < np.repeat(known, self.classes))
-            listed = label_lists.selected(listed, listed.scores > self.threshold) if self._cuts else listed
+            listed = label_lists.selected(listed, listed.scores > self.threshold) if self.cuts_lists else listed
         self.finish(task, ranked, chosen, loss, listed)
         if self.keep_scores:
             task.scores, task.score_labels, task.score_start = scores.reshape(-1), all_labels, every * self.classes
