@@ -14,7 +14,7 @@
 # shellcheck disable=SC2086
 set -eu
 . "$(dirname "$0")/common.sh"
-begin aloi ALOI 4000 "$@"
+begin aloi ALOI 1000 "$@"
 converted || {
     authors=http://lowrank.net/nikos
     if held aloi.bz2 || ! offered aloi_train.vw.gz $authors/aloi_train.vw.gz; then

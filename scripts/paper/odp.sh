@@ -13,7 +13,7 @@
 # shellcheck disable=SC2086
 set -eu
 . "$(dirname "$0")/common.sh"
-begin odp ODP 4000 "$@"
+begin odp ODP 1000 "$@"
 classes='--classes 105033'
 [ -z "$small" ] || classes=''
 converted || {

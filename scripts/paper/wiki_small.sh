@@ -14,7 +14,7 @@
 # shellcheck disable=SC2086
 set -eu
 . "$(dirname "$0")/common.sh"
-begin wiki_small WIKI-Small 4000 "$@"
+begin wiki_small WIKI-Small 1000 "$@"
 page='https://drive.google.com/open?id=0B1ZO0ijiC7SYUk9ybndPbWlCMXM'
 converted || {
     raw wiki_small_train.txt --page "$page"
