@@ -65,7 +65,7 @@ def train(tool: str, args: list[str], passes: int, folder: Path) -> Run:
     command = [*TOOLS[tool], *args, "-d", "train.vw", "-f", f"{tool}.bin"]
     command += ["--loss_function", "logistic"] if tool == VW else []
     if passes > 1:
-        command += ["-c", "-k", "--passes", str(passes), "--holdout_off"]
+        command += ["--cache_file", f"{tool}.cache", "-k", "--passes", str(passes), "--holdout_off"]
     return measure(command, folder)
 
 
