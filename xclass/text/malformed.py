@@ -86,7 +86,7 @@ SENTENCES = {
     BEYOND_FEATURES: "feature {seen!r} is not below the number of features in the header",
     CELL: "{seen!r} is text that is not a finite number, and the column {column!r} has the kind number; leave the cell "
     "empty where the value is not known, write True and False as 1 and 0, or train the model with --column_kind "
-    "{column}:text",
+    "'{column}:text'",
     ENTRY: "{seen!r} is not allowed here; give {column}",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
