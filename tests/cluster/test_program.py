@@ -253,7 +253,9 @@ def test_errors_name_the_block_of_a_data_set(cluster, data):
         nested = data.from_items([{"label": 1, "colours": ["red"]}])
         with pytest.raises(xclass.UsageError, match=r"column 'colours' holds list.*; convert it to numbers or to text"):
             xclass.ray.fit(nested, learner, workers=1)
-        with pytest.raises(xclass.UsageError, match="label_column x: the data set has no such column; its columns are"):
+        with pytest.raises(
+            xclass.UsageError, match="label_column 'x': the data set has no such column; its columns are"
+        ):
             xclass.ray.fit(nested, learner, workers=1, label_column="x")
 
         def fail(row):

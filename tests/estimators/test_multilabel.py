@@ -183,8 +183,10 @@ def test_each_classifier_names_the_other_one():
             ValueError, match=r"a list of labels.*, and XClassifier learns one; XMultilabelClassifier lea"
         ):
             XClassifier().fit(np.eye(2), y)
-    with pytest.raises(ValueError, match=r"reduction: 'oaa' is none of .*plt"):
+    with pytest.raises(ValueError, match=r"reduction: 'oaa' is none of .*plt; give it to XClassifier"):
         XMultilabelClassifier("oaa").fit(np.eye(2), [[1], [2]])
+    with pytest.raises(ValueError, match=r"reduction: 'plt' is none of .*; give it to XMultilabelClassifier"):
+        XClassifier("plt").fit(np.eye(2), [1, 2])
 
 
 def test_searches_copies_and_a_scorer_for_each_label_beside_it():

@@ -201,7 +201,7 @@ def test_column_of_the_label(tmp_path):
     assert "label: none; numbers: 'x', 'y'" in learn("a.csv", "--oaa", 2, "--label_column", 0, "-t", cwd=tmp_path).err
     refused = xclass("a.csv", "--oaa", 2, "--label_column", "z", cwd=tmp_path)
     assert refused.status == 2
-    assert "--label_column z: a.csv has no such column; its 2 columns are 'x', 'y'" in refused.err
+    assert "--label_column 'z': a.csv has no such column; its 2 columns are 'x', 'y'" in refused.err
     (tmp_path / "a.vw").write_text("1 | a\n")
     refused = xclass("a.vw", "--oaa", 2, "--label_column", "z", cwd=tmp_path)
     assert (refused.status, refused.err) == (

@@ -115,7 +115,7 @@ def read(data: bytes, fmt: str) -> None:
     """Examine the labels of the data, and read them."""
     options = reader.Options(format=fmt)
     with contextlib.suppress(DataError, UsageError):
-        labels = detect.FormatLabels(LabelDetector(read_on=True), options, numbered=False)
+        labels = detect.FormatLabels(LabelDetector(read_on=True), options, numbered=False, lists=False)
         for line in data.split(b"\n")[:-1]:
             labels.add(line)
     source = reader.Reader(

@@ -7,6 +7,7 @@ from standin import OPTION_GROUPS, REDUCTIONS
 
 from xclass.cli import command as cli
 from xclass.errors import ModelError, UsageError
+from xclass.options import declare
 from xclass.options import resolve as config
 from xclass.options.declare import options_of
 from xclass.reductions import presets
@@ -312,3 +313,12 @@ def test_reduction_settles_defaults_that_depend_on_other_options():
 def test_unknown_group_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no group is called 'cellar'"):
         _ = resolve().cellar
+
+
+def test_an_option_of_a_type_that_is_not_known_is_refused():
+    with pytest.raises(TypeError, match=r"option depth has the type Optional\[int\]"):
+        type(
+            "Options",
+            (declare.OptionGroup,),
+            {"__annotations__": {"depth": "Optional[int]"}, "depth": declare.option("")},
+        )

@@ -19,7 +19,7 @@ PACKAGE = Path(xclass.__file__).parent
 
 
 def names() -> dict[str, str]:
-    return {"-b": "bits", "--oaa": "oaa", "--oaa N": "classes", "--sgd": "sgd"}
+    return {"-b": "bits", "--oaa": "oaa", "--oaa N": "classes", "--oaa K": "oaa(K)", "--sgd": "sgd"}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,7 @@ def names() -> dict[str, str]:
     [
         ("-b 99: give --sgd.", "bits 99: give sgd."),
         ("--oaa 3, or --oaa", "classes 3, or oaa"),
+        ("--oaa K, --oaa Kb, --sgd K, --other K", "oaa(K), oaa Kb, sgd K, --other K"),
         ("--oaa.model, -b/x, x--sgd and '--sgd'", "--oaa.model, -b/x, x--sgd and '--sgd'"),
         ("--other", "--other"),
     ],

@@ -75,7 +75,7 @@ def test_numbers_in_a_column_of_text_are_words_and_text_in_one_of_numbers_is_ref
     )
     assert "another column" not in done.err
     refused = predicted(folder, "size,store\n3,7\n", "--column_kind", "store:number")[1]
-    assert (refused.status, "store:number: this column has kind text in the model" in refused.err) == (2, True)
+    assert (refused.status, "'store:number': this column has kind text in the model" in refused.err) == (2, True)
 
 
 def test_learning_goes_on_with_the_columns_of_the_model_and_other_columns_are_refused(folder):
@@ -161,7 +161,7 @@ def test_columns_are_chosen_left_out_and_typed(tmp_path):
     for options, message in (
         (
             ("--columns", "nope"),
-            "--columns nope: t.csv has no such column; its columns are 'id', 'label', 'store', 'note'",
+            "--columns 'nope': t.csv has no such column; its columns are 'id', 'label', 'store', 'note'",
         ),
         (("--column_kind", "store:date"), "give NAME:KIND, where KIND is one of number, text, category"),
         (("--columns", "id,,store"), "there is an empty name"),
@@ -184,7 +184,7 @@ def test_every_command_reads_the_same_columns(folder):
 
 def test_a_program_chooses_columns(folder):
     with Learner("oaa", 2, bits=12) as model:
-        with pytest.raises(UsageError, match="columns nope"):
+        with pytest.raises(UsageError, match="columns 'nope'"):
             model.learn_file(folder / "t.csv", columns=["nope"])
         assert not model.core.schema
         model.learn_file(folder / "t.csv", passes=4, ignore_column=["size"], column_kind={"store": "category"})
@@ -345,7 +345,7 @@ def test_identifiers_are_no_numbers_when_kinds_are_detected(tmp_path):
     assert "label: 'Label'; numbers: 'id', 'zero'; text: none; categories: 'zip', 'long'" in " ".join(done.err.split())
     note = (
         "the column 'id' has whole numbers that are rounded, 16777217 to 16777216; if they are identifiers, give "
-        "--column_kind id:category"
+        "--column_kind 'id:category'"
     )
     assert done.err.count(f"t.csv:2: {note}") == done.err.count("rounded") == 1
     assert "rounded" not in learn("t.csv", *OPTIONS[:-1], "--column_kind", "id:number", cwd=tmp_path).err

@@ -109,6 +109,46 @@ def test_vw_reads_a_malformed_list_in_its_way(line, labels):
     assert (found, error) == ([labels], None)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"1,5 | a", "1:3: the line has several labels, the second of them at '5'"),
+        (
+            b", | a",
+            "1:2: there is no label behind the comma, which alone is an empty list of labels, and this reduction",
+        ),
+    ],
+)
+@pytest.mark.parametrize("treatment", ["stop", "vw"])
+def test_a_reduction_of_one_label_says_that_a_line_has_a_list(line, message, treatment):
+    error = str(parse(line + b"\n", "multiclass", on_bad_line=treatment)[1])
+    assert error.startswith(f"train.vw:{message}") and "use --multilabel_oaa K" in error
+
+
+def test_data_with_nothing_but_lists_name_what_learns_them(tmp_path):
+    (tmp_path / "a").write_text("1,5 | a\n, | b\n")
+    result = xclass("-d", tmp_path / "a", "--oaa", 9, "--on_bad_line", "skip", "--quiet")
+    assert result.err.endswith(
+        "no example was learned from; use --multilabel_oaa K or --plt K, which learn lists of labels\n"
+    )
+    with Learner("oaa", classes=9, on_bad_line="skip") as model, pytest.raises(DataError, match="from; use Learner"):
+        model.learn_file(tmp_path / "a")
+
+
+def test_labels_of_the_repository_are_numbers_in_lists(tmp_path):
+    """So that the same data in any format have the same tree."""
+    (tmp_path / "a.xmc").write_text("3 9 9\n7,1 1:1\n3 2:1\n1 1:1\n")
+    (tmp_path / "a.svm").write_text("7,1 1:1\n3 2:1\n1 1:1\n")
+    for name in ("a.xmc", "a.svm"):
+        with Learner("plt", classes=9, bits=8) as model:
+            model.learn_file(tmp_path / name)
+            model.save(tmp_path / f"{name}.model")
+        done = xclass("-d", tmp_path / name, "--plt", 9, "-b", 8, "-f", tmp_path / f"{name}.bin")
+        assert "names" not in done.err
+    assert (tmp_path / "a.xmc.model").read_bytes() == (tmp_path / "a.svm.model").read_bytes()
+    assert (tmp_path / "a.xmc.bin").read_bytes() == (tmp_path / "a.svm.bin").read_bytes()
+
+
 @pytest.mark.parametrize("kind", ["multiclass", "simple"])
 @pytest.mark.parametrize("options", [{}, {"learn_names": True}, {"named_labels": "1,5,7"}, {"on_bad_line": "skip"}])
 def test_a_reduction_of_one_label_refuses_lists_and_names_the_remedy(kind, options):
@@ -158,7 +198,10 @@ def test_a_batch_with_lists_is_read_and_refused_by_a_learner_of_one_label(tmp_pa
     assert lists(batch) == [[0, 3], NONE]
     with Learner("oaa", classes=3, bits=8) as model:
         for lines in (batch, ["0,3 | a"]):
-            with pytest.raises((UsageError, DataError), match="use multilabel_oaa K or plt K, which learn lists"):
+            with pytest.raises(
+                (UsageError, DataError),
+                match=r'use Learner\("multilabel_oaa", classes=K\) or Learner\("plt", classes=K\)',
+            ):
                 model.learn_many(lines)
 
 
@@ -235,6 +278,7 @@ def test_every_format_has_lists_of_names(form):
         ("libsvm", "1 1:1\n1,10 1:1\n", "2:3", "label 10 is outside 0..9"),
         ("libsvm", "1,,2 1:1\n", "1:3", "the list of labels has an empty label"),
         ("xmc", "1 9 5\n1,7 1:1\n", "2:3", "label '7' is not a whole number below the number of labels in the header"),
+        ("jsonl", '{"label": [true, 2]}\n', "1:11", "give a text, a number, a list of them or null"),
         ("csv", 'label,text\n"1,x",a\n', "2:1", "label 'x' is not a class number"),
         ("jsonl", '{"label": [1, 10], "text": "a"}\n', "1:11", "label 10 is outside 0..9"),
         ("jsonl", '{"label": ["a,b", "c"], "text": "a"}\n', "1:11", "label 'a,b' contains a comma"),

@@ -329,7 +329,7 @@ def keywords() -> dict[str, str]:
         names.update((flag, name) for flag in (f"--{name}", *declared.flags))
         names.update((flag, flag.lstrip("-")) for flag in declared.aliases)
     for name in reductions():
-        names.update({f"--{name}": name, f"--{name} N": "classes"})
+        names.update({f"--{name}": name, f"--{name} N": "classes", f"--{name} K": f'Learner("{name}", classes=K)'})
     return names
 
 

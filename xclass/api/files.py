@@ -22,7 +22,7 @@ from ..system import output_file
 from ..system.printable import short_repr
 from ..text import parser, reader
 from ..text.label_detection import LabelDetector
-from ..text.text_format import TextFormat
+from ..text.text_format import advice
 from . import configuration
 from .labels import of_examples, weights_of
 from .learner_core import LearnerCore
@@ -153,8 +153,7 @@ def read(core: LearnerCore, source: reader.Options, learn: bool = False) -> Iter
             labelled = labelled or not np.isnan(batch.label).all()
             yield batch
         if not labelled:
-            advice = (opened.format or TextFormat()).labelled
-            raise DataError(f"{opened.name}: no example was learned from; {advice}")
+            raise DataError(f"{opened.name}: no example was learned from; {advice(opened.format, opened.report())}")
         core.notes += opened.report()
     except BaseException:
         if learn and not begun:
@@ -195,14 +194,16 @@ def path_of(given: str | PathLike[str]) -> str:
     return f"./{path}" if len(path) > 1 and path[0] == "-" else path  # a message would take it for an option
 
 
-def are_names(files: reader.Options, numbered: bool, text: bytes | None = None) -> bool:
+def are_names(files: reader.Options, config: configuration.Config, text: bytes | None = None) -> bool:
     """Return whether the labels of the first file are names; False for standard input, which can be read only once.
 
-    `numbered` is that of `detect.FormatLabels`; `text` are the first lines of the file, which is read by default.
+    `config` is that of the learner, and `text` are the first lines of the file, which is read by default.
     """
     detector = LabelDetector(read_on=True, only_names=True)
     if files.data:
-        lines = detect.FormatLabels(detector, files, numbered)
+        lines = detect.FormatLabels(
+            detector, files, "indexing" in config.given, config.reduction.labels == "multilabel"
+        )
         if text is None:
             reader.peek_labels(files.data, lines, bytearray())
         else:

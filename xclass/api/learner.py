@@ -527,7 +527,7 @@ class Learner:
 
     def _learn_files(self, given: reader.Options, verbose: int, examples: int | None, name: str) -> Progress:
         """Learn from files in one pass, and return the counts of their examples; the others are those of `shown`."""
-        self.use_names_if(lambda: files.are_names(given, "indexing" in self.core.config.given))
+        self.use_names_if(lambda: files.are_names(given, self.core.config))
         core, counted = self.core, Progress(self.core.config.reduction.labels, None)
         with self.shown(verbose, examples, name):
             for batch in exclusive.until_interrupted(files.read(core, given, learn=True)):

@@ -90,11 +90,12 @@ def add_implied_options(
     proposed = next(record for record in reductions if record.name == presets.PROPOSED)
     common = set(proposed.learner_options or ()) - {"loss_function", "sgd"}
     from_file = bool(given.get("data"))
+    lists = any(record.labels == "multilabel" and record.name in given for record in reductions)
 
     def examine_lines(labels: label_detection.LabelDetector) -> None:
         """Pass the labels of the first lines to `labels`."""
         options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
-        data = detect.FormatLabels(labels, options, numbered="indexing" in given)
+        data = detect.FormatLabels(labels, options, "indexing" in given, lists)
         if first_lines is not None and from_file:
             for line in first_lines():
                 data.add(line)

@@ -35,6 +35,8 @@ OWN_OPTIONS = {  # options that parameters of the estimator set, or that belong 
     "indexing": "",
 }
 
+CLASSIFIERS = {"multiclass": "XClassifier", "multilabel": "XMultilabelClassifier"}  # by `Reduction.labels`
+
 
 def record_of(estimator: Any) -> Reduction:
     """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
@@ -42,7 +44,9 @@ def record_of(estimator: Any) -> Reduction:
     if record is None or record.labels != estimator.KIND:
         names = [other.name for other in registry.REDUCTIONS if other.labels == estimator.KIND]
         names = [*(["multiclass", "hsm"] if estimator.KIND == "multiclass" else []), *names]
-        raise UsageError(f"reduction: {estimator.reduction!r} is none of {', '.join(names)}")
+        other = CLASSIFIERS.get(record.labels if record else "")
+        cure = f"; give it to {other}" if other else ""
+        raise UsageError(f"reduction: {estimator.reduction!r} is none of {', '.join(names)}{cure}")
     if estimator.max_classes is not None and not is_number(estimator.max_classes, 1):
         raise UsageError(f"max_classes: {estimator.max_classes!r} is not a whole number of at least 1, or None")
     return record

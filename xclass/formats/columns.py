@@ -39,7 +39,7 @@ class Columns:
         self.named = bool(self._only or self._ignored or self._kinds)  # so that a header is expected
         for name in (*self._kinds, *self._only):
             if name in self._ignored:
-                raise UsageError(f"--ignore_column {name}: another option says how it is read; leave one of them out")
+                raise UsageError(f"--ignore_column {name!r}: another option says how it is read; leave one of them out")
 
     def check_options(self, known: Sequence[str], label: str | None, table: str) -> None:
         """Raise UsageError if an option names a column that a table does not have, or that is otherwise in the model.
@@ -54,22 +54,26 @@ class Columns:
         ):
             for name in given:
                 if name == label and option != "ignore_column":
-                    raise UsageError(f"--{option} {name}: this is the column of the label and no feature; leave it out")
+                    raise UsageError(
+                        f"--{option} {name!r}: this is the column of the label and no feature; leave it out"
+                    )
                 if name not in of_table:
-                    raise UsageError(f"--{option} {name}: {table} has no such column; its columns are {listed(known)}")
+                    raise UsageError(
+                        f"--{option} {name!r}: {table} has no such column; its columns are {listed(known)}"
+                    )
                 if learned and (name in learned) != (option != "ignore_column"):
                     how = "from" if name in learned else "without"
                     raise UsageError(
-                        f"--{option} {name}: the model has learned {how} this column; leave the option out"
+                        f"--{option} {name!r}: the model has learned {how} this column; leave the option out"
                     )
                 if learned and self._kinds.get(name, learned.get(name)) != learned.get(name):
                     raise UsageError(
-                        f"--column_kind {name}:{self._kinds[name]}: this column has kind {learned[name]} in the model; "
-                        "leave the option out, or train a new model"
+                        f"--column_kind {f'{name}:{self._kinds[name]}'!r}: this column has kind "
+                        f"{learned[name]} in the model; leave the option out, or train a new model"
                     )
         for name in learned if self._only else ():
             if name not in self._only:
-                raise UsageError(f"--columns lacks {name}, from which the model has learned; leave the option out")
+                raise UsageError(f"--columns lacks {name!r}, from which the model has learned; leave the option out")
 
     def features(self, known: Sequence[str], label: str | None) -> list[str]:
         left_out, only = {label, *self._ignored}, set(self._only or known)
@@ -85,7 +89,7 @@ class Columns:
         if name not in self.detected or int(np.float32(whole)) == whole:
             return ""
         self.detected.remove(name)
-        return rounded(name, whole, f"give --column_kind {name}:{CATEGORY}")
+        return rounded(name, whole, f"give --column_kind {f'{name}:{CATEGORY}'!r}")
 
     def left_out(self, known: Iterable[str]) -> str:
         """Return a warning about columns that the model has not learned from and no option leaves out, or nothing."""
@@ -116,15 +120,15 @@ def names(flag: str, given: Sequence[str]) -> list[str]:
             rows = []
         if len(rows) != 1:
             raise UsageError(
-                f"{flag} {value}: give names that are separated by commas, in one line; write a name that contains a "
+                f"{flag} {value!r}: give names that are separated by commas, in one line; write a name that contains a "
                 "comma within double quotes"
             )
         for cell in rows[0]:
             name = cell.strip()
             if not name:
-                raise UsageError(f"{flag} {value}: there is an empty name; separate names by single commas")
+                raise UsageError(f"{flag} {value!r}: there is an empty name; separate names by single commas")
             if name in found:
-                raise UsageError(f"{flag} {value}: {name} is given twice; give each name once")
+                raise UsageError(f"{flag} {value!r}: {name!r} is given twice; give each name once")
             found[name] = None
     return [*found]
 
@@ -135,9 +139,9 @@ def kinds(given: Sequence[str]) -> dict[str, str]:
     for pair in names("--column_kind", given):
         name, _, kind = pair.rpartition(":")
         if not name or kind not in KINDS:
-            raise UsageError(f"--column_kind {pair}: give NAME:KIND, where KIND is one of {', '.join(KINDS)}")
+            raise UsageError(f"--column_kind {pair!r}: give NAME:KIND, where KIND is one of {', '.join(KINDS)}")
         if found.setdefault(name, kind) != kind:
-            raise UsageError(f"--column_kind: {name} is given as {found[name]} and as {kind}; give one kind")
+            raise UsageError(f"--column_kind: {name!r} is given as {found[name]} and as {kind}; give one kind")
     return found
 
 

@@ -212,11 +212,11 @@ class CsvTable(OtherFormat):
                 return chosen
             number = int(chosen) if NUMBERED.fullmatch(chosen) else -1
             if 0 < number <= len(header) and not header[number - 1]:
-                raise UsageError(f"--label_column {chosen}: this column has no name in the header of {file}; add one")
+                raise UsageError(f"--label_column {chosen!r}: this column has no name in the header of {file}; add one")
             if 0 <= number <= len(header):
                 return header[number - 1] if number else None
             raise UsageError(
-                f"--label_column {chosen}: {file} has no such column; its {len(header)} columns are {listed(header)}"
+                f"--label_column {chosen!r}: {file} has no such column; its {len(header)} columns are {listed(header)}"
             )
         if schema and schema.label is not None:
             return schema.label if schema.label in header else None

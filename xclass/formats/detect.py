@@ -181,11 +181,11 @@ class FormatLabels:
     """Pass the labels of lines of any format to a `LabelDetector`, for `reader.peek_labels`.
 
     The labels of fastText and of the extreme classification repository, and texts of JSON, are names, whatever they
-    look like, unless labels are `numbered`.
+    look like, unless labels are `numbered`. Those of the repository are numbers in `lists`, which count from 0, too.
     """
 
-    def __init__(self, labels: LabelDetector, options: reader.Options, numbered: bool) -> None:
-        self._labels, self._numbered = labels, numbered
+    def __init__(self, labels: LabelDetector, options: reader.Options, numbered: bool, lists: bool) -> None:
+        self._labels, self._numbered, self._lists = labels, numbered, lists
         self._choose = chooser(options)
         self._file = reader.first_of(options.data) if options.data else "stdin"
         self._format: TextFormat | None = None
@@ -234,8 +234,9 @@ class FormatLabels:
             for line in text.split(b"\n")[:-1]:
                 self._labels.add(line)
             return
+        numbered = self._numbered or (self._lists and self._format.name == "xmc")
         for label, is_name in self._format.labels_of(text):
-            if label and not self._numbered and is_name:
+            if label and not numbered and is_name:
                 self._labels.settle(label)
             else:
                 self._labels.add_label(label)

@@ -54,6 +54,7 @@ ALLOWED = {  # by the keys that lead to a value; of labels, values of features a
     (): "an object", ("text",): "a text", ("features",): "an object", ("tag",): "a text or a whole number",
 }  # fmt: skip
 VALUE = "a text, a number or null"
+LABELS = "a text, a number, a list of them or null"
 LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{4300,}")
 TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")[ \t\r]*:|"(?:[^"\\]|\\.)*"|[{}]')  # group 1 is a key
 
@@ -403,10 +404,11 @@ class JsonScanner(records.RecordScanner):
                 seen_text = written[0].decode()  # `1e400`, where Python's value is infinite
             if error.problem == malformed.WEIGHT_VALUE:
                 weight = 0.0
+            of_list = self.rules.lists and tuple(error.path) == (self._lines.label,)
+            allowed = LABELS if of_list else ALLOWED.get(tuple(error.path), VALUE)
             examples.problems[len(examples.line)] = records.Problem(
-                error.problem, number, column, encoded(seen_text), error.ends,
-                encoded(error.column) or ALLOWED.get(tuple(error.path), VALUE).encode(),
-            )  # fmt: skip
+                error.problem, number, column, encoded(seen_text), error.ends, encoded(error.column) or allowed.encode()
+            )
         except (ValueError, RecursionError) as error:
             digits = LONG_NUMBER.search(line)  # Python does not convert it, and does not say where it is
             at = getattr(error, "pos", None)

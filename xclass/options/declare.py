@@ -79,8 +79,11 @@ class OptionGroup:
 
 
 def _completed(declared: Option, name: str, annotation: str) -> Option:
-    kind = {"int": int, "float": float, "bool": bool}.get(annotation.partition(" ")[0], str)
     repeated = annotation.startswith("tuple")
+    known = {"int": int, "float": float, "bool": bool, "str": str}
+    kind = str if repeated else known.get(annotation.partition(" ")[0])
+    if kind is None:
+        raise TypeError(f"option {name} has the type {annotation}; allowed are {', '.join(known)} and tuple")
     default: object = () if repeated else False if kind is bool else None
     metavar = {int: "N", float: "X"}.get(kind) or ("FILE" if declared.reads or declared.writes else "TEXT")
     return dataclasses.replace(

@@ -13,17 +13,18 @@ from types import TracebackType
 
 from ..errors import XclassError
 
-# the texts of data: a place at the beginning, and quotations; then, as groups, a flag that is no path, and a number
+# the texts of data: a place at the beginning, and quotations; then, as groups, a flag that is no path, K, and a number
 FLAG = re.compile(
     r"""\A(?!-)(?:[^'"]|(?<=\w)['"])*?:\s|(?<!\w)b?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|['"].*?\.\.\.)"""
-    r"""|(?<![\w/'-])(--?[A-Za-z]\w*)(?![./-]?\w)(?=( \d)?)"""
+    r"""|(?<![\w/'-])(--?[A-Za-z]\w*)(?![./-]?\w)( K\b)?(?=( \d)?)"""
 )
 
 
 class Spelling:
     """Replace flags in messages by names; in a `with` block, do so in the errors that are raised there.
 
-    `make_names` returns the names by flag, and those of flags that are followed by a number by the flag and ` N`.
+    `make_names` returns the names by flag, and those of flags that are followed by a number by the flag and ` N`, and
+    those that replace a flag and ` K` by both.
     """
 
     def __init__(self, make_names: Callable[[], Mapping[str, str]]) -> None:
@@ -37,8 +38,9 @@ class Spelling:
         return FLAG.sub(self._name, message)
 
     def _name(self, match: re.Match[str]) -> str:
-        name = self.names.get(match[1], match[0])
-        return self.names.get(f"{match[1]} N", name) if match[2] else name
+        flag, of_k = match[1], match[2] or ""
+        name = self.names.get(f"{flag}{of_k}") or (self.names[flag] + of_k if flag in self.names else match[0])
+        return self.names.get(f"{flag} N", name) if match[3] else name
 
     def __enter__(self) -> None:
         pass

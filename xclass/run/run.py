@@ -34,7 +34,7 @@ from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_report import LabelReport
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
-from ..text.text_format import TextFormat
+from ..text.text_format import advice
 from . import data_source, learner_use, passes, timing, warm_up
 from .checkpoints import Saver
 from .inspect import choice, tree_dump
@@ -447,12 +447,13 @@ class Run:
             write_error = caught
         complete = error is None and stopped is None
         idle = self.model.preparation.idle_arguments(ended=not o.testonly) if complete else []
-        for line in [*([] if o.vw_exact else self.labels.warnings()), *idle, *self.reader.report()]:
+        report = self.reader.report()
+        for line in [*([] if o.vw_exact else self.labels.warnings()), *idle, *report]:
             self.console.warn(line)
         if complete:
             if not o.testonly and self.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
-                labelled = (self.reader.format or TextFormat()).labelled
-                raise DataError(f"{self.reader.name}: no example was learned from; {labelled}")
+                cure = advice(self.reader.format, report)
+                raise DataError(f"{self.reader.name}: no example was learned from; {cure}")
             self._save()
             if write_error is not None:
                 raise write_error

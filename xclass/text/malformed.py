@@ -12,19 +12,19 @@ STOP, SKIP, VW = range(3)  # treatments of malformed lines: positions in TREATME
 BLANK = b"\x1f"  # stands for a blank in a word that a message shows
 MAX_MESSAGES = 5  # number of messages about malformed lines that are kept
 
-# Problems of a line. The first two end the run unless malformed lines are skipped.
-CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 9)
-NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, UNKNOWN_NAME, LABEL_BEFORE_TAB = range(9, 17)
-TOO_MANY_CLASSES, LEADING_ZEROS = range(17, 19)
+# Problems of a line. The first three end the run unless malformed lines are skipped.
+CLASS, SEVERAL_LABELS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 10)
+NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, UNKNOWN_NAME, LABEL_BEFORE_TAB = range(10, 18)
+TOO_MANY_CLASSES, LEADING_ZEROS = range(18, 20)
 # Problems of a line of another format than VW text. Those of the label end the run unless malformed lines are skipped.
-SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, NO_NAME, UNLISTED, BEYOND_LABELS = range(19, 26)
+CLASS_NUMBER, REAL_LABEL, LABEL_NAME, NO_NAME, UNLISTED, BEYOND_LABELS = range(20, 26)
 RECORD, RECORD_END, CELLS, QUOTED_CELL = range(26, 30)
 PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(30, 36)
 EMPTY_VALUE, BAR_AFTER_VALUE, TAG_ONLY = range(36, 39)  # of VW text
 LABEL_FORM = 39  # of a label in any format
 RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
-EMPTY_LABEL = 44  # of a list of labels
+EMPTY_LABEL, EMPTY_LIST = range(44, 46)  # of a list of labels
 
 LEARN_LISTS = "use --multilabel_oaa K or --plt K, which learn lists of labels"  # where a reduction learns one label
 LEARNS_ONE = f"and this reduction learns one; {LEARN_LISTS}"
@@ -58,6 +58,7 @@ SENTENCES = {
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline; if "
     r"lines end with it alone, convert the file, `tr '\r' '\n' < FILE > NEW`",
     SEVERAL_LABELS: f"the line has several labels, the second of them at {{seen!r}}, {LEARNS_ONE}",
+    EMPTY_LIST: f"there is no label behind the comma, which alone is an empty list of labels, {LEARNS_ONE}",
     EMPTY_LABEL: "the list of labels has an empty label; write one comma and no blank between labels, such as 1,5,7, "
     "and a comma alone for an example that has none",
     CLASS_NUMBER: "label {seen!r} is not a class number; classes are whole numbers, and where a model is new, "
@@ -86,7 +87,7 @@ SENTENCES = {
     BEYOND_FEATURES: "feature {seen!r} is not below the number of features in the header",
     CELL: "{seen!r} is text that is not a finite number, and the column {column!r} has the kind number; leave the cell "
     "empty where the value is not known, write True and False as 1 and 0, or train the model with --column_kind "
-    "{column}:text",
+    "'{column}:text'",
     ENTRY: "{seen!r} is not allowed here; give {column}",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)

@@ -334,6 +334,8 @@ class Parser:
         seen = word(text, position)
         if problem in malformed.OF_LABELS and (self.rules.lists or problem == malformed.SEVERAL_LABELS):
             seen = seen.partition(",")[0]
+        if problem == malformed.SEVERAL_LABELS and seen in ("", '""'):
+            problem = malformed.EMPTY_LIST
         of_name = problem == malformed.CLASS and self.rules.learn_names
         sentence = malformed.sentence_about(malformed.LABEL_NAME if of_name else problem, text, position)
         sentence = sentence.format(seen=seen, range=self._range, column=malformed.words_after(text, position))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from ..array_types import UInt8s
 from . import parser
+from .malformed import LEARN_LISTS
 
 FORMATS = ("auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl")  # values of --format
 NOT_UTF8 = (
@@ -99,6 +100,13 @@ class OtherFormat(TextFormat, ABC):
 
 
 Chooser: TypeAlias = Callable[[bytes, bool, str], TextFormat | None]  # from the arguments of `begin`; None for more
+
+
+def advice(format: TextFormat | None, report: Sequence[str]) -> str:
+    """Return how labels are learned, for data of which none was; `report` is that of their reader."""
+    if any(LEARN_LISTS in line for line in report):
+        return LEARN_LISTS
+    return (format or TextFormat()).labelled
 
 
 def vw_text(text: bytes, ended: bool, file: str) -> TextFormat:

@@ -141,7 +141,7 @@ def parse_lines(
             problem = 0
         elif problem == malformed.CLASS or problem == malformed.LABEL or problem == malformed.UNKNOWN_NAME:
             p = label_words.second_label(text, position)
-            if p >= 0 and treatment != malformed.VW:
+            if p >= 0:
                 problem, position = malformed.SEVERAL_LABELS, p
         if returns > 0 and treatment != malformed.VW and problem == 0:
             p = line_parts.inner_return(text, delimiter, k)

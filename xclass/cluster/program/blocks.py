@@ -139,7 +139,7 @@ def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> 
     names, label = table.column_names, options.label_column
     if label is not None and label not in names:
         raise UsageError(
-            f"--label_column {label}: the data set has no such column; its columns are {', '.join(map(repr, names))}"
+            f"--label_column {label!r}: the data set has no such column; its columns are {', '.join(map(repr, names))}"
         )
     if not known:
         label = label or ("label" if "label" in names else "0")

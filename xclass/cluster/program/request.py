@@ -105,7 +105,7 @@ def are_names(asked: Request, session: Session, found: Files, reading: reader.Op
     """Return whether the labels of the data are names, by the first lines, which a node of the cluster reads."""
     text = session.call(shards.first_lines, os.getcwd(), found.paths[0])
     options = dataclasses.replace(reading, data=found.paths[:1])
-    return files.are_names(options, "indexing" in asked.learner.core.config.given, text)
+    return files.are_names(options, asked.learner.core.config, text)
 
 
 def run_config(
