@@ -376,7 +376,7 @@ def test_more_names_than_classes(tmp_path):
     result = xclass(*words, cwd=tmp_path)
     assert result.status == 1
     assert (
-        "d:4:1: label 'c' is a new name, but all classes 1..2 (--oaa 2) have names already. Correct the line"
+        "d:4:1: label 'c' is a new name, but all classes 1..2 (--oaa 2) have names already; a larger K has room for"
         in result.err
     )
     assert (tmp_path / "p.interrupted").read_text().count("\n") == 2

@@ -29,7 +29,10 @@ NUMBERS_ANYWAY = (
     "--multiclass or another reduction"
 )
 
-LISTS = "labels are lists, the first of them {list!r}; {cure}, where K is the number of labels; a number has no comma"
+LISTS = (
+    "labels are lists, the first of them {list!r}; {cure}, where K is the number of labels; the decimals of a number "
+    "follow a point"
+)
 BINARY_CLASSES = (
     "--binary predicts -1 or 1, and the labels look like classes; to learn classes, leave it out; to learn from the "
     "labels as numbers, give --loss_function squared as well"

@@ -39,7 +39,8 @@ SENTENCES = {
     NEGATIVE: "label {seen} is negative; leave the label out if it is not known",
     OUTSIDE: "label {seen} is outside {range}",
     **dict.fromkeys((UNKNOWN_NAME, UNLISTED), "label {seen!r} is not one of --named_labels"),
-    TOO_MANY_CLASSES: "label {seen!r} is a new name, but all classes {range} have names already",
+    TOO_MANY_CLASSES: "label {seen!r} is a new name, but all classes {range} have names already; a larger K has room "
+    "for more",
     LABEL_WORDS: "the words from {seen!r} to the first bar | are more than a label, a weight and an initial prediction"
     "; write features after a bar, and a tag as 'tag or directly before the bar",
     LABEL: "label {seen!r} is not a finite number; a line is `label | features`, and names of classes are learned only "
