@@ -27,6 +27,7 @@ from .probabilities import ClassLists
 from .spec import LearnerSpec, Wanted
 
 COUNTS = "label_counts"  # name of the array in models
+MOST_LABELS = 2**24  # of a learner whose labels grow in number
 MOST_EXAMPLES = 2**53  # that are counted
 
 
@@ -74,6 +75,12 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return spec.lowest_label, labels - 1 + spec.lowest_label, f"--{spec.name} {labels}"
 
 
+def growing_range(spec: LearnerSpec) -> tuple[int, int, str]:
+    """Return the range of labels of a reduction that needs no number of labels."""
+    instead = "" if spec.lowest_label else "; --learn_names takes larger numbers as names"
+    return spec.lowest_label, MOST_LABELS - 1 + spec.lowest_label, f"--{spec.name}{instead}"
+
+
 def selected(lists: ClassLists, kept: Bools) -> ClassLists:
     """Return the lists with those labels alone that are kept, bool[...]."""
     start = np.concatenate([[0], np.cumsum(kept)])[lists.start]
@@ -90,31 +97,35 @@ class MultilabelLearner(Learner):
     Attributes
     ----------
     lowest : the lowest label
+    grows : whether the number of labels K is not given, but grows to the highest label of the examples learned
     counts : int64[K + 1], how many of the examples learned have each label, and last the number of these examples;
-        models keep it for the propensities. Passes over the same data count once, see `Learner.repeats`
+        models keep it for the propensities. Passes over the same data count once, see `Learner.repeats`. It grows in
+        `finish`, so only the last stage may use it
     threshold : labels whose probability is above it are to be chosen
     most_ranked : how many labels an example needs to rank, where it has so many
     testing : whether the run only predicts
     """
 
     lowest: int
+    grows: bool
     counts: Int64s
     threshold: float
     most_ranked: int
     testing: bool
     report: LabelReport
 
-    def set_up(self, spec: LearnerSpec, labels: int) -> None:
-        """Begin with nothing learned, for so many labels."""
+    def set_up(self, spec: LearnerSpec, labels: int | None) -> None:
+        """Begin with nothing learned, for so many labels, None for a number that grows."""
         options: Options = spec.options
-        self.lowest = spec.lowest_label
-        self.counts = np.zeros(labels + 1, np.int64)
+        self.lowest, self.grows = spec.lowest_label, labels is None
+        self.counts = np.zeros((labels or 0) + 1, np.int64)
+        self._most = MOST_LABELS if labels is None else labels
         self.threshold = 0.5 if options.threshold is None else options.threshold
         self._cuts = options.threshold is not None and not spec.vw_exact
         self._typed_with = spec.wanted if self._cuts else None
         self._propensity = options.propensity_numbers()
         self._follows_vw, self.testing = spec.vw_exact, spec.testing
-        self._set_by = label_range(spec)[2]
+        self._set_by = (growing_range if self.grows else label_range)(spec)[2]
         self.want(spec.wanted)
 
     def want(self, wanted: Wanted) -> None:
@@ -132,19 +143,23 @@ class MultilabelLearner(Learner):
         """Return a report without examples."""
         vw = self.vw_measures() if self._follows_vw else None
         return LabelReport(
-            0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw
-        )
+            0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw,
+            self.grows,
+        )  # fmt: skip
+
+    @property
+    def classes_seen(self) -> int:
+        return int(np.count_nonzero(self.counts[:-1])) if self.grows else 0
 
     @property
     def named(self) -> int:
         """Return how many labels have a name; all if labels are numbers, or if names may be added meanwhile."""
         labels = len(self.counts) - 1
-        return min(len(self.names), labels) if self.names and self.testing else labels
+        return min(len(self.names), self._most) if self.names and self.testing else labels
 
     def known(self, task: BatchTask) -> Int64s:
         """Return how many labels each example may get, int64[n]: those that had a name before it, or all."""
-        labels = len(self.counts) - 1
-        return np.full(task.batch.n, labels) if task.named is None else np.minimum(task.named[:-1], labels)
+        return np.full(task.batch.n, self._most) if task.named is None else np.minimum(task.named[:-1], self._most)
 
     def positives(self, task: BatchTask) -> Int64s:
         """Return the labels of all examples counted from 0, int64[m], those of example i in `label_arrays.span`.
@@ -154,9 +169,9 @@ class MultilabelLearner(Learner):
         """
         if not self._follows_vw:  # lists are in order but for --on_bad_line vw
             task.batch = batch_ops.with_lists_in_order(task.batch)
-        batch, highest = task.batch, len(self.counts) - 2 + self.lowest
+        batch, highest = task.batch, self._most - 1 + self.lowest
         label = label_arrays.whole(batch) - self.lowest
-        outside = (label < 0) | (label >= len(self.counts) - 1)
+        outside = (label < 0) | (label >= self._most)
         if outside.any():
             if task.learn and not self.outside and not self._follows_vw:
                 first = int(np.argmax(outside))
@@ -218,8 +233,22 @@ class MultilabelLearner(Learner):
             label = np.where(np.diff(start) > 0, batch.label, np.nan)  # without a label of the range VW counts nothing
             own = batch._replace(label=label, labels=batch.labels[kept], label_start=start)
             batch = batch_ops.with_lists_in_order(own)
-        labels = None if task.named is None else min(int(task.named[-1]), len(self.counts) - 1)
+        labels = None if task.named is None else min(int(task.named[-1]), self._most)
+        if self.grows:
+            inside = batch.labels[batch.labels < self._most + self.lowest]
+            highest = max(int(labelled.max(initial=0)) for labelled in (inside, ranked.labels, chosen.labels))
+            labels = max(labels or 0, len(self.counts) - 1, highest + 1 - self.lowest)
+            if task.learn:
+                self._grow(labels)
         return report.add(batch, ranked, chosen, self.counts, learned, weights, labels)
+
+    def _grow(self, labels: int) -> None:
+        """Let `counts` have so many labels, if these are not fewer."""
+        last = len(self.counts) - 1
+        if labels > last:
+            number = self.counts[last]
+            self.counts = label_report.with_rows(self.counts, labels + 1)
+            self.counts[last], self.counts[labels] = 0, number
 
     def best(self, ranked: ClassLists, k: int) -> ClassLists:
         """Return the k best labels of each example, with a --threshold beside --top_k only those above it."""
@@ -249,7 +278,12 @@ class MultilabelLearner(Learner):
 
     def restore_counts(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore `counts` and facts; a threshold of the run takes precedence over that of the model."""
-        stored_arrays.fill(COUNTS, arrays, self.counts)
+        if self.grows:
+            self.counts = stored_arrays.take(COUNTS, arrays, np.int64, None).copy()
+            if not 1 <= len(self.counts) <= MOST_LABELS + 1:
+                raise stored_arrays.unfit(COUNTS, f"it counts {len(self.counts) - 1} labels, not 0 to {MOST_LABELS}")
+        else:
+            stored_arrays.fill(COUNTS, arrays, self.counts)
         stored_arrays.check_range(COUNTS, self.counts, 0, MOST_EXAMPLES)
         self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
         if "threshold" in facts:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int, Int64s
+from ...array_types import AnyArray, Bools, Float32s, Float64s, Int, Int64s
 from ...data.batch import Batch
 from ...kernels.jit import bare, jit
 from . import label_arrays
@@ -186,20 +186,33 @@ def _largest(
 # -- Python
 
 
+def with_rows(array: AnyArray, rows: int) -> AnyArray:
+    """Return an array with at least as many rows as before, the new ones 0.
+
+    It has room for more, which the next call uses: rows that are added one by one are not copied each time.
+    """
+    room = array.base
+    if not (isinstance(room, np.ndarray) and room.shape[1:] == array.shape[1:] and len(room) >= rows):
+        room = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), array.dtype)
+        room[: len(array)] = array
+    return room[:rows]
+
+
 class LabelReport:
     """Accumulate the measures of one run, for its summary; the interface is that of `calibration.Report`.
 
     `labels` is the number of labels, which may grow, `top_k` the value of --top_k, None if it is not given, `lowest`
     the lowest label, and `propensity` A and B. `vw` names the measures that VW shows, see `lines`; None for our own.
+    With `grows`, macro F1 is the mean over the labels that examples have or get, otherwise over all.
     """
 
     def __init__(
         self, labels: int, top_k: int | None = None, lowest: int = 0, propensity: tuple[float, float] = (0.55, 1.5),
-        vw: str | None = None,
+        vw: str | None = None, grows: bool = False,
     ) -> None:  # fmt: skip
         self.top_k = top_k or 1
         self.place = np.array(sorted({*PLACES, *range(1 if vw else self.top_k, self.top_k + 1)}), np.int64)
-        self.lowest, self.propensity, self.vw = lowest, propensity, vw
+        self.lowest, self.propensity, self.vw, self.grows = lowest, propensity, vw, grows
         self._best: Sums | None = None  # of the best pass, see `end_pass`
         self._clear(labels)
 
@@ -233,9 +246,8 @@ class LabelReport:
         return loss
 
     def _grow(self, labels: int) -> None:
-        missing = labels - len(self.sums.of_label)
-        if missing > 0:
-            grown = {name: np.pad(getattr(self.sums, name), ((0, missing), (0, 0))) for name in ("of_label", "found")}
+        if labels > len(self.sums.of_label):
+            grown = {name: with_rows(getattr(self.sums, name), labels) for name in ("of_label", "found")}
             self.sums = self.sums._replace(**grown)
 
     def tallies(self) -> dict[str, Any]:
@@ -264,7 +276,8 @@ class LabelReport:
             twice, both = 2 * of_label[:, RIGHT], of_label[:, TRUE] + of_label[:, CHOSEN]
             lost, whole = self._micro(self._best or self.sums)
             figures["micro_f1"] = (whole - lost) / whole if whole else 0.0
-            figures["macro_f1"] = float(np.divide(twice, both, out=np.zeros(len(both)), where=both > 0).mean())
+            f1 = np.divide(twice, both, out=np.zeros(len(both)), where=both > 0)
+            figures["macro_f1"] = float((f1[both > 0] if self.grows and whole else f1).mean()) if len(f1) else 0.0
             figures["hamming_loss"] = lost / float(total[2])
         return figures
 
