@@ -52,6 +52,8 @@ class Option:
     # allowed range of a number, both ends included; None for no limit
     minimum: float | None = None
     maximum: float | None = None
+    # texts that an option of numbers takes, too: a regular expression, and how messages describe them
+    other: tuple[str, str] | None = None
     # values that `xclass tune` tries, or a function of the data that returns them; None for none
     search: Declared = None
 
@@ -138,6 +140,10 @@ def allowed_values(declared: Option) -> str:
         return "true or false"
     if declared.kind is str:
         return f"one of {', '.join(declared.choices)}" if declared.choices else "text"
+    return _allowed_numbers(declared) + (f", or {declared.other[1]}" if declared.other else "")
+
+
+def _allowed_numbers(declared: Option) -> str:
     number = "a whole number" if declared.kind is int else "a number"
     low, high = (
         bound if bound is None else str(bound) if isinstance(bound, int) else f"{bound:.15g}"
@@ -168,6 +174,8 @@ def from_stored(declared: Option, value: object) -> object:
     """
     if value is None and declared.default is None:
         return None
+    if is_other(declared, value):
+        return value
     if declared.repeated:
         if isinstance(value, list) and all(_is_text(part) for part in value):
             return tuple(value)
@@ -183,6 +191,11 @@ def from_stored(declared: Option, value: object) -> object:
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and in_range(declared, value):
         return float(value)
     raise ValueError(f"{short_repr(value)} is not {allowed_values(declared)}")
+
+
+def is_other(declared: Option, value: object) -> bool:
+    """Return whether a value is one of the texts that an option of numbers takes, too."""
+    return declared.other is not None and isinstance(value, str) and bool(re.fullmatch(declared.other[0], value))
 
 
 def _is_text(value: object) -> bool:

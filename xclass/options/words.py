@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..errors import UsageError
-from .declare import Option, allowed_values, in_range, long_flag
+from .declare import Option, allowed_values, in_range, is_other, long_flag
 
 BARE = "\0"  # marks an option that was given without a value
 HELP = "xclass --help_all"
@@ -124,6 +124,8 @@ def value(option: Option, text: str) -> Any:
             close = difflib.get_close_matches(text.lower(), option.choices, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise UsageError(f"{flag}: {text!r} is none of {', '.join(option.choices)}{hint}")
+        return text
+    if is_other(option, text):
         return text
     number: float | None = None
     if option.kind is int:

@@ -16,7 +16,6 @@ from xclass.reductions import registry
 from xclass.reductions.core import label_arrays, label_lists
 from xclass.reductions.core.base import Reduction
 from xclass.reductions.core.contract import BatchTask
-from xclass.reductions.core.label_report import LabelLists
 from xclass.reductions.core.probabilities import ClassLists
 
 DATA = "1,300 | a\n300 | b\n, | a\n7,300 | b\n9 | a\n"
@@ -27,6 +26,13 @@ class Options(label_lists.Options):
     """Frequent labels."""
 
     frequent: int = option("labels; K is a hint", metavar="[K]", minimum=0, value_if_bare=0, maximum=2**24, stored=True)
+
+
+def class_lists(lists) -> ClassLists:
+    """Return lists of pairs (label, probability) as a learner does."""
+    pairs = [pair for one in lists for pair in one]
+    label, p = np.array([y for y, _ in pairs], np.int64), np.array([p for _, p in pairs], np.float32)
+    return ClassLists(p, label, np.cumsum([0, *map(len, lists)]), has_rest=False)
 
 
 class Frequent(label_lists.MultilabelLearner):
@@ -48,19 +54,13 @@ class Frequent(label_lists.MultilabelLearner):
             known = self.known(task)[i]
             best = sorted((-n, y) for y, n in self.often.items() if y < known)[: self.most_ranked]
             lists.append([(y + self.lowest, -n / max(seen, 1)) for n, y in best])
-            chosen.append([y for y, p in lists[-1] if p > self.threshold])
+            chosen.append(sorted(pair for pair in lists[-1] if pair[1] > self.least))
             if learned[i]:
                 seen += 1
                 first, last = label_arrays.span(batch, own, i)
                 for y in own[first:last].tolist():
                     self.often[y] = self.often.get(y, 0) + 1
-        pairs = [pair for one in lists for pair in one]
-        ranked = ClassLists(
-            np.array([p for _, p in pairs], np.float32), np.array([y for y, _ in pairs], np.int64),
-            np.cumsum([0, *map(len, lists)]), has_rest=False,
-        )  # fmt: skip
-        labels = np.array([y for one in chosen for y in one], np.int64)
-        self.finish(task, ranked, LabelLists(labels, np.cumsum([0, *map(len, chosen)])))
+        self.finish(task, class_lists(lists), class_lists(chosen))
 
     def arrays(self):
         return self.count_arrays()

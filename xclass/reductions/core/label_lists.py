@@ -7,6 +7,7 @@ count them from 0, as `label - lowest`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,28 +20,34 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
-from . import label_arrays, label_report
+from . import label_arrays, label_report, validated_threshold
 from .base import Learner
 from .contract import BatchTask
 from .label_report import LabelLists, LabelReport
 from .probabilities import ClassLists
 from .spec import LearnerSpec, Wanted
+from .validated_threshold import ValidatedThreshold
 
 COUNTS = "label_counts"  # name of the array in models
 MOST_LABELS = 2**24  # of a learner whose labels grow in number
 MOST_EXAMPLES = 2**53  # that are counted
+VALIDATED = "threshold_counts"  # name of the array of `ValidatedThreshold` in models
+AUTOMATIC = re.compile(r"auto(?::(0?\.[0-9]+|1(?:\.0*)?))?")  # values of --threshold that are no number
 
 
 @dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of all reductions that learn lists of labels, whose own `Options` are derived from it."""
 
-    threshold: float | None = option(
-        "predict the labels whose probability is above T",
+    threshold: float | str | None = option(
+        "predict the labels whose probability is above T. With auto, learning chooses T: the one that has had the best "
+        "micro F1 so far, each example being predicted before it is learned, or with auto:P the lowest one that has "
+        "had a precision of at least P; models keep it",
         minimum=0.0,
         maximum=1.0,
         default_text="0.5",
-        metavar="T",
+        metavar="T|auto|auto:P",
+        other=(AUTOMATIC.pattern, "auto, or auto:P with a precision P from 0 to 1, such as auto:0.9"),
     )
     propensity: str = option(
         "weigh a hit on a label that n of N examples have by 1 + (ln N - 1) (B + 1)^A (n + B)^-A in the summary's "
@@ -50,6 +57,13 @@ class Options(OptionGroup):
         stored=True,
         measures=True,
     )
+
+    def threshold_goal(self) -> float | None:
+        """Return what an automatic threshold is chosen for, see `ValidatedThreshold`; None for another threshold."""
+        if not isinstance(self.threshold, str):
+            return None
+        precision = self.threshold.partition(":")[2]
+        return float(precision) if precision else validated_threshold.BEST_F1
 
     def propensity_numbers(self) -> tuple[float, float]:
         """Return A and B of `propensity`; raise UsageError if they are none."""
@@ -67,6 +81,11 @@ class Options(OptionGroup):
 def check(spec: LearnerSpec) -> None:
     """Raise UsageError if the options of lists of labels have values that they cannot have."""
     spec.options.propensity_numbers()
+    if spec.vw_exact and spec.options.threshold_goal() is not None:
+        raise UsageError(
+            f"--threshold {spec.options.threshold} cannot be used with --vw_exact, because VW has no such threshold; "
+            "give a number, or leave out --vw_exact"
+        )
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
@@ -87,6 +106,12 @@ def selected(lists: ClassLists, kept: Bools) -> ClassLists:
     return ClassLists(lists.scores[kept], lists.labels[kept], start, has_rest=False)
 
 
+def _above(lists: ClassLists, threshold: Float32s | float) -> ClassLists:
+    """Return the labels of lists that are more probable than a threshold, that of all examples or float32[n]."""
+    of_label = np.repeat(threshold, np.diff(lists.start)) if isinstance(threshold, np.ndarray) else threshold
+    return selected(lists, lists.scores > of_label)
+
+
 class MultilabelLearner(Learner):
     """Define what learners of lists of labels share: positives, threshold, predictions to write, measures and counts.
 
@@ -101,7 +126,11 @@ class MultilabelLearner(Learner):
     counts : int64[K + 1], how many of the examples learned have each label, and last the number of these examples;
         models keep it for the propensities. Passes over the same data count once, see `Learner.repeats`. It grows in
         `finish`, so only the last stage may use it
-    threshold : labels whose probability is above it are to be chosen
+    threshold : the labels whose probability is above it are predicted; with an automatic threshold only where nothing
+        is learned
+    least : the probability above which a learner has to find all labels; it is the threshold, or the lowest one that
+        may be chosen
+    chooser : what chooses the threshold, None if a number is given
     most_ranked : how many labels an example needs to rank, where it has so many
     testing : whether the run only predicts
     """
@@ -109,7 +138,7 @@ class MultilabelLearner(Learner):
     lowest: int
     grows: bool
     counts: Int64s
-    threshold: float
+    chooser: ValidatedThreshold | None = None
     most_ranked: int
     testing: bool
     report: LabelReport
@@ -120,7 +149,10 @@ class MultilabelLearner(Learner):
         self.lowest, self.grows = spec.lowest_label, labels is None
         self.counts = np.zeros((labels or 0) + 1, np.int64)
         self._most = MOST_LABELS if labels is None else labels
-        self.threshold = 0.5 if options.threshold is None else options.threshold
+        goal = options.threshold_goal()
+        if goal is not None:
+            self.chooser = ValidatedThreshold(goal)
+        self._fixed = options.threshold if isinstance(options.threshold, float) else 0.5
         self._cuts = options.threshold is not None and not spec.vw_exact
         self._typed_with = spec.wanted if self._cuts else None
         self._propensity = options.propensity_numbers()
@@ -142,10 +174,20 @@ class MultilabelLearner(Learner):
     def new_report(self) -> LabelReport:
         """Return a report without examples."""
         vw = self.vw_measures() if self._follows_vw else None
-        return LabelReport(
+        report = LabelReport(
             0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw,
             self.grows,
         )  # fmt: skip
+        report.choice = None if self.chooser is None else self.chooser.figures
+        return report
+
+    @property
+    def threshold(self) -> float:
+        return self._fixed if self.chooser is None else self.chooser.now
+
+    @property
+    def least(self) -> float:
+        return self.threshold if self.chooser is None or self.testing else validated_threshold.LEAST
 
     @property
     def classes_seen(self) -> int:
@@ -185,7 +227,7 @@ class MultilabelLearner(Learner):
         return label
 
     def finish(
-        self, task: BatchTask, ranked: ClassLists, chosen: LabelLists, loss: Float64s | None = None,
+        self, task: BatchTask, ranked: ClassLists, chosen: ClassLists, loss: Float64s | None = None,
         listed: ClassLists | None = None,
     ) -> None:  # fmt: skip
         """Set the results of a task, add it to the measures, and count the labels that were learned.
@@ -196,29 +238,45 @@ class MultilabelLearner(Learner):
         ----------
         ranked : the best labels and their probabilities, the best first; at least `most_ranked` where there are so
             many, without a pair for the rest
-        chosen : the labels above the threshold, or what else -p writes, in this order; with --vw_exact --top_k the
-            ranked ones
+        chosen : the labels with a probability above `least`, ascending, and their probabilities; with --vw_exact what
+            -p writes
         loss : float64[n], times weight, which is shown; None for the weight of the examples whose best label is wrong,
             see `label_report.measure`
-        listed : what -p writes with --probabilities and without --top_k
+        listed : what -p writes with --probabilities and without --top_k, which a threshold cuts if it is given beside
+            this option; None for the ranked labels above the threshold
         """
         batch, options = task.batch, self.listing_options
-        task.ranked, task.chosen = ranked, chosen
+        threshold: Float32s | float = self._fixed
+        if self.chooser is not None:
+            threshold = self._validated(task, chosen)
+            chosen = _above(chosen, threshold)
+        task.ranked, task.chosen = ranked, LabelLists(chosen.labels, chosen.start)
         has_any = ranked.start[:-1] < ranked.start[1:]
         first = ranked.start[:-1][has_any]
         task.prediction, task.answer_probability = np.full(batch.n, np.nan), np.full(batch.n, np.nan)
         task.prediction[has_any] = ranked.labels[first]
         task.answer_probability[has_any] = ranked.scores[first]
         if options.top_k is not None and (options.probabilities or not self._follows_vw):
-            task.class_lists = self.best(ranked, options.top_k)
+            task.class_lists = self.best(ranked, options.top_k, threshold)
         elif options.probabilities:
-            task.class_lists = listed
+            cut = listed is None or self.cuts_lists
+            task.class_lists = _above(ranked if listed is None else listed, threshold) if cut else listed
         learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
         weights = None
         if self.holds_out and not self.report.vw:
             weights = np.zeros(batch.n, np.float32) if task.held_out is None else batch.weight * task.held_out
         wrong = self.measure(self.report, task, learned, weights)
         task.loss = wrong if loss is None else loss
+
+    def _validated(self, task: BatchTask, listed: ClassLists) -> Float32s | float:
+        """Return the threshold of the examples of a task, after counting those that are learned or held out."""
+        assert self.chooser is not None
+        if not task.learn:
+            return self.threshold
+        held_out = np.zeros(task.batch.n, bool) if task.held_out is None else task.held_out
+        counted = held_out if self.repeats else held_out | task.learned()  # what was learned before proves nothing
+        counted = counted & ~np.isnan(task.batch.label)
+        return self.chooser.of_batch(task.batch, label_arrays.whole(task.batch), counted, listed)
 
     def measure(
         self, report: LabelReport, task: BatchTask, learned: Bools = label_report.NO_EXAMPLES,
@@ -250,34 +308,51 @@ class MultilabelLearner(Learner):
             self.counts = label_report.with_rows(self.counts, labels + 1)
             self.counts[last], self.counts[labels] = 0, number
 
-    def best(self, ranked: ClassLists, k: int) -> ClassLists:
-        """Return the k best labels of each example, with a --threshold beside --top_k only those above it."""
+    def best(self, ranked: ClassLists, k: int, threshold: Float32s | float | None = None) -> ClassLists:
+        """Return the k best labels of each example, with a --threshold beside --top_k only those above it.
+
+        `threshold` is that of all examples or float32[n], None for that of the learner.
+        """
         place = np.arange(len(ranked.labels)) - np.repeat(ranked.start[:-1], np.diff(ranked.start))
-        kept = place < k
-        if self.cuts_lists:
-            kept &= ranked.scores > self.threshold
-        return selected(ranked, kept)
+        best = selected(ranked, place < k)
+        return _above(best, self.threshold if threshold is None else threshold) if self.cuts_lists else best
 
     def count_arrays(self) -> dict[str, Stored]:
-        """Return the array with `counts`, for the model."""
-        return {COUNTS: self.counts}
+        """Return the array with `counts`, for the model, and that of an automatic threshold."""
+        validated = {} if self.chooser is None else {VALIDATED: self.chooser.counts}
+        return {COUNTS: self.counts, **validated}
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of labels outside, and the threshold if one was given."""
-        return {"outside": self.outside, **({"threshold": self.threshold} if self._cuts else {})}
+        """Return the number of labels outside, and the threshold or its goal if one was given."""
+        kept = {} if self.chooser is None else {"threshold_goal": self.chooser.goal}
+        if self.chooser is None and self._cuts:
+            kept = {"threshold": self._fixed}
+        return {"outside": self.outside, **kept}
 
     def merge_threshold(self, learners: Sequence[MultilabelLearner]) -> list[str]:
         """Keep the threshold that all of the learners keep; return a note for the user if they keep different ones."""
-        kept = {one.threshold if one._cuts else None for one in learners}
-        threshold = kept.pop()
-        if kept:
+        choosers = [one.chooser for one in learners if one.chooser is not None]
+        goals = {one.goal for one in choosers}
+        fixed = {one._fixed if one._cuts else None for one in learners if one.chooser is None}
+        if len(fixed) + len(goals) > 1:
             return ["the models keep different values of --threshold, and the merged model keeps none; give it with -i"]
-        if threshold is not None:
-            self.threshold, self._cuts = threshold, True
+        for goal in goals:
+            self._choose_for(goal).merge(choosers)
+        for threshold in fixed:
+            if threshold is not None:
+                self._fixed, self._cuts = threshold, True
         return []
 
+    def _choose_for(self, goal: float) -> ValidatedThreshold:
+        self.chooser, self._cuts = ValidatedThreshold(goal), True
+        self.report.choice = self.chooser.figures
+        return self.chooser
+
     def restore_counts(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore `counts` and facts; a threshold of the run takes precedence over that of the model."""
+        """Restore `counts` and facts; a threshold of the run takes precedence over that of the model.
+
+        An automatic threshold of the run continues from the counts of that of the model.
+        """
         if self.grows:
             self.counts = stored_arrays.take(COUNTS, arrays, np.int64, None).copy()
             if not 1 <= len(self.counts) <= MOST_LABELS + 1:
@@ -289,4 +364,17 @@ class MultilabelLearner(Learner):
         if "threshold" in facts:
             threshold = stored_arrays.take_fact("threshold", facts, float, 0, 1)
             if not (self._cuts or self._follows_vw):
-                self.threshold, self._cuts = threshold, True
+                self._fixed, self._cuts = threshold, True
+        if "threshold_goal" in facts:
+            goal = stored_arrays.take_fact("threshold_goal", facts, float, 0, 1)
+            counts = stored_arrays.take(VALIDATED, arrays, np.float64, validated_threshold.new_counts().shape)
+            stored_arrays.check_range(VALIDATED, counts, 0, float(np.finfo(np.float64).max))
+            if not (self._cuts or self._follows_vw):
+                self._choose_for(goal)
+            if self.chooser is not None:
+                self.chooser.counts = counts.copy()
+        elif self.chooser is not None and self.testing:
+            raise UsageError(
+                "--threshold auto is chosen while learning, and the model was learned without it; learn again with "
+                "--threshold auto, or give a number"
+            )

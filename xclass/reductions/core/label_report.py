@@ -12,7 +12,7 @@ Idea      An example is measured by the frequencies of the labels among the exam
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ def measure(
         for j in range(chosen.start[i], chosen.start[i + 1]):
             y = chosen.labels[j] - lowest
             of_label[y, CHOSEN] += weight
-            if _is_in(label, first, last, chosen.labels[j]):
+            if is_in(label, first, last, chosen.labels[j]):
                 of_label[y, RIGHT] += weight
         if last == first:
             loss[i] = importance if chosen.start[i] < chosen.start[i + 1] else 0.0
@@ -110,7 +110,7 @@ def measure(
                 count[len(count) - 1] += 1
             continue
         total[0] += weight
-        is_right = ranked.start[i] < ranked.start[i + 1] and _is_in(label, first, last, ranked.labels[ranked.start[i]])
+        is_right = ranked.start[i] < ranked.start[i + 1] and is_in(label, first, last, ranked.labels[ranked.start[i]])
         loss[i] = 0.0 if is_right else importance
         size = _largest(label, first, last, lowest, count, constants, best)
         hits, psp, best_psp = 0, 0.0, 0.0
@@ -124,7 +124,7 @@ def measure(
                 best_psp += best[j]
                 best_psdcg += best[j] * gain
             at = ranked.start[i] + j
-            if at < ranked.start[i + 1] and _is_in(label, first, last, ranked.labels[at]):
+            if at < ranked.start[i + 1] and is_in(label, first, last, ranked.labels[at]):
                 y = ranked.labels[at] - lowest
                 q = inverse_propensity(count, y, constants)
                 hits += 1
@@ -152,7 +152,7 @@ def measure(
 
 
 @jit
-def _is_in(label: Int64s, first: Int, last: Int, wanted: Int) -> bool:
+def is_in(label: Int64s, first: Int, last: Int, wanted: Int) -> bool:
     """Return whether a label is one of `label[first:last]`, which ascend."""
     low, high = first, last
     while low < high:
@@ -213,6 +213,8 @@ class LabelReport:
         self.top_k = top_k or 1
         self.place = np.array(sorted({*PLACES, *range(1 if vw else self.top_k, self.top_k + 1)}), np.int64)
         self.lowest, self.propensity, self.vw, self.grows = lowest, propensity, vw, grows
+        # returns figures about the threshold that the learner has chosen, None if it chooses none
+        self.choice: Callable[[], dict[str, float]] | None = None
         self._best: Sums | None = None  # of the best pass, see `end_pass`
         self._clear(labels)
 
@@ -279,7 +281,7 @@ class LabelReport:
             f1 = np.divide(twice, both, out=np.zeros(len(both)), where=both > 0)
             figures["macro_f1"] = float((f1[both > 0] if self.grows and whole else f1).mean()) if len(f1) else 0.0
             figures["hamming_loss"] = lost / float(total[2])
-        return figures
+        return figures | (self.choice() if self.choice is not None else {})
 
     @staticmethod
     def _micro(sums: Sums) -> tuple[float, float]:
@@ -328,7 +330,12 @@ class LabelReport:
                 values = ", ".join(f"{known[f'{name}_at_{k}']:.6f}" for k in self.place)
                 lines.append(f"{name} at {', '.join(map(str, self.place))} = {values}{mark}")
         names = {"micro_f1": "micro F1", "macro_f1": "macro F1", "hamming_loss": "hamming loss"}
-        return [*lines, *(f"{text} = {known[name]:.6f}{mark}" for name, text in names.items() if name in known)]
+        lines += [f"{text} = {known[name]:.6f}{mark}" for name, text in names.items() if name in known]
+        for name, text in {"micro_f1": "micro F1", "precision": "precision"}.items():
+            if f"threshold_{name}" in known:
+                measured = f"{text} {known[f'threshold_{name}']:.6f} in progressive validation"
+                lines.append(f"threshold = {known['threshold']:.6g}, with {measured}")
+        return lines
 
     def results(self) -> list[Result]:
         return []

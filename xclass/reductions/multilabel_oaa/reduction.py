@@ -84,14 +84,17 @@ def rank_labels(
 
 @jit
 def choose_labels(
-    scores: Float32s, known: Int64s, least: np.float32, low: int, begin: int, end: int, chosen: LabelLists
+    scores: Float32s, known: Int64s, least: np.float32, low: int, begin: int, end: int, chosen: ClassLists
 ) -> None:
-    """List the labels of the examples [begin, end) with a score above `least`; the lowest label is `low`."""
+    """List the labels of the examples [begin, end) with a score above `least`, and their scores; `low` is the lowest
+    label.
+    """
     for i in range(begin, end):
         at = chosen.start[i]
         for j in range(known[i] if chosen.start[i + 1] > at else 0):
             if scores[i, j] > least:
                 chosen.labels[at] = low + j
+                chosen.scores[at] = scores[i, j]
                 at += 1
 
 
@@ -159,7 +162,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
 
     def _least_score(self) -> np.float32:
         """Return the score above which a label is chosen."""
-        t, meaning = self.threshold, self.meaning
+        t, meaning = self.least, self.meaning
         if meaning == LOG_ODDS:
             return np.float32(math.log(t / (1 - t)) if 0 < t < 1 else math.copysign(math.inf, t - 0.5))
         return np.float32(t if meaning == LINKED else 2 * t - 1 if t < 1 else math.inf)
@@ -178,7 +181,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
         ranges = self.thread_ranges(n)
         self.share(lambda i, j: rank_labels(scores, known, least, i, j, top, top_scores, count), ranges, n)
         start = np.concatenate([[0], np.cumsum(count)])
-        chosen = LabelLists(np.empty(start[-1], np.int64), start)
+        chosen = ClassLists(np.empty(start[-1], np.float32), np.empty(start[-1], np.int64), start, has_rest=False)
         self.share(lambda i, j: choose_labels(scores, known, least, low, i, j, chosen), ranges, n)
         every = np.arange(n + 1, dtype=np.int64)
         ranked = ClassLists(self._probabilities(top_scores), (top + low).reshape(-1), every * k, has_rest=False)
@@ -187,15 +190,14 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
         loss = None
         if not self.rule.checked:
             loss = np.empty(n)
-            set_differences(task.batch, label_arrays.whole(task.batch), chosen, loss)
+            set_differences(task.batch, label_arrays.whole(task.batch), LabelLists(chosen.labels, chosen.start), loss)
         all_labels = np.tile(np.arange(self.classes) + low, n if lists_all or self.keep_scores else 0)
         listed = None
         if lists_all:
             listed = ClassLists(self._probabilities(scores), all_labels, every * self.classes, has_rest=False)
             if task.named is not None:
                 listed = label_lists.selected(listed, all_labels - low < np.repeat(known, self.classes))
-            listed = label_lists.selected(listed, listed.scores > self.threshold) if self.cuts_lists else listed
-        self.finish(task, ranked, chosen, loss, listed)
+        self.finish(task, ranked, chosen._replace(scores=self._probabilities(chosen.scores)), loss, listed)
         if self.keep_scores:
             task.scores, task.score_labels, task.score_start = scores.reshape(-1), all_labels, every * self.classes
 

@@ -36,7 +36,6 @@ from ..core import label_arrays, label_lists, probabilities
 from ..core.base import Reduction
 from ..core.contract import BatchTask
 from ..core.label_lists import MultilabelLearner
-from ..core.label_report import LabelLists
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec, Wanted
 from . import nodes, vw_order
@@ -124,7 +123,7 @@ class LabelTree(MultilabelLearner):
 
     @property
     def most_rows(self) -> int | None:
-        many = self.most_ranked if self.threshold >= MANY else self.tree.labels
+        many = self.most_ranked if self.least >= MANY else self.tree.labels
         return max(1, probabilities.MOST_PAIRS // many)
 
     def _learn_batch(self, task: BatchTask) -> None:
@@ -132,7 +131,7 @@ class LabelTree(MultilabelLearner):
         order = self.order
         label = self.positives(task) if order is None else label_arrays.whole(task.batch)
         batch, learned = task.batch, task.learned()
-        wanted = nodes.Search(min(self.most_ranked, self.tree.labels), np.float32(self.threshold), self.known(task))
+        wanted = nodes.Search(min(self.most_ranked, self.tree.labels), np.float32(self.least), self.known(task))
         most, count, loss = label_arrays.most(batch), np.empty((2, batch.n), np.int64), np.zeros(batch.n)
         parts: dict[int, list[nodes.Found]] = {}
 
@@ -159,12 +158,12 @@ class LabelTree(MultilabelLearner):
         if order is not None:
             k = self.listing_options.top_k
             chosen = self._lists(above) if k is None else self.best(ranked, k)
-            self.finish(task, ranked, LabelLists(chosen.labels, chosen.start), loss, chosen)
+            self.finish(task, ranked, chosen, loss, chosen)
             return
-        listed = label_lists.selected(ranked, ranked.scores > self.threshold)
-        row = np.repeat(np.arange(batch.n), np.diff(listed.start))
-        ascending = listed.labels[np.lexsort((listed.labels, row))]
-        self.finish(task, ranked, LabelLists(ascending, listed.start), None, listed)
+        above = label_lists.selected(ranked, ranked.scores > np.float32(wanted.threshold))
+        row = np.repeat(np.arange(batch.n), np.diff(above.start))
+        rising = np.lexsort((above.labels, row))
+        self.finish(task, ranked, above._replace(scores=above.scores[rising], labels=above.labels[rising]))
 
     def _lists(self, parts: Sequence[nodes.Found]) -> ClassLists:
         """Return the labels found for the parts of a batch."""
