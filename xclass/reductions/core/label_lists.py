@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s
+from ...array_types import AnyArray, Bools, Float32s, Float64s, Int64s
 from ...data import batch_ops
 from ...errors import UsageError
 from ...model import stored_arrays
@@ -31,6 +31,7 @@ from .validated_threshold import ValidatedThreshold
 COUNTS = "label_counts"  # name of the array in models
 MOST_LABELS = 2**24  # of a learner whose labels grow in number
 MOST_EXAMPLES = 2**53  # that are counted
+WIDER = 10  # probable labels for each one that is ranked by propensity, unless a learner ranks all
 VALIDATED = "threshold_counts"  # name of the array of `ValidatedThreshold` in models
 AUTOMATIC = re.compile(r"auto(?::(0?\.[0-9]+|1(?:\.0*)?))?")  # values of --threshold that are no number
 
@@ -56,6 +57,14 @@ class Options(OptionGroup):
         metavar="A,B",
         stored=True,
         measures=True,
+    )
+
+    rank_by: str = option(
+        "what lists of labels are ranked by, in -p with --top_k and in the measures: the probability p of a label, or "
+        "p times the inverse propensity that --propensity defines, which brings rare labels to the front; then --plt "
+        f"ranks the {WIDER} N most probable labels for the best N. The probabilities that are written remain p",
+        choices=("probability", "propensity"),
+        default="probability",
     )
 
     def threshold_goal(self) -> float | None:
@@ -85,6 +94,11 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError(
             f"--threshold {spec.options.threshold} cannot be used with --vw_exact, because VW has no such threshold; "
             "give a number, or leave out --vw_exact"
+        )
+    if spec.vw_exact and spec.options.rank_by != "probability":
+        raise UsageError(
+            f"--rank_by {spec.options.rank_by} cannot be used with --vw_exact, because VW ranks by probability; leave "
+            "out one of them"
         )
 
 
@@ -132,6 +146,7 @@ class MultilabelLearner(Learner):
         may be chosen
     chooser : what chooses the threshold, None if a number is given
     most_ranked : how many labels an example needs to rank, where it has so many
+    ranks_all : whether the learner can rank all labels
     testing : whether the run only predicts
     """
 
@@ -140,6 +155,7 @@ class MultilabelLearner(Learner):
     counts: Int64s
     chooser: ValidatedThreshold | None = None
     most_ranked: int
+    ranks_all: bool = False
     testing: bool
     report: LabelReport
 
@@ -155,7 +171,7 @@ class MultilabelLearner(Learner):
         self._fixed = options.threshold if isinstance(options.threshold, float) else 0.5
         self._cuts = options.threshold is not None and not spec.vw_exact
         self._typed_with = spec.wanted if self._cuts else None
-        self._propensity = options.propensity_numbers()
+        self._propensity, self._by_propensity = options.propensity_numbers(), options.rank_by == "propensity"
         self._follows_vw, self.testing = spec.vw_exact, spec.testing
         self._set_by = (growing_range if self.grows else label_range)(spec)[2]
         self.want(spec.wanted)
@@ -164,7 +180,9 @@ class MultilabelLearner(Learner):
         self.listing_options = wanted.listing_options
         # a threshold cuts lists of probabilities only if it was given beside the option that asks for them
         self.cuts_lists = wanted == self._typed_with
-        self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
+        self._shown = self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
+        if self._by_propensity:
+            self.most_ranked = self._most if self.ranks_all else WIDER * self._shown
         self.report = self.new_report()
 
     def vw_measures(self) -> str:
@@ -250,6 +268,10 @@ class MultilabelLearner(Learner):
         if self.chooser is not None:
             threshold = self._validated(task, chosen)
             chosen = _above(chosen, threshold)
+        learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
+        every = ranked
+        if self._by_propensity:
+            ranked = self._rank_by_propensity(task, ranked, learned)
         task.ranked, task.chosen = ranked, LabelLists(chosen.labels, chosen.start)
         has_any = ranked.start[:-1] < ranked.start[1:]
         first = ranked.start[:-1][has_any]
@@ -260,13 +282,27 @@ class MultilabelLearner(Learner):
             task.class_lists = self.best(ranked, options.top_k, threshold)
         elif options.probabilities:
             cut = listed is None or self.cuts_lists
-            task.class_lists = _above(ranked if listed is None else listed, threshold) if cut else listed
-        learned = label_report.NO_EXAMPLES if self.repeats or not task.learn else task.learned()
+            task.class_lists = _above(every if listed is None else listed, threshold) if cut else listed
         weights = None
         if self.holds_out and not self.report.vw:
             weights = np.zeros(batch.n, np.float32) if task.held_out is None else batch.weight * task.held_out
         wrong = self.measure(self.report, task, learned, weights)
         task.loss = wrong if loss is None else loss
+
+    def _rank_by_propensity(self, task: BatchTask, ranked: ClassLists, learned: Bools) -> ClassLists:
+        if self.grows and task.learn:
+            self._grow(self._highest(task.batch.labels) + 1 - self.lowest)
+        start = np.concatenate([[0], np.cumsum(np.minimum(np.diff(ranked.start), self._shown))])
+        best = np.empty(start[-1], np.int64)
+        label_report.rank_by_propensity(
+            task.batch, label_arrays.whole(task.batch), learned, LabelLists(ranked.labels, ranked.start), ranked.scores,
+            self.lowest, self.counts, self._propensity, best, start,
+        )  # fmt: skip
+        return ClassLists(ranked.scores[best], ranked.labels[best], start, has_rest=False)
+
+    def _highest(self, labels: AnyArray) -> int:
+        """Return the highest of some labels, without those that the learner cannot have."""
+        return int(labels[labels < self._most + self.lowest].max(initial=0))
 
     def _validated(self, task: BatchTask, listed: ClassLists) -> Float32s | float:
         """Return the threshold of the examples of a task, after counting those that are learned or held out."""
@@ -293,8 +329,7 @@ class MultilabelLearner(Learner):
             batch = batch_ops.with_lists_in_order(own)
         labels = None if task.named is None else min(int(task.named[-1]), self._most)
         if self.grows:
-            inside = batch.labels[batch.labels < self._most + self.lowest]
-            highest = max(int(labelled.max(initial=0)) for labelled in (inside, ranked.labels, chosen.labels))
+            highest = max(map(self._highest, (batch.labels, ranked.labels, chosen.labels)))
             labels = max(labels or 0, len(self.counts) - 1, highest + 1 - self.lowest)
             if task.learn:
                 self._grow(labels)

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...array_types import AnyArray, Bools, Float32s, Float64s, Int, Int64s
 from ...data.batch import Batch
+from ...kernels import top_k
 from ...kernels.jit import bare, jit
 from . import label_arrays
 from .calibration import Result
@@ -106,8 +107,7 @@ def measure(
                 of_label[y, RIGHT] += weight
         if last == first:
             loss[i] = importance if chosen.start[i] < chosen.start[i + 1] else 0.0
-            if len(learned) > 0 and learned[i]:
-                count[len(count) - 1] += 1
+            _count_learned(batch, label, learned, i, lowest, count, 1)
             continue
         total[0] += weight
         is_right = ranked.start[i] < ranked.start[i + 1] and is_in(label, first, last, ranked.labels[ranked.start[i]])
@@ -144,11 +144,39 @@ def measure(
                 for row in range(len(term)):
                     at_k[row, column] += term[row]
                 column += 1
-        if len(learned) > 0 and learned[i]:
-            count[len(count) - 1] += 1
-            for j in range(first, last):
-                if 0 <= label[j] - lowest < len(count) - 1:
-                    count[label[j] - lowest] += 1
+        _count_learned(batch, label, learned, i, lowest, count, 1)
+
+
+@jit
+def rank_by_propensity(
+    batch: Batch, label: Int64s, learned: Bools, ranked: LabelLists, p: Float32s, lowest: int, count: Int64s,
+    constants: tuple[float, float], best: Int64s, start: Int64s,
+) -> None:  # fmt: skip
+    """Find for each example the labels with the largest products of probability and inverse propensity.
+
+    They are written to `best` as positions in `ranked`, in falling order, those of example i to
+    `best[start[i]:start[i + 1]]`. An example is ranked by the frequencies before it, as `measure` measures it, which is
+    to follow: `count` is the same afterwards. The parameters are those of `measure`; `p` has the probabilities.
+    """
+    gain = np.empty(len(ranked.labels))
+    for i in range(len(batch.label)):
+        for j in range(ranked.start[i], ranked.start[i + 1]):
+            gain[j] = np.float64(p[j]) * inverse_propensity(count, ranked.labels[j] - lowest, constants)
+        top_k.rank(gain, ranked.start[i], ranked.start[i + 1], best[start[i] : start[i + 1]])
+        _count_learned(batch, label, learned, i, lowest, count, 1)
+    for i in range(len(batch.label)):
+        _count_learned(batch, label, learned, i, lowest, count, -1)
+
+
+@bare
+def _count_learned(batch: Batch, label: Int64s, learned: Bools, i: Int, lowest: int, count: Int64s, times: int) -> None:
+    """Count example i if it is learned."""
+    if len(learned) > 0 and learned[i]:
+        first, last = label_arrays.span(batch, label, i)
+        count[len(count) - 1] += times
+        for j in range(first, last):
+            if 0 <= label[j] - lowest < len(count) - 1:
+                count[label[j] - lowest] += times
 
 
 @jit

@@ -131,6 +131,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
     """Learn and predict lists of labels with one scorer per label (`--multilabel_oaa`)."""
 
     one_by_one = True  # as in VW
+    ranks_all = True
 
     def __init__(self, spec: LearnerSpec) -> None:
         scorers.ClassScorers.__init__(self, spec)
