@@ -20,6 +20,7 @@ Names     n rows | F features | k classes of a leaf | a node is a number, 0 the 
 Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
           * intercepts have no penalty
           * new weights that would raise the objective are refused
+          * a router without a row whose loss differs on its two sides keeps its weights
           * with `--zero_loss 01` the objective leaves the penalty of the leaves out
           * there are up to four iterations, fewer if the objective hardly falls
 """
