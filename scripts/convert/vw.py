@@ -3,7 +3,8 @@
     python -m scripts.convert.vw --train odp_train.vw.gz --test odp_test.vw.gz --classes 105033 --out FOLDER
 
 Features without a namespace get the one of --namespace, so that they can be crossed. With --classes K a label outside
-1..K is an error; without it, labels are numbered anew. Empty lines and those without a label do not count.
+1..K is an error; without it, labels are numbered anew. With --lists an example may have several, `1,5 | ...`, from 0.
+Empty lines and those without a label do not count.
 --subtract_mean subtracts from every feature its mean over the training examples; an example then has all features.
 """
 
@@ -20,8 +21,8 @@ from scripts.convert.source import ConversionError, Example, line_error, lines, 
 BARE = re.compile(rb"\|(?=\s|$)")
 
 
-def examples(paths: list[Path], namespace: bytes, classes: int | None) -> Iterator[Example]:
-    """Yield the examples of files, one after the other."""
+def examples(paths: list[Path], namespace: bytes, classes: int | None, lists: bool = False) -> Iterator[Example]:
+    """Yield the examples of files, one after the other; with `lists`, labels have commas between them."""
     for path in paths:
         for number, line in lines(path):
             head, bar, features = line.partition(b"|")
@@ -30,11 +31,13 @@ def examples(paths: list[Path], namespace: bytes, classes: int | None) -> Iterat
                 continue
             if not bar:
                 raise line_error(path, number, "no bar (|) before the features")
-            if not label.isdigit():
+            numbers = label.split(b",") if lists else [label]
+            if not all(map(bytes.isdigit, numbers)):
                 raise line_error(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
             if classes and not 1 <= int(label) <= classes:
                 raise line_error(path, number, f"label {int(label)} is outside 1..{classes}")
-            yield b"%d" % int(label), more.lstrip() + BARE.sub(b"|" + namespace, bar + features)
+            rest = more.lstrip() + BARE.sub(b"|" + namespace, bar + features)
+            yield b",".join(b"%d" % int(one) for one in numbers), rest
 
 
 def values(rest: bytes) -> tuple[bytes, dict[bytes, float]]:
@@ -59,12 +62,15 @@ def main() -> dict[str, int]:
     parser = options(__doc__)
     parser.add_argument("--namespace", default="f", help="of features that have none (default: f)")
     parser.add_argument("--classes", type=int, metavar="K", help="labels are 1..K and stay as they are")
+    parser.add_argument("--lists", action="store_true", help="an example may have several labels")
     parser.add_argument("--subtract_mean", action="store_true", help="of every feature; needs one namespace")
     given = parser.parse_args()
+    if given.lists and given.classes:
+        raise ConversionError("--classes: cannot be given with --lists, whose labels are numbered anew")
     mean: Counter[bytes] = Counter()
 
     def source(paths):
-        read = lambda: examples(paths, given.namespace.encode(), given.classes)  # noqa: E731
+        read = lambda: examples(paths, given.namespace.encode(), given.classes, given.lists)  # noqa: E731
         return (lambda: centred(read, mean)) if given.subtract_mean else read
 
     if given.subtract_mean:
@@ -73,7 +79,8 @@ def main() -> dict[str, int]:
             for name, value in own.items():
                 mean[name] += value / len(examples_read)
 
-    return write(given.out, source(given.train), source(given.test) if given.test else None, **settings(given))
+    test = source(given.test) if given.test else None
+    return write(given.out, source(given.train), test, lists=given.lists, **settings(given))
 
 
 if __name__ == "__main__":

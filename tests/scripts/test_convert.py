@@ -265,6 +265,14 @@ def test_vw_lines_keep_all_but_the_bare_namespace(convert, tmp_path):
     assert out("train.vw")[1] == "3 2.0 'tag|x y" and len(out("labels.txt")) == 9
 
 
+def test_vw_lines_may_have_lists_of_labels(convert, tmp_path):
+    (tmp_path / "a").write_text("9,4 | a\n| unlabelled\n4 'tag|x y\n7,9,4 | z\n")
+    assert convert("vw", "--train", "a", "--test", "a", "--lists", "--limit", "2") == (0, "")
+    assert out("train.vw") == ["1,0 |f a", "0 'tag|x y"] and out("labels.txt") == ["0\t4", "1\t9"]
+    assert "label '9,4' is no whole number" in convert("vw", "--train", "a", "--test", "a")[1]
+    assert "--classes: cannot be given with --lists" in convert("vw", "--train", "a", "--lists", "--classes", "9")[1]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
