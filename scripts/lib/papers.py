@@ -21,6 +21,9 @@ METHODS = {  # method of a paper -> options of xclass; {K} stands for the number
     "softmax_tree": "--softmax_tree {K}",
     "hsm": "--hsm {K}",
     "mach": "",  # its option does not have the number of classes
+    "multilabel": "--multilabel {K}",
+    "plt": "--plt {K}",
+    "multilabel_oaa": "--multilabel_oaa {K}",
 }
 MEASURES = {  # measure -> its name in the summary of a run, and the factor that converts it to the unit of the papers
     "error": ("average loss", 100),
@@ -34,6 +37,12 @@ MEASURES = {  # measure -> its name in the summary of a run, and the factor that
 }
 OF_TRAINING = ("top5", "perplexity", "covered", "covered_perplexity")  # measures that there are as train_top5, ..., too
 MEASURES |= {"train_" + name: MEASURES[name] for name in OF_TRAINING}
+RANKS = (1, 3, 5)  # of the measures of lists, which a summary has in one line
+OF_LISTS = {f"p{k}": (f"precision at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
+OF_LISTS |= {f"psp{k}": (f"psp at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
+OF_LISTS |= {f"online_p{k}": OF_LISTS[f"p{k}"] for k in RANKS}
+MEASURES |= OF_LISTS
+WHILE_LEARNING = ("progressive", *(f"online_p{k}" for k in RANKS))  # measures of predictions before learning
 OF_FILES = ("seconds", "milliseconds", "megabytes")  # measures that no summary has
 CUT_DOWN = {
     "-b": 18,
@@ -81,10 +90,11 @@ def as_typed(words: list[str]) -> str:
 def measured(summary: str, name: str) -> float:
     """Return a measure, in the unit of the papers, from the summary of a run."""
     title, factor = MEASURES[name]
-    values = re.findall(rf"^{re.escape(title)} = (\S+)", summary, re.MULTILINE)
-    if not values or values[-1] == "n.a.":
+    values = re.findall(rf"^{re.escape(title)} = (.+)", summary, re.MULTILINE)
+    if not values or "n.a." in values[-1]:
         raise BenchError(f"the summary has no `{title}`")
-    return float(values[-1]) * factor
+    place = RANKS.index(int(name[-1])) if name in OF_LISTS else 0
+    return float(values[-1].replace(",", " ").split()[place]) * factor
 
 
 # -- the papers' figures ---------------------------------------------------------------------------------------------

@@ -11,7 +11,12 @@
 #     tunable METHOD SETTING FIGURES OPTIONS...  tuned if there is --probes, and otherwise with the options as they are
 #     absent SYSTEM FIGURES REASON      why a row of the paper is left out
 #     centred                           rows that follow get the data with the mean of every feature subtracted
+#     published SYSTEM SOURCE FIGURES   a row of the table that another system has, as SOURCE tells
 #     finish                            the table
+#
+# A script for several sets of lists of labels names them in `several`, before `begin`: NAME:FOLDER/PREFIX for the files
+# FOLDER/PREFIX_train.txt and _test.txt of the extreme classification repository, NAME alone for a set of VW text. It
+# defines `rows`, which makes the rows of the set $which, and ends with `each_set`.
 #
 # Every script understands
 #
@@ -20,13 +25,20 @@
 #     --methods A,B   these methods only
 #     --probes N      look for tuned options among N random ones where the paper does not give them (the Recall Tree paper: 59)
 #     --runs N        make N runs, with other seeds, where the paper has a standard deviation (the papers: 3)
+#     --sets A,B      these sets only, where a script has several
 #     --work DIR      where files go; without it, paper_data/NAME in the project's folder
 #
 # and DATA=DIR: files of the source that are in DIR are not loaded. Where DIR has train.vw, test.vw and labels.txt, plain
-# or .gz, these are taken as they are.
+# or .gz, these are taken as they are. A script for several sets looks for them in DIR/NAME, DIR/FOLDER and DIR, as
+# PREFIX_train.txt or train.txt, plain or packed, and leaves out those that are not there.
 
 # The recall tree of Vowpal Wabbit, which made the papers' figures; without these, rows have xclass's defaults.
 vw_tree='--router_weight example --recall_stop bound'
+
+# Sets of lists of labels, and where those of the repository can be had.
+sets_of_lists='ml_bibtex ml_delicious ml_cooking ml_reuters ml_debdeps EURLex-4K:Eurlex/eurlex Wiki10-31K:Wiki10/wiki10'
+sets_of_lists="$sets_of_lists AmazonCat-13K:AmazonCat/amazonCat WikiLSHTC-325K:WikiLSHTC/wikiLSHTC Amazon-670K:Amazon/amazon"
+page=http://manikvarma.org/downloads/XC/XMLRepository.html
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -44,15 +56,16 @@ absolute() {
 begin() {
     name=$1 title=$2 examples=$3
     shift 3
-    small='' dry_run='' methods='' probes=0 runs=1 rows_data='' work=$root/paper_data/$name
+    small='' dry_run='' methods='' sets='' lists='' probes=0 runs=1 rows_data='' work=$root/paper_data/$name
     while [ $# -gt 0 ]; do
         case $1 in
             --small) small=--small ;;
             --dry_run) dry_run=--dry_run ;;
-            --methods | --probes | --runs | --work)
+            --methods | --sets | --probes | --runs | --work)
                 [ $# -gt 1 ] || stop "$1 needs a value"
                 case $1 in
                     --methods) methods=$2 ;;
+                    --sets) sets=$2 ;;
                     --probes) probes=$2 ;;
                     --runs) runs=$2 ;;
                     --work) work=$2 ;;
@@ -75,6 +88,13 @@ begin() {
     for one in $(echo "$methods" | tr , ' '); do
         case " $all " in *" $one "*) ;; *) stop "--methods $one: must be one of $all" ;; esac
     done
+    [ -z "$sets" ] || [ -n "${several:-}" ] || stop "--sets is not known; --help tells what is"
+    for one in $(echo "$sets" | tr , ' '); do
+        case " $several " in
+            *" $one "* | *" $one:"*) ;;
+            *) stop "--sets $one: must be one of $(echo "$several" | sed 's/:[^ ]*//g')" ;;
+        esac
+    done
     case $probes in '' | *[!0-9]*) stop "--probes $probes: must be a whole number" ;; esac
     case $runs in '' | *[!0-9]*) stop "--runs $runs: must be a whole number" ;; esac
     data=''
@@ -82,6 +102,12 @@ begin() {
         data=$(cd "$DATA" && pwd) || stop "DATA=$DATA is no folder"
     fi
     work=$(absolute "$work")
+    failed=0
+    [ -n "${several:-}" ] || begin_set
+}
+
+# Make the folder of a set, in $work, and begin its table.
+begin_set() {
     folder=$work/vw
     limit=''
     if [ -n "$small" ]; then
@@ -92,7 +118,64 @@ begin() {
         mkdir -p "$folder" || stop "cannot write in $work"
         rm -f "$folder/rows.jsonl"
     fi
-    failed=0
+}
+
+# Make the rows and the table of each set of `several` that was chosen and is in DATA.
+each_set() {
+    made=0
+    for one in $several; do
+        which=${one%%:*} source=${one#*:}
+        case ,${sets:-$which}, in *",$which,"*) ;; *) continue ;; esac
+        if (own_set); then
+            made=$((made + 1))
+        else
+            [ $? = 2 ] || failed=1
+        fi
+    done
+    [ "$made$failed" != 00 ] || stop "none of the sets is there; DATA=FOLDER says where they are, see --help"
+    [ "$failed" = 0 ]
+}
+
+# Do so for one; fail with 2 if it is not there.
+own_set() {
+    prefix=''
+    [ "$source" = "$which" ] || prefix=${source#*/}_
+    if ! held_set && [ -z "$dry_run" ]; then
+        echo "left out: $which: not in DATA=${DATA:-}"
+        exit 2
+    fi
+    work=$work/$which title="$title, $which" lists=--lists
+    echo "$title:"
+    begin_set
+    converted || [ "$source" = "$which" ] || {
+        raw "${prefix}train.txt" --page "$page"
+        most=$file
+        raw "${prefix}test.txt" --page "$page"
+        convert sparse --train "$most" --test "$file" --several lists
+    }
+    rows
+    finish || exit 1
+}
+
+# Look for the files of a set; they are in $data, by the names ${prefix}train.txt and ${prefix}test.txt, or as VW text.
+held_set() {
+    [ -n "$data" ] || return 1
+    for place in "$data/$which" "$data/${source%%/*}" "$data"; do
+        for begins in ${prefix:+"$prefix"} ''; do
+            [ "$place$begins" != "$data" ] || continue # train.txt of DATA itself might be any set's
+            for end in '' .gz .bz2 .xz .zip; do
+                if [ -f "$place/${begins}train.txt$end" ]; then
+                    data=$place prefix=$begins
+                    return
+                fi
+            done
+        done
+        if [ "$place" != "$data" ] && in_folder "$place" train.vw > /dev/null; then
+            data=$place
+            return
+        fi
+    done
+    return 1
 }
 
 # Print a command.
@@ -132,6 +215,7 @@ made_of() {
     echo "$(cat "$0" "$root"/scripts/convert/*.py | cksum) $data ${GLOVE:-}"
 }
 
+# shellcheck disable=SC2086
 converted() {
     if [ -z "$dry_run" ] && [ -f "$folder/labels.txt" ] && [ "$(cat "$folder/made_of" 2> /dev/null)" = "$(made_of)" ]; then
         return 0
@@ -139,7 +223,7 @@ converted() {
     if [ -n "$data" ] && given_train=$(in_folder "$data" train.vw) && given_test=$(in_folder "$data" test.vw) &&
         given_labels=$(in_folder "$data" labels.txt); then
         if [ -n "$small" ]; then
-            convert vw --train "$given_train" --test "$given_test"
+            convert vw $lists --train "$given_train" --test "$given_test"
             return 0
         fi
         [ -n "$dry_run" ] || clear_folder
@@ -167,14 +251,14 @@ raw() {
 # As raw, but fail if the file cannot be had.
 offered() {
     file=$work/raw/$1
-    set -- paper.fetch "$work/raw" "$@" ${data:+--data "$data"}
+    set -- convert.fetch "$work/raw" "$@" ${data:+--data "$data"}
     say_run "$@"
     [ -n "$dry_run" ] || file=$(run "$@")
 }
 
 # Tell whether a file is there already.
 held() {
-    [ -z "$dry_run" ] && run paper.fetch "$work/raw" "$1" ${data:+--data "$data"} > /dev/null 2>&1
+    [ -z "$dry_run" ] && run convert.fetch "$work/raw" "$1" ${data:+--data "$data"} > /dev/null 2>&1
 }
 
 # Run a program of scripts/convert.
@@ -224,6 +308,11 @@ tunable() {
     else
         tuned "$method" "$setting, tuned" "$@"
     fi
+}
+
+published() {
+    # shellcheck disable=SC2086
+    run paper.row "$folder" "$1" "$2" "$3" --published $dry_run
 }
 
 absent() {

@@ -2,6 +2,7 @@
 
     python -m scripts.paper.row FOLDER METHOD SETTING FIGURES [--small] [--dry_run] [--tuned] [--probes N] [--runs N]
                                 [--data FOLDER] -- OPTIONS [-- OPTIONS OF TESTING]
+    python -m scripts.paper.row FOLDER SYSTEM SOURCE FIGURES --published      a row of another system, not run
     python -m scripts.paper.row --list           a line of the methods, a line of the options that xclass has
 
 FOLDER holds train.vw, test.vw and labels.txt, plain or .gz, and gets rows.jsonl, which table.py shows. FIGURES are the
@@ -10,6 +11,9 @@ paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures 
     error, top5   share of wrong answers on the test file, and of labels not among the five best, in percent
     progressive   share of wrong answers while training, in percent
     perplexity    of the test file's labels
+    p1, p3, p5    precision at 1, 3 and 5 on the test file, in percent, over the examples that have a label
+    psp1, psp3, psp5    the same, weighted by propensity
+    online_p1, online_p3, online_p5    precision while training, each example predicted before it is learned from
     squared       mean of (1 - p)^2 over the test file, p the probability of the label before it was learned from
     covered       share of the test file's labels that are in the leaf of a softmax tree, in percent
     covered_perplexity    of these labels, of the softmax of the leaf
@@ -46,7 +50,7 @@ from pathlib import Path
 
 from scripts.lib import search
 from scripts.lib.data_sets import WARM_UP_LINES, classes_in, file_in
-from scripts.lib.papers import CUT_DOWN, METHODS, OF_FILES, as_typed, cut, deviations, figures, measured
+from scripts.lib.papers import CUT_DOWN, METHODS, OF_FILES, WHILE_LEARNING, as_typed, cut, deviations, figures, measured
 from scripts.lib.processes import TOOLS, BenchError
 
 # A program that prints the mean seconds of predicting the first lines of a file, one by one.
@@ -138,7 +142,7 @@ def commands(
         words += ["--perplexity"] if {"perplexity", "squared"} & names else []
         return words if names else None
 
-    of_test = wanted.keys() - {"progressive", *OF_FILES} - seen.keys()
+    of_test = wanted.keys() - {*WHILE_LEARNING, *OF_FILES} - seen.keys()
     return learn, predict(test, "-p", method + ".predictions", names=of_test), predict(train, names=set(seen.values()))
 
 
@@ -157,11 +161,10 @@ def measure(folder: Path, all_commands: Sequence, wanted: dict, small: bool) -> 
         warm_up(learn, folder)
     summary, seconds = run(learn, folder)
     values = {"seconds": seconds}
-    if "progressive" in wanted:
-        values["progressive"] = measured(summary, "progressive")
+    values |= {name: measured(summary, name) for name in WHILE_LEARNING if name in wanted}
     if predict:
         summary, _ = run(predict, folder)
-        for name in [name for name in wanted if name not in ("progressive", *OF_FILES, *of_training(wanted))]:
+        for name in [name for name in wanted if name not in (*WHILE_LEARNING, *OF_FILES, *of_training(wanted))]:
             if name == "error" and "average loss = n.a." in summary:  # as after --oaa_subsample
                 values[name] = counted(file_in(folder, "test.vw"), folder / predict[predict.index("-p") + 1])
             else:
@@ -214,11 +217,12 @@ def main() -> int:
     """Make the row; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
-    parser.add_argument("method", choices=METHODS, metavar="METHOD")
+    parser.add_argument("method", metavar="METHOD")
     parser.add_argument("setting", metavar="SETTING")
     parser.add_argument("figures", metavar="FIGURES")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--dry_run", action="store_true")
+    parser.add_argument("--published", action="store_true")
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--known", default="", metavar="WORDS", help="options that xclass has; asked if not given")
     parser.add_argument("--probes", type=int, default=0, metavar="N")
@@ -233,6 +237,8 @@ def main() -> int:
     given = parser.parse_args(words[:at])
     between = words.index("--", at + 1) if "--" in words[at + 1 :] else len(words)
     given.options, given.testing = words[at + 1 : between], words[between + 1 :]
+    if not given.published and given.method not in METHODS:
+        parser.error(f"METHOD {given.method}: must be one of {', '.join(METHODS)}")
     try:
         return make(given)
     except BenchError as error:
@@ -244,6 +250,11 @@ def make(given: argparse.Namespace) -> int:
     """Execute what the command line requests."""
     wanted = figures(given.figures)
     row = {"method": given.method, "setting": given.setting, "paper": wanted, "of_paper": deviations(given.figures)}
+    if given.published:
+        print(f"published: {given.method}, {given.setting}: {given.figures}", flush=True)
+        if not given.dry_run:
+            note(given.folder, **row, found={}, command="")
+        return 0
     data = given.data or given.folder
     k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes_in(given.folder))
     less = str(int(k) - 1) if k.isdigit() else "K-1"

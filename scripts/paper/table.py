@@ -2,8 +2,8 @@
 
     python -m scripts.paper.table FOLDER TITLE
 
-Errors are in percent; the difference is xclass less paper. Times are of training, from the start of the process to its
-end, the paper's on its own machines.
+Errors and precisions are in percent; the difference is xclass less paper. Times are of training, from the start of the
+process to its end, the paper's on its own machines. Rows of `--published` have the paper's figures alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+
+from scripts.lib.papers import RANKS
 
 TITLES = {
     "error": "test error, %",
@@ -25,6 +27,9 @@ TITLES = {
     "train_perplexity": "perplexity, training",
     "train_covered": "labels in the leaf, training, %",
     "train_covered_perplexity": "perplexity of these",
+    **{f"p{k}": f"P@{k}, %" for k in RANKS},
+    **{f"psp{k}": f"PSP@{k}, %" for k in RANKS},
+    **{f"online_p{k}": f"P@{k} before learning, %" for k in RANKS},
     "milliseconds": "ms an example",
     "megabytes": "model, MB",
 }

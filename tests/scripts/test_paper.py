@@ -20,12 +20,14 @@ from command import learn
 from running import ROOT, environment, measuring_here
 from test_convert import compressed
 
+from scripts.convert import fetch
 from scripts.lib import papers, processes, search
 from scripts.lib.processes import BenchError
-from scripts.paper import fetch, frequencies, row, table
+from scripts.paper import frequencies, row, table
 
 PAPER = ROOT / "scripts" / "paper"
-SETS = sorted(path.stem for path in PAPER.glob("*.sh") if path.stem != "common")
+OF_LISTS = ("oplt", "xmc")  # scripts for several sets of lists of labels
+SETS = sorted(path.stem for path in PAPER.glob("*.sh") if path.stem not in ("common", *OF_LISTS))
 
 
 STUB = """import sys
@@ -33,6 +35,8 @@ if "-f" in sys.argv:
     open(sys.argv[sys.argv.index("-f") + 1], "w").close()
 for name in ("average loss", "top-5 error", "perplexity", "average squared loss"):
     print(name, "= 0.5", file=sys.stderr)
+for name in ("precision", "psp"):
+    print(name, "at 1, 3, 5 = 0.5, 0.25, 0.125", file=sys.stderr)
 """
 
 
@@ -188,6 +192,74 @@ def test_script_goes_from_its_source_to_the_table(name, source, tmp_path, quick)
         assert papers.measured(test_err, name) < 70  # by chance 90 and more
 
 
+def with_lists(folder):
+    """Write a set of the repository, packed, and one of VW text to a folder."""
+    own = folder / "Eurlex"
+    own.mkdir(parents=True)
+    for part, n in (("train", 300), ("test", 60)):
+        text = sparse(n, n, 20, labels=3, first=-1, head=f"{n} 40 20\n")
+        (own / f"eurlex_{part}.txt.gz").write_bytes(gzip.compress(text))
+    own = folder / "ml_cooking"
+    own.mkdir()
+    for part, n in (("train", 300), ("test", 60)):
+        (own / f"{part}.vw").write_text(re.sub("^([0-9]+) ", r"\1,3 ", vw(n, n, 20).decode(), flags=re.MULTILINE))
+    (own / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(21)))
+
+
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_scripts_of_lists_make_a_table_of_each_set_that_is_there(name, tmp_path, quick):
+    with_lists(tmp_path / "data")
+    words = ["--small", "--sets", "EURLex-4K,ml_cooking,Wiki10-31K", "--work", tmp_path / "work", "--methods", "plt"]
+    status, out, err = script(name, *words, DATA=str(tmp_path / "data"), **quick)
+    assert status == 0, out + err
+    assert f"left out: Wiki10-31K: not in DATA={tmp_path}/data" in out
+    assert "300 training and 60 test examples, 20 classes" in out and out.count("| paper | xclass |") == 2
+    assert "| P@1, % |  | 50.00 |  |" in out and "| P@5, % |  | 12.50 |  |" in out
+    assert ("| P@3 before learning, % |  | 25.00 |" in out) == (name == "oplt")
+    assert ("| PSP@3, % |  | 25.00 |" in out) == (name == "xmc")
+    assert ("| Bonsai | README of omikuji | P@1, % | 82.80 |  |  |  | 87 |" in out) == (name == "xmc")
+    assert ("| napkinXC, -m oplt | one pass | P@1, % | 60.50 |  |  |  | 4 |" in out) == (name == "oplt")
+    commands = [shlex.split(line)[2:] for line in out.splitlines() if line.startswith("$ xclass ")]
+    learned, predict = next(
+        pair for pair in zip(commands[::2], commands[1::2], strict=True) if "--plt_tree" not in pair[0]
+    )
+    for folder in ("EURLex-4K", "ml_cooking"):  # the command lines are sound and the data can be learned
+        own = tmp_path / "work" / folder / "small"
+        assert (own / "test.vw").read_text().count(",") > 20
+        k = str(len((own / "labels.txt").read_text().splitlines()))
+        words = list(learned)
+        words[words.index("--plt") + 1] = k
+        learn(*words, cwd=own)
+        summary = learn(*predict, cwd=own).err
+        assert papers.measured(summary, "p1") > papers.measured(summary, "p5") > 10
+
+
+def test_scripts_of_lists_take_files_of_other_names(tmp_path, quick):
+    with_lists(tmp_path)
+    (tmp_path / "Eurlex").rename(tmp_path / "EURLex-4K")
+    for part in ("train", "test"):
+        (tmp_path / "EURLex-4K" / f"eurlex_{part}.txt.gz").rename(tmp_path / "EURLex-4K" / f"{part}.txt.gz")
+    words = ["--sets", "EURLex-4K", "--methods", "multilabel_oaa", "--work", tmp_path / "work"]
+    status, out, err = script("xmc", *words, DATA=str(tmp_path), **quick)
+    assert status == 0 and "$ xclass -d train.vw --multilabel_oaa 20 -b 26" in out, out + err
+
+
+def test_scripts_of_lists_say_which_sets_they_have(tmp_path, quick):
+    status, out, err = script("xmc", "--dry_run", "--work", tmp_path / "work", **quick)
+    assert (status, err) == (0, "") and not (tmp_path / "work").exists()
+    assert out.count("$ python -m scripts.convert.sparse") == 5
+    assert "/WikiLSHTC-325K/raw wikiLSHTC_train.txt --page http://manikvarma.org" in out
+    assert "$ xclass -d train.vw --plt K -b 28 --propensity 0.6,2.6 -f plt.model" in out
+    assert "left out: multilabel_oaa, one pass: its time grows with the number of labels" in out
+    status, out, err = script("xmc", "--work", tmp_path / "work", DATA=str(tmp_path), **quick)
+    assert status == 1 and "left out: ml_cooking: not in" in out
+    assert err == "xmc: none of the sets is there; DATA=FOLDER says where they are, see --help\n"
+    status, _, err = script("oplt", "--sets", "wordnet", **quick)
+    assert status == 1 and err.startswith("oplt: --sets wordnet: must be one of ml_bibtex ml_delicious")
+    status, _, err = script("rcv1", "--sets", "wordnet", **quick)
+    assert status == 1 and err.startswith("rcv1: --sets is not known; --help tells")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["isolet"], indirect=True)
 def test_nothing_is_converted_or_measured_twice(source, tmp_path):
@@ -229,7 +301,7 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, quick):
     status, out, err = script(name, "--dry_run", "--work", tmp_path / "work", *words, GLOVE="vectors.txt", **quick)
     assert (status, err) == (0, "")
     assert not (tmp_path / "work").exists()
-    assert "$ python -m scripts.paper.fetch" in out and "$ xclass -d train.vw --cpt K" in out
+    assert "$ python -m scripts.convert.fetch" in out and "$ xclass -d train.vw --cpt K" in out
     if name == "aloi":
         assert "/nikos/aloi_train.vw.gz" in out and "oaa, LOMTree paper, tuned: error=13.78" in out
         assert "--subtract_mean" in out and "-d train.vw --softmax_tree K --l1 0.1 --tao_iterations 30" in out

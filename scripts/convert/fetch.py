@@ -1,7 +1,7 @@
 """Download a file of a public source into a folder; resume where an earlier attempt was cut short.
 
-    python -m scripts.paper.fetch FOLDER NAME URL... [--size BYTES] [--md5 DIGEST] [--data DIR]
-    python -m scripts.paper.fetch FOLDER NAME --page URL [--data DIR]
+    python -m scripts.convert.fetch FOLDER NAME URL... [--size BYTES] [--md5 DIGEST] [--data DIR]
+    python -m scripts.convert.fetch FOLDER NAME --page URL [--data DIR]
 
 Where DIR or FOLDER has the file, nothing is loaded; in DIR it may also be packed or unpacked: NAME.gz, .bz2, .xz, .Z or
 .zip for NAME, and the other way round. Addresses are tried in turn. What has come so far is kept in NAME.part and
