@@ -1,0 +1,231 @@
+"""The backend of Annif in demo/: with a fake of the part of Annif that it uses, and with Annif where there is one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections import namedtuple
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from running import ROOT, environment
+
+SUBJECTS = ["tea", "hot", "cake", "sweet"]
+TEXTS = [
+    ("pour boiling water over the leaves", {0, 1}),
+    ("beat eggs and sugar", {2, 3}),
+    ("stir honey into the tea", {0, 3}),
+    ("bake the dough", {2}),
+    ("", {1}),
+    ("nobody knows what this is about", set()),
+]
+PROJECT = "name=Subjects\nlanguage=en\nbackend=xclass\nvocab=subjects\nanalyzer=simple\nallow_learn=1\npasses=5\n"
+
+
+class Corpus:
+    """Documents that may be read several times, as of Annif."""
+
+    def __init__(self, *texts):
+        self.texts = texts
+
+    @property
+    def documents(self):
+        return (SimpleNamespace(text=text, subject_set=subjects) for text, subjects in self.texts)
+
+    def is_empty(self):
+        return not self.texts
+
+
+class FakeBackend:
+    def __init__(self, backend_id, config_params, project):
+        self.backend_id, self.project, self.datadir = backend_id, project, project.datadir
+        self.params = {**self.DEFAULT_PARAMETERS, **config_params}
+        self.messages = []
+
+    def info(self, message):
+        self.messages.append(message)
+
+    warning = info
+
+    def train(self, corpus, params=None, jobs=0):
+        self._train(corpus, {**self.params, **(params or {})}, jobs)
+
+    def learn(self, corpus, params=None):
+        self._learn(corpus, {**self.params, **(params or {})})
+
+    def suggest(self, documents, params=None):
+        self.initialize()
+        return self._suggest_batch(documents, {**self.params, **(params or {})})
+
+
+class FakeError(Exception):
+    def __init__(self, message, project_id=None, backend_id=None):
+        super().__init__(message)
+
+
+class FakeBatch(list):
+    @classmethod
+    def from_sequence(cls, results, subjects, limit=None):
+        assert all(0 <= each.subject_id < len(subjects) and 0 < each.score <= 1 for row in results for each in row)
+        return cls(row[:limit] for row in results)
+
+
+def fake_annif():
+    """Return the modules of Annif that the backend imports, with as much in them as it uses."""
+
+    def save(model, folder, name):
+        model.save(os.path.join(folder, name))
+
+    errors = ("ConfigurationException", "NotInitializedException", "NotSupportedException", "OperationFailedException")
+    contents = {
+        "annif": {},
+        "annif.backend": {"_backend_fns": {}},
+        "annif.backend.backend": {"AnnifLearningBackend": FakeBackend},
+        "annif.exception": {name: type(name, (FakeError,), {}) for name in errors},
+        "annif.suggestion": {
+            "SubjectSuggestion": namedtuple("SubjectSuggestion", "subject_id score"),
+            "SuggestionBatch": FakeBatch,
+        },
+        "annif.util": {"atomic_save": save},
+    }
+    modules = {name: ModuleType(name) for name in contents}
+    for name, module in modules.items():
+        module.__dict__.update(contents[name])
+        parent, _, own = name.rpartition(".")
+        if parent:
+            setattr(modules[parent], own, module)
+    return modules
+
+
+@pytest.fixture(params=["fake", "annif"])
+def demo(request, monkeypatch):
+    """The module, imported with the fake or with Annif."""
+    if request.param == "annif":
+        pytest.importorskip("annif", reason="annif is not installed: pip install annif")
+    else:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "annif"]:
+            monkeypatch.delitem(sys.modules, name)
+        for name, module in fake_annif().items():
+            monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "demo.annif_backend", raising=False)
+    module = importlib.import_module("demo.annif_backend")
+    yield module
+    sys.modules.pop("demo.annif_backend", None)
+
+
+@pytest.fixture
+def backend(demo, tmp_path):
+    """Return a backend with the settings of a project."""
+
+    def make(**settings):
+        analyzer = SimpleNamespace(tokenize_words=str.split)
+        project = SimpleNamespace(datadir=str(tmp_path), subjects=SUBJECTS, analyzer=analyzer)
+        return demo.XclassBackend("xclass", {"options": "--plt {K} -b 16", "passes": "9", **settings}, project)
+
+    return make
+
+
+def best(suggestions):
+    return [SUBJECTS[suggestion.subject_id] for suggestion in suggestions]
+
+
+def documents(*texts):
+    return list(Corpus(*((text, None) for text in texts)).documents)
+
+
+def test_subjects_are_learned_suggested_and_learned_online(backend):
+    trained = backend()
+    trained.train(Corpus(*TEXTS))
+    batch = trained.suggest(documents("honey tea", "", "dough"))
+    assert len(batch) == 3 and set(best(batch[0])[:2]) == {"tea", "sweet"} and best(batch[2])[0] == "cake"
+    assert list(batch[1]) == []  # no words, no subjects
+    assert all(0 < suggestion.score <= 1 for suggestion in batch[0])
+    assert best(trained.suggest(documents("dough"), {"limit": 1})[0]) == ["cake"]
+    loaded = backend()
+    loaded.initialize(parallel=True)
+    assert loaded._model is None  # processes that are forked load it themselves
+    before = next(s.score for s in loaded.suggest(documents("whistling kettle"))[0] if s.subject_id == 1)
+    for _ in range(5):
+        loaded.learn(Corpus(("a whistling kettle", {1})))
+    again = backend().suggest(documents("whistling kettle"))[0]
+    assert best(again)[0] == "hot" and next(s.score for s in again if s.subject_id == 1) > before + 0.1
+
+
+def test_parts_and_passes_do_not_change_what_is_learned(backend, demo, monkeypatch, tmp_path):
+    backend().train(Corpus(*TEXTS), {"passes": 2})
+    whole = (tmp_path / "xclass-model").read_bytes()
+    monkeypatch.setattr(demo, "DOCUMENTS", 2)
+    backend().train(Corpus(*TEXTS), {"passes": 2})
+    assert (tmp_path / "xclass-model").read_bytes() == whole
+    backend().train(Corpus(*TEXTS), {"passes": 3})
+    assert (tmp_path / "xclass-model").read_bytes() != whole
+
+
+def test_what_cannot_be_done_is_reported(backend, demo, tmp_path):
+    with pytest.raises(demo.NotInitializedException, match="xclass-model not found"):
+        backend().suggest(documents("tea"))
+    with pytest.raises(demo.NotSupportedException, match="documents are not kept"):
+        backend().train("cached")
+    with pytest.raises(demo.NotSupportedException, match="training with no documents"):
+        backend().train(Corpus())
+    with pytest.raises(demo.ConfigurationException, match="options=--pltt 4: there is no option --pltt"):
+        backend(options="--pltt {K}").train(Corpus(*TEXTS))
+    assert not (tmp_path / "xclass-model").exists()
+    trained = backend()
+    trained.train(Corpus(*TEXTS))
+    with pytest.raises(
+        demo.OperationFailedException, match=r"4; allowed are .* train again if the vocabulary has grown"
+    ):
+        trained.learn(Corpus(("a new subject", {4})))
+
+
+def test_number_of_jobs_is_not_ignored_silently(backend, monkeypatch):
+    trained, said = backend(), []
+    monkeypatch.setattr(trained, "warning", said.append)
+    trained.train(Corpus(*TEXTS), jobs=3)
+    assert said == ["--jobs 3 has no effect: the processors of the process are used, see taskset(1)"]
+
+
+def test_annif_finds_the_backend(demo):
+    demo.register()
+    assert demo.annif.backend._backend_fns["xclass"]() is demo.XclassBackend
+
+
+@pytest.fixture
+def annif(tmp_path):
+    """Run the program in a folder with a vocabulary and texts; return what it printed."""
+    pytest.importorskip("annif", reason="annif is not installed: pip install annif")
+    rules = tmp_path / "nltk" / "tokenizers" / "punkt_tab" / "english"
+    rules.mkdir(parents=True)
+    for name in ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt"):
+        (rules / name).touch()  # no exceptions to the rules by which NLTK finds sentences, which Annif would download
+    (tmp_path / "projects.cfg").write_text(f"[subjects]\n{PROJECT}")
+    (tmp_path / "subjects.tsv").write_text("".join(f"<http://x/{name}>\t{name}\n" for name in SUBJECTS))
+    lines = [f"{text}\t{' '.join(f'<http://x/{SUBJECTS[i]}>' for i in sorted(ids))}\n" for text, ids in TEXTS[:4]]
+    (tmp_path / "train.tsv").write_text("".join(lines))
+    (tmp_path / "more.tsv").write_text("a kettle whistles\t<http://x/hot>\n")
+
+    def run(*words, text=""):
+        command = [sys.executable, ROOT / "demo" / "annif_backend.py", *words]
+        env = environment(NLTK_DATA=str(tmp_path / "nltk"))
+        result = subprocess.run(command, cwd=tmp_path, env=env, input=text, capture_output=True, text=True, timeout=300)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    return run
+
+
+def test_command_of_annif_trains_learns_and_suggests(annif):
+    annif("load-vocab", "-L", "en", "subjects", "subjects.tsv")
+    annif("train", "subjects", "train.tsv")
+    assert {
+        line.split()[1] for line in annif("suggest", "--limit", "2", "subjects", text="honey tea").splitlines()
+    } == {
+        "tea",
+        "sweet",
+    }
+    annif("learn", "subjects", "more.tsv")
+    assert annif("suggest", "subjects", text="kettle whistles").split()[1] == "hot"
+    assert "F1@5" in annif("eval", "--jobs", "2", "subjects", "train.tsv")
