@@ -34,6 +34,7 @@ from . import feature_scaling
 
 SLOTS = 1 << feature_scaling.BITS
 DECISION_EXAMPLES = 1024  # number of examples after which it is final that features are weighted
+LEAST_IDF = 0.01  # of `weigh_counts`
 LARGEST_SHARE = 0.999  # a feature that occurs several times in each example is counted as often
 WEIGHT, EXAMPLES, VALUED, NUMBERS = range(4)  # positions in `state`, and its size
 
@@ -85,6 +86,18 @@ class Frequencies:
             batch._replace(value=batch.value.copy()), np.zeros_like(batch.value), np.zeros_like(batch.value)
         )
         weigh(batch, learns, self.weighting, int(self.constant), self.state, (self.count, self.bitmap), weighted)
+        return weighted
+
+    def weighted_counts(self, batch: Batch, learns: Bools) -> Weighted:
+        """Return the batch with logarithms of its values, and count the examples that `learns` (bool[n]) selects.
+
+        `Weighted.log_weight` is the logarithm of the idf of every feature. The value of the constant is 0, and so are
+        those of features that no example has had, in examples that are not learned.
+        """
+        weighted = Weighted(
+            batch._replace(value=np.empty_like(batch.value)), np.zeros_like(batch.value), np.zeros_like(batch.value)
+        )
+        weigh_counts(batch, learns, int(self.constant), self.state, (self.count, self.bitmap), weighted)
         return weighted
 
     def arrays(self) -> dict[str, Stored]:
@@ -158,3 +171,29 @@ def weigh(
             state[VALUED] = 1.0
         state[WEIGHT] += weight
         state[EXAMPLES] += 1.0
+
+
+@jit
+def weigh_counts(
+    batch: Batch, learns: Bools, constants: int, state: Float64s, counts: tuple[Float64s, UInt64s], weighted: Weighted
+) -> None:
+    """Do what `Frequencies.weighted_counts` says; the parameters are those of `weigh`."""
+    for i in range(len(learns)):
+        begin, end = batch.start[i], batch.start[i + 1] - constants
+        total = state[WEIGHT] + 1.0
+        weight = np.float64(batch.weight[i])
+        counted = learns[i] and weight > 0.0
+        for f in range(begin, end):
+            occurrences = _count_of(counts, batch.index[f])
+            share = min((occurrences + 0.5) / total, LARGEST_SHARE)
+            weighted.share[f] = np.float32(share)
+            weighted.log_weight[f] = np.float32(math.log(max(-math.log(share), LEAST_IDF)))
+            x = np.float64(batch.value[f])
+            known = occurrences > 0.0 or counted
+            weighted.batch.value[f] = np.float32(math.copysign(math.log1p(abs(x)), x) if known else 0.0)
+        weighted.batch.value[end : end + constants] = 0.0
+        if counted:
+            for f in range(begin, end):
+                counts[0][feature_scaling.slot_of(batch.index[f])] += weight
+            state[WEIGHT] += weight
+            state[EXAMPLES] += 1.0

@@ -43,6 +43,7 @@ from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
+from ..options.declare import option
 from ..system import sparse_memory
 
 LINE_WORDS, LINE_BYTES = tagged_format.LANES, 4 * tagged_format.LANES
@@ -82,6 +83,17 @@ class Pairs(NamedTuple):
     g: Float32s  # float32[n], its G
     code: UInt32s  # uint32[n], scratch: bits of the word after a step, without the tag
     before: UInt32s  # uint32[n], bits of the word as they were last read or written, without the tag
+
+
+def doublings_option() -> Any:
+    """Return the declaration of the option `max_doublings`."""
+    return option(
+        "how often a table of weights is doubled when half of its words are in use; -b is the size at which it begins",
+        minimum=0,
+        maximum=MOST_DOUBLINGS,
+        default_text=f"0 with -b, else {MOST_DOUBLINGS}",
+        stored=True,
+    )
 
 
 def new_pairs(size: int) -> Pairs:
@@ -467,7 +479,10 @@ def read_words(words: Words, pairs: Pairs, begin: Int, end: Int) -> None:
 def _stepped(w: Any, g: Any, x: Any, square: np.float32, step: np.float32, delta: np.float32, number: Int) -> Any:
     """Return the bits, but for the tag, of a word after a step, see `step_words`."""
     total = g + square * x * x
-    moved = w - step * x / np.sqrt(total + delta)
+    if delta < ZERO:
+        moved = w - step * x * (delta / (delta - g))
+    else:
+        moved = w - step * x / np.sqrt(total + delta)
     g_code = tagged_format.encode_g(total, tagged_format.random32(number, 0, tagged_format.G_RANDOM))
     w_code = tagged_format.encode_w(moved, tagged_format.random32(number, 0, tagged_format.W_RANDOM))
     return np.uint32(g_code | w_code)

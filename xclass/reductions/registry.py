@@ -7,6 +7,7 @@ from .ect import reduction as ect
 from .log_multi import reduction as log_multi
 from .mach import reduction as mach
 from .multiclass import reduction as multiclass
+from .multilabel import reduction as multilabel
 from .multilabel_oaa import reduction as multilabel_oaa
 from .oaa import reduction as oaa
 from .plt import reduction as plt
@@ -29,4 +30,5 @@ REDUCTIONS = (
     mach.REDUCTION,
     sparse_experts.REDUCTION,
     plt.REDUCTION,
+    multilabel.REDUCTION,
 )

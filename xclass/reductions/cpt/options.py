@@ -217,13 +217,7 @@ class Options(OptionGroup):
         stored=True,
         search=between(4, 32, "int", first=(16,), weight=0.7),
     )
-    max_doublings: int = option(
-        "how often a table of weights is doubled when half of its words are in use; -b is the size at which it begins",
-        minimum=0,
-        maximum=tagged_words.MOST_DOUBLINGS,
-        default_text=f"0 with -b, else {tagged_words.MOST_DOUBLINGS}",
-        stored=True,
-    )
+    max_doublings: int = tagged_words.doublings_option()
     table_split: str = option(
         "with --rerank, how trees and scorers share the weights: `trees` gives the trees 2 * 2**b slots and the "
         "scorers 2**b / 4; `halves` gives 2**b to the trees and to the scorers",

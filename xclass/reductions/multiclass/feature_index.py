@@ -41,7 +41,7 @@ from ...errors import ModelError
 from ...kernels import fast_math, hash_table, top_k
 from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays
@@ -83,6 +83,7 @@ class Scratch(NamedTuple):
     touched: Int64s  # int64[features * slots], classes whose sums are not 0
     best: Int64s  # int64[proposals], classes with the largest cosine
     best_score: Float64s  # float64[proposals]
+    own: Float64s  # float64[capacity], what the example itself has added to the counts of each class
 
 
 class Opinions(NamedTuple):
@@ -136,7 +137,7 @@ class FeatureIndex:
             capacity = len(self.index.label)
             scratch = Scratch(
                 np.zeros(capacity), np.zeros(capacity), np.empty(needed, np.int64),
-                np.empty(self.proposals, np.int64), np.empty(self.proposals),
+                np.empty(self.proposals, np.int64), np.empty(self.proposals), np.zeros(capacity),
             )  # fmt: skip
         self._kernel(self.index, batch, share, label, learns, again, begin, end, scratch, opinions)
         self._scratches.append(scratch)
@@ -252,12 +253,19 @@ def class_number(index: Index, label: int) -> int:
 
 
 @jit
-def other_weight(index: Index, number: int, own: int, own_weight: float) -> float:
-    """Return the weight of the examples of class `number` (-1: none), without that of this example if it is `own`."""
-    if number < 0:
-        return 0.0
-    weight: float = index.weight[number]
-    return max(weight - own_weight, 0.0) if number == own else weight
+def other_weight(index: Index, number: int, own: Float64s) -> float:
+    """Return the weight of the examples of class `number` (-1: none) without that of this example."""
+    weight: float = max(index.weight[number] - own[number], 0.0) if number >= 0 else 0.0
+    return weight
+
+
+@bare
+def set_own(index: Index, label: Int64s, begin: int, end: int, weight: float, own: Float64s) -> None:
+    """Set the items of the classes of labels begin..end-1 in `own` to a weight."""
+    for j in range(begin, end):
+        number = class_number(index, label[j])
+        if number >= 0:
+            own[number] = weight
 
 
 @jit
@@ -288,31 +296,33 @@ def propose(
             index_rows.prefetch_row(index, batch.index[f])
         begin_label, end_label = label_arrays.span(batch, label, i)
         learned = again and learns[i] and batch.weight[i] > ZERO
-        own = class_number(index, label[begin_label]) if learned else -1
-        own_weight = np.float64(batch.weight[i])
-        touched, features, total = add_rows(index, batch, share, first, last, own, own_weight, scratch)
+        if learned:
+            set_own(index, label, begin_label, end_label, np.float64(batch.weight[i]), scratch.own)
+        touched, features, total = add_rows(index, batch, share, first, last, learned, scratch)
         proposed = 0
         for t in range(touched):
             number = scratch.touched[t]
             value = cosine(index, scratch.dot[number], number, total)
             proposed = top_k.insert(scratch.best, scratch.best_score, proposed, number, value)
-        score_candidates(index, candidate[i], score[i], scratch, proposed, features, total, own, own_weight)
+        score_candidates(index, candidate[i], score[i], scratch, proposed, features, total)
         for t in range(touched):
             scratch.dot[scratch.touched[t]] = 0.0
             scratch.log_odds[scratch.touched[t]] = 0.0
         for j in range(begin_label, end_label):
-            label_weight[j] = other_weight(index, class_number(index, label[j]), own, own_weight)
+            label_weight[j] = other_weight(index, class_number(index, label[j]), scratch.own)
             if learns[i] and batch.weight[i] > ZERO and not again:
                 learn(index, batch.index, share, first, last, label[j], batch.weight[i])
+        if learned:
+            set_own(index, label, begin_label, end_label, 0.0, scratch.own)
 
 
 @jit
 def add_rows(
-    index: Index, batch: Batch, share: Float32s, first: int, last: int, own: int, own_weight: float, scratch: Scratch
+    index: Index, batch: Batch, share: Float32s, first: int, last: int, learned: bool, scratch: Scratch
 ) -> tuple[int, int, float]:
     """Add up the scores of all classes that the rows of features first..last-1 contain.
 
-    `own` and `own_weight` are the class whose counts include this example, -1 for none, and the weight of the example.
+    `learned` says whether counts include this example, by `scratch.own`.
     Return the number of these classes, that of the features that the index knows, and the sum of their w.
     """
     touched = features = 0
@@ -332,8 +342,8 @@ def add_rows(
                 break
             number = np.int64(index.pair[a]) - 1
             count = np.float64(index.times[a + 1])
-            if number == own:
-                count -= own_weight
+            if learned and scratch.own[number] > 0.0:
+                count -= scratch.own[number]
                 if count <= 0.0:
                     continue
             if scratch.dot[number] == 0.0:
@@ -366,13 +376,12 @@ def add_cosines(index: Index, feature: UInt32s, share: Float32s, label: int, add
 
 @jit
 def score_candidates(
-    index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float,
-    own: int, own_weight: float,
-) -> None:  # fmt: skip
+    index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float
+) -> None:
     """Append the `proposed` classes in `scratch.best` to the candidates of an example, and score all candidates.
 
     `candidate`, int64[C], has labels, then 0; it and `score`, float64[C, SCORES], are written. `add_rows` explains
-    `features`, `total`, `own` and `own_weight`.
+    `features` and `total`.
     """
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
@@ -391,7 +400,7 @@ def score_candidates(
     largest = -math.inf
     for c in range(size):
         number = class_number(index, candidate[c])
-        weight = other_weight(index, number, own, own_weight)
+        weight = other_weight(index, number, scratch.own)
         log_odds = scratch.log_odds[number] if number >= 0 else 0.0
         if number >= 0 and total > 0.0:
             score[c, COSINE] = cosine(index, scratch.dot[number], number, total)

@@ -15,10 +15,9 @@ import itertools
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s
+from ...array_types import Bools, Float32s, Float64s
 
 SHARE = 32
-LEAST_PROBABILITY = 1e-9
 FIRST_PERIOD = 64  # examples at the beginning of which none is left out
 
 
@@ -54,13 +53,9 @@ class FurtherPasses:
         self.examples += n
         return flags
 
-    def compare(self, weight: Float32s, label: Int64s, p: Float64s, copy_p: Float64s) -> None:
-        """Add the log losses of examples that were left out.
-
-        `p` and `copy_p` are the probabilities of their labels by the scorers that learn, and by their copy.
-        """
-        better = np.log(np.maximum(p, LEAST_PROBABILITY)) - np.log(np.maximum(copy_p, LEAST_PROBABILITY))
-        self.gain += float(np.sum(better[label > 0] * weight[label > 0].astype(np.float64)))
+    def compare(self, weight: Float32s, loss: Float64s, copy_loss: Float64s) -> None:
+        """Add the log losses of examples that were left out, by the scorers that learn and by their copy."""
+        self.gain += float(np.sum((copy_loss - loss) * weight.astype(np.float64)))
 
     def end_pass(self) -> None:
         self.examples = 0

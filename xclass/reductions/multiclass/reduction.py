@@ -41,6 +41,8 @@ from . import feature_index, reranking
 from .further_passes import FurtherPasses, ranges
 from .searched_trees import MOST_ROWS, SearchedTrees
 
+LEAST_PROBABILITY = 1e-9  # of a label, where log losses of further passes are compared
+
 
 class Multiclass(ProbabilityTree):
     """Learn trees, an index and scorers of classes (`--multiclass`, `--cpt --rerank`)."""
@@ -193,9 +195,10 @@ class Multiclass(ProbabilityTree):
             copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
             by_copy = self._new_ranking(opinions)
             self.scorers_copy = self._rank(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
-            chosen = plan.left_out & learns
+            chosen = plan.left_out & learns & (plan.label > 0)
             assert self.further is not None  # because there is a copy
-            self.further.compare(task.batch.weight[chosen], plan.label[chosen], ranked.p[chosen], by_copy.p[chosen])
+            losses = [-np.log(np.maximum(one.p[chosen], LEAST_PROBABILITY)) for one in (ranked, by_copy)]
+            self.further.compare(task.batch.weight[chosen], *losses)
         return ranked
 
     def finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:

@@ -1,0 +1,123 @@
+"""Propose all labels while there are few, and the most frequent ones when there are many.
+
+Idea      An index and near examples propose labels that an example's features point to. A frequent label can belong to
+          examples of any features, so its scorer always decides. Where few labels are known, all scorers do, and none
+          of them learns from a selection of examples.
+Names     n weight of the examples of a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ...array_types import Bools, Float64s, Int, Int64s
+from ...data.batch import Batch
+from ...kernels.jit import bare, jit
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ..core import label_arrays
+
+MOST_ALL = 1024  # labels up to which all of them are proposed
+FREQUENT = 64  # labels that are proposed if there are more
+LISTS = ("first", "frequent", "state")  # fields of `Labels` without an item for each label
+SEEN = 0  # position in `Labels.state`: number of labels
+
+
+class Labels(NamedTuple):
+    """Hold the labels seen so far, from 1."""
+
+    weight: Float64s  # float64[labels + 1], n by label
+    first: Int64s  # int64[MOST_ALL], labels in the order in which they were first seen, then 0
+    frequent: Int64s  # int64[FREQUENT], labels in falling order of n, then 0
+    state: Int64s  # int64[1]
+
+
+def new_labels() -> Labels:
+    return Labels(np.zeros(1), np.zeros(MOST_ALL, np.int64), np.zeros(FREQUENT, np.int64), np.zeros(1, np.int64))
+
+
+def with_labels(labels: Labels, highest: int) -> Labels:
+    """Return the same with room for labels up to `highest`."""
+    if highest < len(labels.weight):
+        return labels
+    weight = np.zeros(max(highest + 1, 2 * len(labels.weight)))
+    weight[: len(labels.weight)] = labels.weight
+    return labels._replace(weight=weight)
+
+
+def most_proposed(labels: Labels, new: int) -> int:
+    """Return how many labels `propose` may propose for an example, if a batch brings at most `new` new ones."""
+    return max(FREQUENT, min(MOST_ALL, int(labels.state[SEEN]) + new))
+
+
+def arrays(labels: Labels, highest: int) -> dict[str, Stored]:
+    """Return the arrays of a model file, for labels up to `highest`."""
+    weight = with_labels(labels, highest).weight[: highest + 1]
+    return {"labels.weight": weight, **{f"labels.{name}": getattr(labels, name) for name in LISTS}}
+
+
+def restored(arrays: Mapping[str, Stored], highest: int) -> Labels:
+    """Return the labels of a model file, see `arrays`."""
+    labels = with_labels(new_labels(), highest)
+    weight = stored_arrays.take("labels.weight", arrays, np.float64, (highest + 1,))
+    stored_arrays.check_range("labels.weight", weight, 0, stored_arrays.MAX_COUNT)
+    labels.weight[: highest + 1] = weight
+    for name in LISTS:
+        values = stored_arrays.take(f"labels.{name}", arrays, np.int64, getattr(labels, name).shape)
+        stored_arrays.check_range(f"labels.{name}", values, 0, highest)
+        getattr(labels, name)[:] = values
+    return labels
+
+
+# -- kernels
+
+
+@bare
+def count(labels: Labels, label: Int, weight: float) -> None:
+    """Count an example of a label."""
+    weights, frequent = labels.weight, labels.frequent
+    if weights[label] == 0.0:
+        if labels.state[SEEN] < MOST_ALL:
+            labels.first[labels.state[SEEN]] = label
+        labels.state[SEEN] += 1
+    weights[label] += weight
+    at = np.int64(0)
+    while at < FREQUENT - 1 and frequent[at] != label and frequent[at] > 0:
+        at += 1
+    if frequent[at] != label and frequent[at] > 0 and weights[label] <= weights[frequent[at]]:
+        return
+    while at > 0 and weights[frequent[at - 1]] < weights[label]:
+        frequent[at] = frequent[at - 1]
+        at -= 1
+    frequent[at] = label
+
+
+@jit
+def propose(
+    labels: Labels, batch: Batch, label: Int64s, learns: Bools, again: bool, begin: int, end: int, candidate: Int64s,
+    every: Bools,
+) -> None:  # fmt: skip
+    """Set the candidates of the examples begin..end-1, and count the labels of each afterwards.
+
+    Parameters
+    ----------
+    label : int64[m], labels from 1, see `label_arrays.span`; there is room for all of them
+    learns : bool[n], whether to learn from the example
+    again : whether examples were counted in an earlier pass
+    candidate : int64[n, C], zeros, written
+    every : bool[n], whether all labels are proposed, written
+    """
+    for i in range(begin, end):
+        seen = labels.state[SEEN]
+        every[i] = seen <= MOST_ALL
+        chosen = labels.first if every[i] else labels.frequent
+        for c in range(min(seen, MOST_ALL) if every[i] else FREQUENT):
+            candidate[i, c] = chosen[c]
+        if learns[i] and not again:
+            first, last = label_arrays.span(batch, label, i)
+            for j in range(first, last):
+                if label[j] > 0:
+                    count(labels, label[j], np.float64(batch.weight[i]))

@@ -1,0 +1,338 @@
+"""Rank labels by one scorer each and by what proposed them, and estimate their probabilities.
+
+Idea      Each label has a linear scorer w with a bias b and a confidence in each weight, which AROW learns from the
+          examples for which the label is a candidate, and from those that have it. A logistic regression, learned
+          before the scorers see an example, turns what all parts say about a label into its probability:
+
+              p(y) = 1 / (1 + e**-z),  z = V . o(y),  o(y) = 1, s, s+, (s + .6)+, cosine, root of cosine, naive Bayes
+                     / 10, L = log(n + 1) / 10, s L, 1 / (1 + n), vote, root of vote
+
+          s = b + w . x is the score, within 3 of 0; n examples have had the label; the index gives cosine and naive
+          Bayes, and the nearest examples vote. V is learned by AdaGrad.
+Source    Crammer, Kulesza, Dredze, "Adaptive Regularization of Weight Vectors", NIPS 2009, with diagonal confidences:
+          G is the sum of x**2 over a weight's steps, and its variance 1 / (1 + G / r). The rest is this project's own;
+          docs/defaults.md has the measurements.
+Cost      O(s C) for C candidates and s features.
+Names     t 1 for labels of the example, else -1 | tau size of a step | E exponent of idf (`features`) | r regularisation
+
+    v = sum of x**2 / (1 + G / r) + B**2 / (1 + G_b / r),  tau = t (1 - t s) / (v + r)  where t s < 1 - SLACK
+    w += tau x / (1 + G / r);  G += x**2;  b += tau B**2 / (1 + G_b / r);  G_b += B**2
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ...array_types import Bools, Float32s, Float64s, Int64s, UInt32s
+from ...binary import adagrad, document_frequency, tagged_words
+from ...kernels import fast_math, top_k
+from ...kernels.constants import GOLDEN, ONE, ZERO
+from ...kernels.jit import bare
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ..core import label_arrays
+from ..multiclass import feature_index
+from . import features
+
+BIAS2 = np.float32(0.09)  # B**2, the square of the constant feature's value
+FIRST_BIAS = np.float32(-1.0)
+SLACK_ALL, SLACK_SOME = np.float32(0.001), np.float32(0.2)  # where all labels are candidates, and where some are
+BEST_SCORES, BEST_VOTES = 20, 20  # labels that are ranked, where all labels are candidates
+STEP = 0.1  # learning rate of V and E
+LARGEST_SCORE = 3.0
+# indices into o(y) and V; then E in `state`
+(ONE_, SCORE, ABOVE, NEAR, COSINE, ROOT_COSINE, BAYES, COUNT, SCORE_COUNT, RARE, VOTE, ROOT_VOTE, OPINIONS) = range(13)
+EXPONENT = OPINIONS
+NUMBERS = OPINIONS + 1
+LARGEST_EXPONENT = 2.0
+LARGEST_PARAMETER = 1e30  # in a model file
+BY_LABEL = ("bias", "bias_g", "seen")  # fields of `Scorers`
+
+
+class Scorers(NamedTuple):
+    """Hold what is learned about labels."""
+
+    words: tagged_words.Words
+    bias: Float32s  # float32[labels + 1], b by label
+    bias_g: Float32s  # float32[labels + 1]
+    seen: Float64s  # float64[labels + 1], n by label
+    state: Float64s  # float64[2, NUMBERS], V and E, and their sums of squared slopes
+
+
+class Scratch(NamedTuple):
+    """Provide buffers for one thread and up to C candidates."""
+
+    feature: UInt32s  # uint32[s]
+    x: Float32s  # float32[s]
+    change: Float32s  # float32[s]
+    pairs: tagged_words.Pairs  # (C + 1) * s
+    score: Float64s  # float64[C], s
+    z: Float64s  # float64[C]
+    opinion: Float64s  # float64[C, OPINIONS]
+    ranked: Bools  # bool[C], whether the candidate is ranked
+    own: Bools  # bool[C], whether a candidate that is ranked is a label of the example
+    best: Int64s  # int64[BEST_SCORES]
+    best_score: Float64s  # float64[BEST_SCORES]
+
+
+class Proposed(NamedTuple):
+    """Hold the candidates of n examples and what is said about them."""
+
+    candidate: Int64s  # int64[n, C], distinct labels from 1, then 0
+    score: Float64s  # float64[n, C, feature_index.SCORES]
+    vote: Float64s  # float64[n, C]
+    every: Bools  # bool[n], whether all labels are candidates
+
+
+class Ranked(NamedTuple):
+    """Hold the ranked labels of n examples, in falling order of probability."""
+
+    label: Int64s  # int64[n, R], from 1, then 0
+    p: Float64s  # float64[n, R]
+    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[n], number of labels
+    log_loss: Float64s  # float64[n], of the candidates that were ranked
+
+
+def new_ranking(n: int, most: int) -> Ranked:
+    return Ranked(np.zeros((n, most), np.int64), np.zeros((n, most)), np.zeros(n, np.int64), np.zeros(n))
+
+
+def arrays(scorers: Scorers, labels: int, predict_only: bool) -> dict[str, Stored]:
+    """Return the arrays that a model file stores, for so many labels, without G if `predict_only` is set."""
+    stored: dict[str, Stored] = {"ranking.state": scorers.state}
+    for name in BY_LABEL:
+        stored[f"ranking.{name}"] = getattr(scorers, name)[: labels + 1]
+    return {**stored, **tagged_words.arrays("scorers", scorers.words, predict_only)}
+
+
+def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int) -> Scorers:
+    """Return new scorers filled with the arrays of a model file, see `arrays`.
+
+    Parameters are bounded so that their products stay finite, and sums of squared slopes are never below the initial 1.
+    """
+    state = stored_arrays.take("ranking.state", stored, np.float64, (2, NUMBERS))
+    stored_arrays.check_range("ranking.state", state[0], -LARGEST_PARAMETER, LARGEST_PARAMETER)
+    stored_arrays.check_range("ranking.state", state[0, EXPONENT:], 0, LARGEST_EXPONENT)
+    stored_arrays.check_range("ranking.state", state[1], 1, sys.float_info.max)
+    scorers.state[:] = state
+    scorers = with_labels(scorers, labels)
+    for name in BY_LABEL:
+        target = getattr(scorers, name)
+        values = stored_arrays.take(f"ranking.{name}", stored, target.dtype, (labels + 1,))
+        low = -LARGEST_PARAMETER if name == "bias" else 0.0
+        stored_arrays.check_range(f"ranking.{name}", values, low, LARGEST_PARAMETER)
+        target[: labels + 1] = values
+    return scorers._replace(words=tagged_words.restored("scorers", scorers.words, stored))
+
+
+def copied(scorers: Scorers) -> Scorers:
+    own = {name: getattr(scorers, name).copy() for name in (*BY_LABEL, "state")}
+    return scorers._replace(words=tagged_words.copied(scorers.words), **own)
+
+
+def with_double_capacity(scorers: Scorers) -> Scorers:
+    return scorers._replace(words=tagged_words.doubled(scorers.words))
+
+
+def new_scorers(bits: int, doublings: int, weights_only: bool = False) -> Scorers:
+    """Return untrained scorers; the parameters are those of `adagrad.new_weights`."""
+    state = np.zeros((2, NUMBERS))
+    state[0, [ONE_, SCORE, COSINE, EXPONENT]] = -2.0, 1.0, 0.5, 1.0
+    state[1] = 1.0
+    words = tagged_words.new_words(max(bits - adagrad.LOG2_LINE_SLOTS, 1), doublings, weights_only)
+    return with_labels(Scorers(words, *(np.empty(0, np.float32) for _ in range(2)), np.empty(0), state), 1)
+
+
+def with_labels(scorers: Scorers, labels: int) -> Scorers:
+    """Return the scorers with room for labels up to `labels`."""
+    if labels < len(scorers.bias):
+        return scorers
+    old = len(scorers.bias)
+    size = max(labels + 1, 2 * old)
+    bias, bias_g, seen = np.full(size, FIRST_BIAS), np.zeros(size, np.float32), np.zeros(size)
+    bias[:old], bias_g[:old], seen[:old] = scorers.bias, scorers.bias_g, scorers.seen
+    return scorers._replace(bias=bias, bias_g=bias_g, seen=seen)
+
+
+def new_scratch(most_features: int, candidates: int) -> Scratch:
+    return Scratch(
+        np.empty(most_features, np.uint32), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
+        tagged_words.new_pairs(most_features * (candidates + 1)),
+        np.empty(candidates), np.empty(candidates), np.empty((candidates, OPINIONS)), np.empty(candidates, np.bool_), np.empty(candidates, np.bool_),
+        np.empty(BEST_SCORES, np.int64), np.empty(BEST_SCORES),
+    )  # fmt: skip
+
+
+# -- kernels
+
+
+@bare
+def locate(scorers: Scorers, scratch: Scratch, count: int, c: int, label: int) -> None:
+    """Find and prefetch the lines of a label as candidate c."""
+    for f in range(count):
+        h = np.uint64(scratch.feature[f]) * GOLDEN
+        position, tag = tagged_words.locate(scorers.words, h, label)
+        scratch.pairs.at[c * count + f] = position
+        scratch.pairs.tag[c * count + f] = tag
+        tagged_words.prefetch_line(scorers.words, position)
+
+
+@bare
+def score_of(scorers: Scorers, scratch: Scratch, count: int, c: int, label: int) -> float:
+    """Return b + w . x of a label as candidate c, whose words were read; 0 if it is not finite."""
+    s = scorers.bias[label]
+    for f in range(count):
+        s += scratch.pairs.w[c * count + f] * scratch.x[f]
+    return np.float64(s) if math.isfinite(s) else 0.0
+
+
+@bare
+def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label: int, o: Float64s) -> None:
+    """Set o(y) of a label with score s; `score` is what the index says about it."""
+    s = min(max(s, -LARGEST_SCORE), LARGEST_SCORE)
+    cosine = max(score[feature_index.COSINE], 0.0)
+    n = scorers.seen[label]
+    rarity = 0.1 * math.log(n + 1.0)
+    o[ONE_], o[SCORE], o[ABOVE], o[NEAR] = 1.0, s, max(s, 0.0), max(s + 0.6, 0.0)
+    o[COSINE], o[ROOT_COSINE], o[BAYES] = cosine, math.sqrt(cosine), 0.1 * score[feature_index.BAYES]
+    o[COUNT], o[SCORE_COUNT], o[RARE] = rarity, s * rarity, 1.0 / (1.0 + n)
+    o[VOTE], o[ROOT_VOTE] = vote, math.sqrt(vote)
+
+
+@bare
+def is_own(label: Int64s, first: int, last: int, y: int) -> bool:
+    own = False
+    for j in range(first, last):
+        own |= label[j] == y
+    return own
+
+
+@bare
+def learn_label(
+    scorers: Scorers, scratch: Scratch, count: int, c: int, label: int, s: float, t: np.float32, slack: np.float32,
+    r: np.float32, weight: np.float32,
+) -> None:  # fmt: skip
+    """Update the scorer of a label by AROW; its words were read as those of candidate c."""
+    margin = np.float32(s) * t
+    if margin >= ONE - slack:
+        return
+    pairs, x, begin = scratch.pairs, scratch.x, c * count
+    bias_rate = BIAS2 * (r / (r + scorers.bias_g[label]))
+    v = bias_rate
+    for f in range(count):
+        v += x[f] * x[f] * (r / (r + pairs.g[begin + f]))
+    tau = t * (ONE - margin) / (v + r / weight)
+    number = scorers.words.state[tagged_words.COUNTER]
+    scorers.words.state[tagged_words.COUNTER] += count
+    tagged_words.step_words(x, count, pairs, begin, weight, -tau, -r, number)
+    tagged_words.write_words(scorers.words, x, count, pairs, begin, weight, -tau, -r, number)
+    scorers.bias[label] += tau * bias_rate
+    scorers.bias_g[label] += weight * BIAS2
+
+
+@bare
+def adapt(state: Float64s, number: int, slope: float) -> None:
+    state[1, number] += slope * slope
+    state[0, number] -= STEP * slope / math.sqrt(state[1, number])
+
+
+@bare
+def rank(scorers, r, weighted, label, learns, adapts, begin, end, proposed, scratch, output):
+    """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
+
+    Return the first example that was not processed, because the table has to be doubled first, or `end`.
+
+    Parameters
+    ----------
+    r : regularisation of AROW
+    label : see `label_arrays.span`
+    learns : bool[n], whether to learn from the example
+    adapts : whether to learn V and E, too
+    """
+    state, batch = scorers.state, weighted.batch
+    for i in range(begin, end):
+        if learns[i] and tagged_words.is_full(scorers.words):
+            return i
+        count = features.load(weighted, i, state[0, EXPONENT], scratch.feature, scratch.x, scratch.change)
+        candidate, every = proposed.candidate[i], proposed.every[i]
+        size = np.int64(0)
+        while size < len(candidate) and candidate[size] > 0:
+            locate(scorers, scratch, count, size, candidate[size])
+            size += 1
+        tagged_words.read_words(scorers.words, scratch.pairs, 0, size * count)
+        for c in range(size):
+            scratch.score[c] = score_of(scorers, scratch, count, c, candidate[c])
+            scratch.ranked[c] = not every
+        if every:
+            best = 0
+            for c in range(size):
+                best = top_k.insert(scratch.best, scratch.best_score, best, c, scratch.score[c])
+            for j in range(best):
+                scratch.ranked[scratch.best[j]] = True
+            best = 0
+            for c in range(size):
+                if proposed.vote[i, c] > 0.0:
+                    best = top_k.insert(scratch.best, scratch.best_score, best, c, proposed.vote[i, c])
+            for j in range(best):
+                scratch.ranked[scratch.best[j]] = True
+            for c in range(size):
+                scratch.ranked[c] |= proposed.score[i, c, feature_index.PROPOSED] > 0.0
+        first, last = label_arrays.span(batch, label, i)
+        filled = 0
+        log_loss = 0.0
+        for c in range(size):
+            if scratch.ranked[c]:
+                o = scratch.opinion[c]
+                set_opinions(scorers, scratch.score[c], proposed.score[i, c], proposed.vote[i, c], candidate[c], o)
+                z = 0.0
+                for v in range(OPINIONS):
+                    z += state[0, v] * o[v]
+                scratch.z[c] = min(max(z, -30.0), 30.0)
+                p = 1.0 / (1.0 + fast_math.exp(-scratch.z[c]))
+                filled = top_k.insert(output.label[i], output.p[i], filled, candidate[c], p)
+                scratch.own[c] = is_own(label, first, last, candidate[c])
+                log_loss -= math.log(p if scratch.own[c] else 1.0 - p)
+        output.count[i], output.log_loss[i] = filled, log_loss
+        if not learns[i]:
+            continue
+        weight = batch.weight[i]
+        if adapts:
+            slope_e = 0.0
+            for c in range(size):
+                if scratch.ranked[c]:
+                    o, s = scratch.opinion[c], scratch.score[c]
+                    y = 1.0 if scratch.own[c] else 0.0
+                    slope = np.float64(weight) * (1.0 / (1.0 + fast_math.exp(-scratch.z[c])) - y)
+                    if abs(s) < LARGEST_SCORE:
+                        of_s = state[0, SCORE] + state[0, SCORE_COUNT] * o[COUNT]
+                        of_s += state[0, ABOVE] * (s > 0.0) + state[0, NEAR] * (s > -0.6)
+                        change = ZERO
+                        for f in range(count):
+                            change += scratch.pairs.w[c * count + f] * (scratch.x[f] * scratch.change[f])
+                        slope_e += slope * of_s * np.float64(change)
+                    for v in range(OPINIONS):
+                        adapt(state, v, slope * o[v])
+            if math.isfinite(slope_e):
+                adapt(state, EXPONENT, slope_e)
+                state[0, EXPONENT] = min(max(state[0, EXPONENT], 0.0), LARGEST_EXPONENT)
+        slack = SLACK_ALL if every else SLACK_SOME
+        for c in range(size):
+            t = ONE if is_own(label, first, last, candidate[c]) else -ONE
+            learn_label(scorers, scratch, count, c, candidate[c], scratch.score[c], t, slack, r, weight)
+        for j in range(first, last):
+            c = np.int64(0)
+            while c < size and candidate[c] != label[j]:
+                c += 1
+            if c == size:
+                locate(scorers, scratch, count, size, label[j])
+                tagged_words.read_words(scorers.words, scratch.pairs, size * count, (size + 1) * count)
+                s = score_of(scorers, scratch, count, size, label[j])
+                learn_label(scorers, scratch, count, size, label[j], s, ONE, slack, r, weight)
+            if adapts:
+                scorers.seen[label[j]] += np.float64(weight)
+    return end

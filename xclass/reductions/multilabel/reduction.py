@@ -1,0 +1,311 @@
+"""Learn lists of labels: an index and near examples propose labels, and one scorer for each label decides.
+
+Source    This project's own; `frequent`, `neighbours`, `feature_index` and `ranking` describe the parts and their sources.
+Idea      Candidates are the labels to which the features of an example point, those of the nearest earlier examples, and
+          the most frequent labels, or all labels while there are few. The scorers of the candidates learn from each
+          example, and a logistic regression turns what all parts say into a probability.
+Cost      O(s C) for C candidates and s features, whatever the number of labels is.
+Differs   from `multiclass`, which has the same index and tagged words: labels are independent of each other, so that
+          probabilities do not add up to 1, and scorers learn by AROW instead of AdaGrad. There are no trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...array_types import Bools, Int64s
+from ...binary import adagrad, document_frequency, finite, gd, tagged_words
+from ...data.batch import Batch
+from ...kernels.direct import DirectCall
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ...options.declare import option
+from ...options.relations import refused
+from ..core import label_arrays, label_lists
+from ..core.base import Reduction
+from ..core.contract import BatchTask, empty_task
+from ..core.label_report import LabelLists
+from ..core.probabilities import ClassLists
+from ..core.spec import LearnerSpec
+from ..cpt.options import INDEX_BITS, START_BITS
+from ..multiclass import feature_index
+from ..multiclass.further_passes import FurtherPasses, ranges
+from . import frequent, neighbours, ranking
+
+ENABLED = "multilabel"
+SUPPORTED_OPTIONS = ("bits", "layout", "predict_only_model")  # options of the binary learner that apply
+SLOTS, PROPOSALS = 16, 24  # of the index: labels of a feature, and labels that it proposes
+MOST_ROWS = 256  # examples of a batch, each with up to a thousand candidates
+MOST_LISTED = 64  # labels of an example that are listed at least, where so many are candidates
+MOST_LABELS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Options(label_lists.Options):
+    """Declare the options of the default learner of lists of labels."""
+
+    multilabel: int = option(
+        "learn lists of labels, such as `1,5,7 | words`: an index, near examples and frequent labels propose, and one "
+        "scorer for each label decides. K is the approximate number of labels, which are numbers from 0 or names. This "
+        "is the default if the first lines have lists of labels",
+        metavar="[K]",
+        value_if_bare=0,
+        minimum=0,
+        maximum=MOST_LABELS,
+        stored=True,
+    )
+    arow_r: float = option(
+        "regularisation of the scorers: larger values make smaller steps",
+        default=1.0,
+        minimum=0.001,
+        maximum=1000.0,
+        metavar="R",
+        stored=True,
+    )
+    max_doublings: int = tagged_words.doublings_option()
+
+    RULES = (
+        refused(
+            gd.other_options(SUPPORTED_OPTIONS),
+            "has no effect with --multilabel, whose scorers learn by AROW; leave it out, or choose --multilabel_oaa",
+        ),
+        refused(
+            "layout",
+            "{layout} cannot be used with --multilabel, which keeps its weights in tagged words; leave it out",
+            layout={"odd", "vw"},
+        ),
+        refused("vw_exact", "cannot be combined with --multilabel, which VW does not have: leave one of them out"),
+    )
+
+
+class Plan(NamedTuple):
+    """Hold what the stages need to know about n examples."""
+
+    weighted: document_frequency.Weighted  # its batch has only labels that are learned
+    label: Int64s  # labels from 1, see `label_arrays.span`
+    learns: Bools  # bool[n]
+    left_out: Bools  # bool[n], whether the first pass leaves the example out
+    again: bool  # whether the examples were learned in an earlier pass
+    proposed: ranking.Proposed | None = None
+
+
+class Multilabel(label_lists.MultilabelLearner):
+    """Learn and predict lists of labels (`--multilabel`)."""
+
+    def __init__(self, spec: LearnerSpec) -> None:
+        o: Options = spec.options
+        self.options, self.bits = o, spec.binary.bits
+        self.set_up(spec, o.multilabel)
+        self.predict_only = spec.binary.predict_only_model
+        gd.check_memory(self.bits, adagrad.SLOT_BYTES)
+        self.frequencies = document_frequency.Frequencies(True, spec.constant)
+        self.labels = frequent.new_labels()
+        self.neighbours = neighbours.new_neighbours()
+        self.index = feature_index.FeatureIndex(INDEX_BITS, SLOTS, PROPOSALS)
+        self.scorers = ranking.new_scorers(self.bits, o.max_doublings or 0)
+        self.largest_step = finite.largest_step(1.0)
+        self.scales_examples = True
+        self.passes, self.passes_ended = spec.passes, 0
+        decides = spec.passes > 1 and not spec.testing and not spec.averaged
+        self.further = FurtherPasses() if decides else None
+        self.scorers_copy: ranking.Scorers | None = None  # from the end of the first pass, during the second one
+        self.stages = [self._prepare, self._propose, self._rank]
+        self.rank_kernel = DirectCall(ranking, "rank")
+
+    @property
+    def most_rows(self) -> int | None:
+        return MOST_ROWS
+
+    @property
+    def again(self) -> bool:
+        """Return whether examples were learned in an earlier pass, but for those that the first pass left out."""
+        return self.passes_ended % self.passes != 0
+
+    @property
+    def _second_pass(self) -> bool:
+        """Return whether examples that the first pass left out are learned now, for the first time."""
+        return self.further is not None and self.passes_ended % self.passes == 1
+
+    def _prepare(self, task: BatchTask) -> None:
+        """Weight the features, as the first stage."""
+        label = self.positives(task) + 1
+        batch, learns, again = task.batch, task.learned(), self.again
+        known = label > 0
+        if not known.all():  # others are no labels of the learner
+            start = np.concatenate([[0], np.cumsum(known)])[batch.label_start]
+            batch, label = batch._replace(label_start=start, labels=batch.labels[known]), label[known]
+        left_out = np.zeros(batch.n, bool)
+        if self.further is not None and task.learn:
+            left_out = self.further.next_left_out(batch.n)
+            learns = learns if again else learns & ~left_out
+        weighted = self.frequencies.weighted_counts(batch, learns & (not again))
+        task.plan = Plan(weighted, label, learns, left_out, again)
+
+    def _propose(self, task: BatchTask) -> None:
+        """Propose labels and learn what proposes them, as the second stage."""
+        plan: Plan = task.plan
+        batch, label, n = plan.weighted.batch, plan.label, task.batch.n
+        highest = int(label.max(initial=0))
+        if task.learn:
+            self.labels = frequent.with_labels(self.labels, highest)
+            self.index.reserve(len(label))
+        new = len(label) if task.learn else 0
+        most = frequent.most_proposed(self.labels, new) + neighbours.VOTED + PROPOSALS
+        candidate, every = np.zeros((n, most), np.int64), np.zeros(n, bool)
+        score, vote = np.zeros((n, most, feature_index.SCORES)), np.zeros((n, most))
+        opinions = feature_index.Opinions(candidate, score, np.zeros(len(label)))
+
+        def job(begin: int, end: int) -> None:
+            again = plan.again and not (self._second_pass and plan.left_out[begin : begin + 1].any())
+            frequent.propose(self.labels, batch, label, plan.learns, again, begin, end, candidate, every)
+            scratch = neighbours.new_scratch(batch.most_features, len(self.labels.weight))
+            neighbours.propose(
+                self.neighbours, plan.weighted, label, plan.learns, again, begin, end, candidate, vote, scratch
+            )
+            self.index.propose(batch, plan.weighted.share, label, plan.learns, again, begin, end, opinions)
+
+        if task.learn:
+            for begin, end in ranges(plan.left_out) if self._second_pass else [(0, n)]:
+                job(begin, end)
+        else:
+            self.share(job, self.thread_ranges(n), n)
+        task.plan = plan._replace(proposed=ranking.Proposed(candidate, score, vote, every))
+
+    def _rank(self, task: BatchTask) -> None:
+        """Rank the candidates, learn from the batch and finish the task, as the last stage."""
+        plan: Plan = task.plan
+        task.plan = None
+        n, learns = task.batch.n, plan.learns
+        if plan.again and self.further is not None and not self.further.scorers_learn:
+            learns = np.zeros(n, bool)
+        jobs = [(0, n)] if task.learn else self.thread_ranges(n)
+        ranked = self._new_ranking(plan)
+        self.scorers = self._rank_candidates(self.scorers, task, plan, learns, jobs, ranked)
+        if self._second_pass and self.scorers_copy is not None and task.learn:
+            copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
+            by_copy = self._new_ranking(plan)
+            self.scorers_copy = self._rank_candidates(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
+            chosen = plan.left_out & learns
+            assert self.further is not None  # because there is a copy
+            self.further.compare(task.batch.weight[chosen], ranked.log_loss[chosen], by_copy.log_loss[chosen])
+        self._finish(task, ranked)
+
+    def _new_ranking(self, plan: Plan) -> ranking.Ranked:
+        assert plan.proposed is not None  # by the previous stage
+        n, most = plan.proposed.candidate.shape
+        return ranking.new_ranking(n, min(most, max(MOST_LISTED, self.most_ranked)))
+
+    def _rank_candidates(
+        self, scorers: ranking.Scorers, task: BatchTask, plan: Plan, learns: Bools, jobs: list[tuple[int, int]],
+        ranked: ranking.Ranked,
+    ) -> ranking.Scorers:  # fmt: skip
+        """Rank the candidates of some examples and learn from them; return the scorers, which may be larger.
+
+        `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
+        """
+        if task.learn:
+            scorers = ranking.with_labels(scorers, int(plan.label.max(initial=0)))
+        current, batch = [scorers], plan.weighted.batch
+
+        def job(begin: int, end: int) -> None:
+            assert plan.proposed is not None
+            scratch = ranking.new_scratch(batch.most_features, plan.proposed.candidate.shape[1])
+            while True:
+                begin = self.rank_kernel(
+                    current[0], np.float32(self.options.arow_r), plan.weighted, plan.label, learns, not plan.again,
+                    begin, end, plan.proposed, scratch, ranked,
+                )  # fmt: skip
+                if begin >= end:
+                    return
+                current[0] = ranking.with_double_capacity(current[0])  # the table is full
+
+        if task.learn:
+            for begin, end in jobs:
+                job(begin, end)
+        else:
+            self.share(job, jobs, task.batch.n)
+        return current[0]
+
+    def _finish(self, task: BatchTask, ranked: ranking.Ranked) -> None:
+        listed = np.arange(ranked.label.shape[1]) < ranked.count[:, None]
+        start = np.concatenate([[0], np.cumsum(ranked.count)])
+        label = ranked.label[listed] - 1 + self.lowest
+        lists = ClassLists(ranked.p[listed].astype(np.float32), label, start, has_rest=False)
+        above = label_lists.selected(lists, lists.scores > self.threshold)
+        row = np.repeat(np.arange(task.batch.n), np.diff(above.start))
+        ascending = above.labels[np.lexsort((above.labels, row))]
+        self.finish(task, lists, LabelLists(ascending, above.start), None, above)
+
+    def end_pass(self) -> None:
+        """Note that a pass has ended; after all of them, the first pass over other data begins."""
+        self.passes_ended += 1
+        if self.further is None:
+            return
+        self.further.end_pass()
+        if self.scorers_copy is not None:
+            if not self.further.decide():
+                self.scorers = self.scorers_copy
+            self.scorers_copy = None
+        if self._second_pass:
+            self.scorers_copy = ranking.copied(self.scorers)
+        elif not self.again:
+            self.further = None  # data that follow all passes are learned as they come
+
+    # model
+
+    def arrays(self) -> dict[str, Stored]:
+        labels = len(self.counts) - 1
+        return {
+            **self.count_arrays(),
+            **self.frequencies.arrays(),
+            **frequent.arrays(self.labels, labels),
+            **neighbours.arrays(self.neighbours),
+            **self.index.arrays(self.predict_only),
+            **ranking.arrays(ranking.with_labels(self.scorers, labels), labels, self.predict_only),
+        }
+
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
+            self.restore_counts(arrays, facts)
+            labels = len(self.counts) - 1
+            self.frequencies.restore(arrays)
+            self.labels = frequent.restored(arrays, labels)
+            neighbours.restore(self.neighbours, arrays, labels)
+            self.index.restore(arrays, self.predict_only)
+            self.scorers = ranking.restored(self.scorers, arrays, labels)
+
+
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
+    resolved: dict[str, object] = {"layout": "tagged", "loss_function": "hinge", "learning_rate": 1.0}
+    if spec.binary.bits is None:
+        resolved["bits"] = START_BITS
+    if spec.options.max_doublings is None:
+        resolved["max_doublings"] = 0 if spec.binary.bits is not None else tagged_words.MOST_DOUBLINGS
+    return {**gd.resolve_defaults(spec.binary, 1, True), **resolved}
+
+
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+    """Refuse a model with another index, before memory is allocated for it."""
+    feature_index.check_sizes(arrays, SLOTS, INDEX_BITS)
+
+
+REDUCTION = Reduction(
+    name="multilabel",
+    title="Lists of labels",
+    summary="lists of labels, the default for them: candidates and scorers",
+    labels="multilabel",
+    options=Options,
+    enabled=ENABLED,
+    build=Multilabel,
+    check=label_lists.check,
+    resolve_defaults=resolve_defaults,
+    label_range=label_lists.label_range,
+    check_arrays=check_arrays,
+    probabilities=True,
+    learner_options=SUPPORTED_OPTIONS,
+    abilities=("describe",),
+)
