@@ -10,7 +10,9 @@ from ...reductions.multilabel.reduction import PROPOSALS, Multilabel
 
 def banner(learner: Multilabel) -> list[str]:
     size = adagrad.SLOT_BYTES << learner.bits
-    most = "" if learner.testing else f", growing to at most {in_words.size(size << (learner.options.max_doublings or 0))}"
+    most = (
+        "" if learner.testing else f", growing to at most {in_words.size(size << (learner.options.max_doublings or 0))}"
+    )
     return [
         f"Candidates: all labels up to {frequent.MOST_ALL}, then the {frequent.FREQUENT} most frequent ones, {PROPOSALS} "
         f"from the index and {neighbours.VOTED} from near examples",

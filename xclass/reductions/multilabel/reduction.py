@@ -28,7 +28,6 @@ from ...options.relations import refused
 from ..core import label_arrays, label_lists
 from ..core.base import Reduction
 from ..core.contract import BatchTask, empty_task
-from ..core.label_report import LabelLists
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 from ..cpt.options import INDEX_BITS, START_BITS
@@ -41,7 +40,6 @@ SUPPORTED_OPTIONS = ("bits", "layout", "predict_only_model")  # options of the b
 SLOTS, PROPOSALS = 16, 24  # of the index: labels of a feature, and labels that it proposes
 MOST_ROWS = 256  # examples of a batch, each with up to a thousand candidates
 MOST_LISTED = 64  # labels of an example that are listed at least, where so many are candidates
-MOST_LABELS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Options(label_lists.Options):
         metavar="[K]",
         value_if_bare=0,
         minimum=0,
-        maximum=MOST_LABELS,
+        maximum=label_lists.MOST_LABELS,
         stored=True,
     )
     arow_r: float = option(
@@ -96,10 +94,12 @@ class Plan(NamedTuple):
 class Multilabel(label_lists.MultilabelLearner):
     """Learn and predict lists of labels (`--multilabel`)."""
 
+    ranks_all = True  # that are candidates
+
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
         self.options, self.bits = o, spec.binary.bits
-        self.set_up(spec, o.multilabel)
+        self.set_up(spec, None)
         self.predict_only = spec.binary.predict_only_model
         gd.check_memory(self.bits, adagrad.SLOT_BYTES)
         self.frequencies = document_frequency.Frequencies(True, spec.constant)
@@ -235,10 +235,11 @@ class Multilabel(label_lists.MultilabelLearner):
         start = np.concatenate([[0], np.cumsum(ranked.count)])
         label = ranked.label[listed] - 1 + self.lowest
         lists = ClassLists(ranked.p[listed].astype(np.float32), label, start, has_rest=False)
-        above = label_lists.selected(lists, lists.scores > self.threshold)
+        above = label_lists.selected(lists, lists.scores > self.least)
         row = np.repeat(np.arange(task.batch.n), np.diff(above.start))
-        ascending = above.labels[np.lexsort((above.labels, row))]
-        self.finish(task, lists, LabelLists(ascending, above.start), None, above)
+        order = np.lexsort((above.labels, row))
+        ascending = ClassLists(above.scores[order], above.labels[order], above.start, has_rest=False)
+        self.finish(task, lists, ascending)
 
     def end_pass(self) -> None:
         """Note that a pass has ended; after all of them, the first pass over other data begins."""
@@ -303,7 +304,7 @@ REDUCTION = Reduction(
     build=Multilabel,
     check=label_lists.check,
     resolve_defaults=resolve_defaults,
-    label_range=label_lists.label_range,
+    label_range=label_lists.growing_range,
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
