@@ -229,7 +229,6 @@ def test_names_and_unknown_names(place, tmp_path):
     [
         (("--errors", "e"), "--errors is about lines with one label each, but this run has lists of labels"),
         (("-r", "r"), "-r has no scores of --plt to write; --top_k N -p FILE writes the best labels"),
-        (("--calibration", "k"), "--calibration is for one label an example, not for lists"),
         (("--perplexity",), "--perplexity is for one label an example, not for lists"),
         (("--propensity", "1,x"), "--propensity 1,x: give two numbers, A from 0 to 100 and B above 0"),
     ],
@@ -253,11 +252,32 @@ def test_settings_are_compared_by_measures_of_lists(place):
 
 
 def test_a_model_of_lists_has_a_report(place):
-    learn("report", "-i", "m", "-d", "d", "--json", "r.json", cwd=place)
+    pytest.importorskip("matplotlib")
+    learn("report", "-i", "m", "-d", "d", "--json", "r.json", "-o", "r.html", cwd=place)
+    assert "Calibration of the five best labels" in (place / "r.html").read_text()
     test = json.loads((place / "r.json").read_text())["test"]
     with library.load(place / "m") as model:
         assert test["measures"]["psp_at_5"] == pytest.approx(model.evaluate(place / "d")["psp_at_5"])
     assert {"class", "precision", "recall_at_5"} <= test["labels_by_errors"][0].keys()
+    assert 0 < test["measures"]["calibration_error"] < 1
+
+
+def test_calibration_of_lists_is_written_and_summed_up(place):
+    words = ("d", "-t", "-i", "m", "--calibration", "table", "--summary", "s", "-p", "p", "--top_k", 5)
+    err = learn(*words, cwd=place).err
+    error = json.loads((place / "s").read_text())["figures"]["calibration_error"]
+    assert f"expected calibration error = {error:.6f}" in err
+    p, right = [], []
+    for labels, line in zip(LABELS, (place / "p").open(), strict=True):
+        for y, q in (pair.split(":") for pair in line.split() if ":" in pair) if labels is not None else ():
+            p.append(float(q))
+            right.append(int(y) in labels)
+    with (place / "table").open() as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    bins = np.minimum((np.array(p) * 20).astype(int), 19)
+    assert [float(row["weight"]) for row in rows] == np.bincount(bins)[np.unique(bins)].tolist()
+    wanted = sum(abs(np.sum(np.array(p)[bins == j]) - np.array(right)[bins == j].sum()) for j in set(bins)) / len(p)
+    assert error == pytest.approx(wanted, abs=1e-5)
     result = xclass("report", "-i", "m", "--train", "d", "--json", "r.json", cwd=place)
     assert "--train has no effect: a model of lists of labels has counted its labels" in result.err
 

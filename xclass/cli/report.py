@@ -14,9 +14,9 @@ USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
 INTRO = (
     "Write a report on a model as one HTML page that loads nothing from elsewhere. With labelled data (-d) it shows "
     "which classes fail most, why, and what would help; the error by class frequency; the most confused classes; the "
-    "calibration; and the slowest and most uncertain examples. Of lists of labels it shows the measures and the labels "
-    "with the most errors. It also shows the learning curve, the tree, the weight tables, and the options. It needs "
-    "matplotlib (extra plot)."
+    "calibration; and the slowest and most uncertain examples. Of lists of labels it shows the measures, the labels "
+    "with the most errors, and the calibration. It also shows the learning curve, the tree, the weight tables, and the "
+    "options. It needs matplotlib (extra plot)."
 )
 
 

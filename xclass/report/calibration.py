@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import Float64s
 from .outcomes import Outcomes
 
 BINS = 10
@@ -36,7 +37,15 @@ def measure(tested: Outcomes) -> Calibration | None:
         return None
     p, weight, right = p[known], tested.weight[known], ~tested.wrong[known]
     place = np.clip(p * BINS, 0, BINS - 1).astype(np.int64)
-    sums = [np.bincount(place, amount, BINS) for amount in (weight, weight * p, weight * right)]
+    return of_sums(np.stack([np.bincount(place, amount, BINS) for amount in (weight, weight * p, weight * right)]))
+
+
+def of_sums(sums: Float64s) -> Calibration | None:
+    """Return the calibration from float64[3, ...] as in `core.calibration.calibration_error`; None without examples.
+
+    The number of its bins is a multiple of BINS.
+    """
+    sums = sums.reshape(3, BINS, -1).sum(axis=2)
     bins = [
         Bin(j / BINS, (j + 1) / BINS, w, forecast / w, observed / w)
         for j, (w, forecast, observed) in enumerate(zip(*(row.tolist() for row in sums), strict=True))

@@ -7,12 +7,18 @@ import pytest
 
 from xclass.data.batch import empty
 from xclass.reductions.core.label_report import LabelLists, LabelReport
+from xclass.reductions.core.probabilities import ClassLists
 
 A, B = 0.55, 1.5
 
 
 def lists_of(lists, dtype=np.int64):
     return np.concatenate([*map(np.array, lists), []]).astype(dtype), np.cumsum([0, *map(len, lists)])
+
+
+def ranked_of(lists, p=0.5):
+    labels, start = lists_of(lists)
+    return ClassLists(np.broadcast_to(np.float32(p), len(labels)).copy(), labels, start, has_rest=False)
 
 
 def batch_of(true, weight=None):
@@ -42,8 +48,7 @@ def sample(seed, n=200, labels=30, low=1):
 
 def figures(true, ranked, chosen, count, examples, **more):
     report = LabelReport(len(count), more.pop("top_k", None))
-    lists = [LabelLists(*lists_of(lists)) for lists in (ranked, chosen)]
-    report.add(batch_of(true, **more), *lists, np.append(count, examples))
+    report.add(batch_of(true, **more), ranked_of(ranked), LabelLists(*lists_of(chosen)), np.append(count, examples))
     return report
 
 
@@ -109,7 +114,7 @@ def test_labels_are_counted_after_they_are_measured():
         report, counts = LabelReport(len(count)), np.append(count, 300)
         for i in range(0, len(true), size):
             part = slice(i, i + size)
-            lists = [LabelLists(*lists_of(lists[part])) for lists in (ranked, chosen)]
+            lists = ranked_of(ranked[part]), LabelLists(*lists_of(chosen[part]))
             loss = report.add(batch_of(true[part]), *lists, counts, learned[part])
             best = [(r or [None])[0] for r in ranked[part]]
             wanted = [b not in t if t else bool(c) for t, b, c in zip(true[part], best, chosen[part], strict=True)]
@@ -118,3 +123,20 @@ def test_labels_are_counted_after_they_are_measured():
     assert found[0][1] == found[1][1] and found[0][0] == pytest.approx(found[1][0], abs=1e-12)
     seen = [y for y, learns in zip(true, learned, strict=True) if learns]
     assert found[0][1] == [*(count + [sum(y in t for t in seen) for y in range(len(count))]), 300 + len(seen)]
+
+
+def test_calibration_is_that_of_the_five_best_labels():
+    true, ranked = [[0, 2], None, [], [1]], [[2, 1], [3], [0], [1, 2, 3, 4, 5, 6]]
+    p = [0.92, 0.32, 0.5, 0.34, 1, 0.92, 0.3, 0.2, 0.1, 0.7]
+    report = LabelReport(7, calibration="table")
+    lists = ranked_of(ranked, p), LabelLists(*lists_of([[]] * 4))
+    report.add(batch_of(true, weight=[1, 1, 1, 2]), *lists, np.zeros(8, np.int64))
+    bins = {2: (2, 0.2, 0), 4: (2, 0.4, 0), 6: (4, 0.32 + 0.34 + 0.6, 0), 18: (3, 0.92 * 3, 1), 19: (2, 2.0, 2)}
+    np.testing.assert_allclose(report.sums.bins.T, [bins.get(j, (0, 0, 0)) for j in range(20)], rtol=1e-6)
+    error = (0.2 + 0.4 + 1.26 + 1.76) / 13
+    assert report.figures()["calibration_error"] == pytest.approx(error)
+    assert f"expected calibration error = {error:.6f}" in report.lines()
+    (table,) = report.results()
+    rows = [line.split("\t") for line in table.lines]
+    assert table.path == "table" and rows[0] == ["from", "to", "mean_forecast", "observed", "weight"]
+    assert rows[-2:] == [["0.9", "0.95", "0.920000", "0.333333", "3"], ["0.95", "1", "1.000000", "1.000000", "2"]]

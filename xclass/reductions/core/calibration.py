@@ -76,6 +76,26 @@ def count_searches(opened: Int64s, gap: Float64s, counts: Int64s) -> tuple[int, 
 
 # -- Python
 
+
+def calibration_error(bins: Float64s) -> float | None:
+    """Return the expected calibration error of float64[3, bins]: weight, weight * forecast, weight of what is right.
+
+    It is None without examples.
+    """
+    weight = bins[0].sum()
+    return float(np.abs(bins[1] - bins[2]).sum() / weight) if weight else None
+
+
+def reliability_table(path: str, bins: Float64s) -> Result:
+    """Return the file with a line for each of the bins, which are as in `calibration_error`, that is not empty."""
+    lines = ["from\tto\tmean_forecast\tobserved\tweight"]
+    for j in range(BINS):
+        weight, forecast, right = bins[:, j]
+        if weight > 0:
+            lines.append(f"{j / BINS:g}\t{(j + 1) / BINS:g}\t{forecast / weight:.6f}\t{right / weight:.6f}\t{weight:g}")
+    return Result(path, "the reliability table", lines)
+
+
 TEXTS = {  # figure -> line of the summary
     "top_k_error": "top-{top_k} error = {top_k_error:.6f}",
     "squared_loss": "average squared loss = {squared_loss:.6f}",
@@ -203,8 +223,8 @@ class Report:
         if (searches := int(self.opened_counts.sum())) > 0:
             figures["nodes_opened"] = float(self.opened_counts @ np.arange(MOST_OPENED + 1)) / searches
             figures["searches_ended_early"] = self.stopped_searches
-        if weight := self.bins[0].sum():
-            figures["calibration_error"] = float(np.abs(self.bins[1] - self.bins[2]).sum() / weight)
+        if (error := calibration_error(self.bins)) is not None:
+            figures["calibration_error"] = error
         return figures
 
     def lines(self) -> list[str]:
@@ -230,14 +250,5 @@ class Report:
         return lines
 
     def results(self) -> list[Result]:
-        """Return the reliability table if the options ask for it, with a line per non-empty bin."""
-        if self.calibration is None:
-            return []
-        lines = ["from\tto\tmean_forecast\tobserved\tweight"]
-        for j in range(BINS):
-            weight, forecast, right = self.bins[:, j]
-            if weight > 0:
-                lines.append(
-                    f"{j / BINS:g}\t{(j + 1) / BINS:g}\t{forecast / weight:.6f}\t{right / weight:.6f}\t{weight:g}"
-                )
-        return [Result(self.calibration, "the reliability table", lines)]
+        """Return the reliability table if the options ask for it."""
+        return [] if self.calibration is None else [reliability_table(self.calibration, self.bins)]

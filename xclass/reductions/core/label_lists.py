@@ -194,7 +194,7 @@ class MultilabelLearner(Learner):
         vw = self.vw_measures() if self._follows_vw else None
         report = LabelReport(
             0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw,
-            self.grows,
+            self.grows, self.listing_options.calibration,
         )  # fmt: skip
         report.choice = None if self.chooser is None else self.chooser.figures
         return report

@@ -21,7 +21,7 @@ from ...array_types import AnyArray, Bools, Float32s, Float64s, Int, Int64s
 from ...data.batch import Batch
 from ...kernels import top_k
 from ...kernels.jit import bare, jit
-from . import label_arrays
+from . import calibration, label_arrays
 from .calibration import Result
 from .probabilities import ClassLists
 
@@ -46,6 +46,8 @@ class Sums(NamedTuple):
     total: Float64s  # float64[4], weight of these, of all labelled examples, of all, and of true labels without a row
     of_label: Float64s  # float64[K, 3], see TRUE
     found: Float64s  # float64[K, places], weight of the examples that have a label and rank it in the first k
+    # float64[3, BINS], of the best labels of all labelled examples: weight, weight * probability, weight of true ones
+    bins: Float64s
 
 
 # -- kernels
@@ -66,7 +68,7 @@ def inverse_propensity(count: Int64s, label: Int, constants: tuple[float, float]
 
 @jit
 def measure(
-    batch: Batch, weights: Float32s, label: Int64s, learned: Bools, ranked: LabelLists, chosen: LabelLists,
+    batch: Batch, weights: Float32s, label: Int64s, learned: Bools, ranked: LabelLists, p: Float32s, chosen: LabelLists,
     lowest: int, count: Int64s, constants: tuple[float, float], place: Int64s, sums: Sums, loss: Float64s,
 ) -> None:  # fmt: skip
     """Add the examples of a batch to `sums`, and those that are learned to `count`.
@@ -77,13 +79,14 @@ def measure(
     label : see `label_arrays.span`; ascending for each example
     learned : bool[n], whether to count each example, or bool[0] for none
     ranked, chosen : predicted labels, the best first, and those above the threshold; a label occurs once in a list
+    p : float32[...], probabilities of the ranked labels
     lowest : the lowest label, whose sums are in row 0
     count, constants : see `inverse_propensity`
     place : int64[places], ascending, k of each measure
     loss : float64[n], set to the weight of the examples whose best label is wrong, or to which labels are given though
         they have none
     """
-    at_k, total, of_label, found = sums
+    at_k, total, of_label, found, bins = sums
     labels, most = of_label.shape[0], place[len(place) - 1]
     best, term = np.empty(most), np.empty(len(at_k), at_k.dtype)
     for i in range(len(batch.label)):
@@ -94,6 +97,13 @@ def measure(
             continue
         total[1] += weight
         first, last = label_arrays.span(batch, label, i)
+        for j in range(ranked.start[i], min(ranked.start[i + 1], ranked.start[i] + PLACES[-1])):
+            forecast = np.float64(p[j]) if p[j] > 0 else 0.0  # weights of a loaded model may give NaN
+            row = min(int(min(forecast, 1.0) * calibration.BINS), calibration.BINS - 1)
+            bins[0, row] += weight
+            bins[1, row] += weight * forecast
+            if is_in(label, first, last, ranked.labels[j]):
+                bins[2, row] += weight
         for j in range(first, last):
             y = label[j] - lowest
             if 0 <= y < labels:
@@ -231,16 +241,18 @@ class LabelReport:
 
     `labels` is the number of labels, which may grow, `top_k` the value of --top_k, None if it is not given, `lowest`
     the lowest label, and `propensity` A and B. `vw` names the measures that VW shows, see `lines`; None for our own.
-    With `grows`, macro F1 is the mean over the labels that examples have or get, otherwise over all.
+    With `grows`, macro F1 is the mean over the labels that examples have or get, otherwise over all. `calibration` is
+    the file of the reliability table.
     """
 
     def __init__(
         self, labels: int, top_k: int | None = None, lowest: int = 0, propensity: tuple[float, float] = (0.55, 1.5),
-        vw: str | None = None, grows: bool = False,
+        vw: str | None = None, grows: bool = False, calibration: str | None = None,
     ) -> None:  # fmt: skip
         self.top_k = top_k or 1
         self.place = np.array(sorted({*PLACES, *range(1 if vw else self.top_k, self.top_k + 1)}), np.int64)
         self.lowest, self.propensity, self.vw, self.grows = lowest, propensity, vw, grows
+        self.calibration = calibration
         # returns figures about the threshold that the learner has chosen, None if it chooses none
         self.choice: Callable[[], dict[str, float]] | None = None
         self._best: Sums | None = None  # of the best pass, see `end_pass`
@@ -249,7 +261,7 @@ class LabelReport:
     def _clear(self, labels: int) -> None:
         self.sums = Sums(
             np.zeros((len(AT_K), len(self.place)), np.float32 if self.vw else np.float64), np.zeros(4),
-            np.zeros((labels, 3)), np.zeros((labels, len(self.place))),
+            np.zeros((labels, 3)), np.zeros((labels, len(self.place))), np.zeros((3, calibration.BINS)),
         )  # fmt: skip
 
     def end_pass(self, better: bool) -> None:
@@ -270,8 +282,8 @@ class LabelReport:
         loss = np.empty(batch.n)
         measure(
             batch, batch.weight if weights is None else weights, label_arrays.whole(batch), learned,
-            LabelLists(ranked.labels, ranked.start), chosen, self.lowest, count, self.propensity, self.place,
-            self.sums, loss,
+            LabelLists(ranked.labels, ranked.start), ranked.scores, chosen, self.lowest, count, self.propensity,
+            self.place, self.sums, loss,
         )  # fmt: skip
         return loss
 
@@ -292,7 +304,7 @@ class LabelReport:
 
     def figures(self) -> dict[str, float]:
         """Return the figures of the summary by name, those that are known."""
-        at_k, total, of_label, found = self._best or self.sums
+        at_k, total, of_label, found, bins = self._best or self.sums
         figures: dict[str, float] = {}
         if total[0] > 0:
             mean = dict(zip(AT_K, at_k / total[0], strict=True))
@@ -309,6 +321,8 @@ class LabelReport:
             f1 = np.divide(twice, both, out=np.zeros(len(both)), where=both > 0)
             figures["macro_f1"] = float((f1[both > 0] if self.grows and whole else f1).mean()) if len(f1) else 0.0
             figures["hamming_loss"] = lost / float(total[2])
+        if (error := calibration.calibration_error(bins)) is not None:
+            figures["calibration_error"] = error
         return figures | (self.choice() if self.choice is not None else {})
 
     @staticmethod
@@ -339,7 +353,7 @@ class LabelReport:
         the "top_k" best, whose sums are divided by the number of all examples; none for another text. Otherwise lines
         of held-out examples end in h, as that of the loss does.
         """
-        at_k, total, of_label, _ = self.sums
+        at_k, total, of_label = self.sums[:3]
         if self.vw is not None and total[2] == 0:
             return []
         if self.vw == "top_k":
@@ -358,6 +372,7 @@ class LabelReport:
                 values = ", ".join(f"{known[f'{name}_at_{k}']:.6f}" for k in self.place)
                 lines.append(f"{name} at {', '.join(map(str, self.place))} = {values}{mark}")
         names = {"micro_f1": "micro F1", "macro_f1": "macro F1", "hamming_loss": "hamming loss"}
+        names["calibration_error"] = "expected calibration error"
         lines += [f"{text} = {known[name]:.6f}{mark}" for name, text in names.items() if name in known]
         for name, text in {"micro_f1": "micro F1", "precision": "precision"}.items():
             if f"threshold_{name}" in known:
@@ -366,4 +381,6 @@ class LabelReport:
         return lines
 
     def results(self) -> list[Result]:
-        return []
+        """Return the reliability table if the options ask for it."""
+        bins = (self._best or self.sums).bins
+        return [] if self.calibration is None else [calibration.reliability_table(self.calibration, bins)]

@@ -41,15 +41,15 @@ class Options(OptionGroup):
         "--multilabel_oaa, and those above the threshold with --plt"
     )
     calibration: str | None = option(
-        "write a reliability table to this file: predicted probability against observed frequency. The summary gives "
-        "the expected calibration error",
+        "write a reliability table to this file: predicted probability against observed frequency, with lists of "
+        "labels of the five best labels. The summary gives the expected calibration error",
         writes="the reliability table",
     )
     perplexity: bool = option("report the perplexity of the labels")
 
     RULES = (
         no_effect("top_k", "--probabilities writes all classes", probabilities=True, kind_of_labels="multiclass"),
-        refused("calibration perplexity", "is for one label an example, not for lists", kind_of_labels="multilabel"),
+        refused("perplexity", "is for one label an example, not for lists", kind_of_labels="multilabel"),
         no_effect("perplexity", "--quiet leaves the summary out", quiet=True),
     )
 

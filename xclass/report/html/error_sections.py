@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ...reductions.core.label_report import LabelReport
 from ...run.results import by_class
 from .. import frequencies
+from ..calibration import Calibration, of_sums
 from ..contents import Contents, Errors
 from ..examples import REPEATS, Shown
 from ..outcomes import LISTED
@@ -84,8 +85,7 @@ def pairs(contents: Contents, errors: Errors) -> Html:
     return markup.joined(element("p", note), markup.table("Most confused pairs", header, rows, numbers=(2, 4)))
 
 
-def calibration(errors: Errors) -> Html:
-    measured = errors.calibration
+def calibration(measured: Calibration | None) -> Html:
     if measured is None:
         return element("p", "This reduction gives no probabilities.")
     over = sum(one.weight * (one.forecast - one.observed) for one in measured.bins) / sum(
@@ -163,7 +163,7 @@ def sections(contents: Contents, errors: Errors) -> Sequence[tuple[str, str, Htm
         ("failing", "Which classes fail, and why", failing_section.failing(contents, errors)),
         ("frequency", "Error by class frequency", frequency(errors)),
         ("pairs", "Most confused pairs", pairs(contents, errors)),
-        ("calibration", "Calibration", calibration(errors)),
+        ("calibration", "Calibration", calibration(errors.calibration)),
         ("uncertain", "Most uncertain examples", uncertain(contents, errors)),
         ("slowest", "Slowest examples", slowest(contents, errors)),
     )
@@ -182,8 +182,8 @@ def of_lists(contents: Contents, report: LabelReport) -> Sequence[tuple[str, str
         f"{figures['hamming_loss']:.3f} labels of an example are missing or too many."
     )
     left_out = (
-        "Causes, class frequencies, confused pairs, calibration and single examples are shown only for models that "
-        "learn one label an example."
+        "Causes, class frequencies, confused pairs and single examples are shown only for models that learn one label "
+        "an example."
     )
     header, *labels = itertools.islice(by_class.label_rows(report, contents.name), contents.request.top + 1)
     return (
@@ -205,4 +205,5 @@ def of_lists(contents: Contents, report: LabelReport) -> Sequence[tuple[str, str
                 markup.table("Labels with the most errors", header, labels, range(1, len(header))),
             ),
         ),
+        ("calibration", "Calibration of the five best labels", calibration(of_sums(report.sums.bins))),
     )  # fmt: skip
