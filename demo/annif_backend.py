@@ -15,8 +15,9 @@ starts its web service, which has a method `learn`. A project is a section of pr
     analyzer=snowball(english)
     allow_learn=1
 
-Further settings: `options`, those of xclass, where {K} stands for the number of subjects; `passes`, the number of
-passes of `train`, 1 by default; `limit`, as for other backends. Needs the packages annif (from 1.4 on) and xclass.
+Further settings: `options`, those of xclass, by default `--multilabel`, in which {K} stands for the number of subjects,
+as in `--plt {K} -b 24`; `passes`, the number of passes of `train`, 1 by default; `limit`, as for other backends. Needs
+the packages annif (from 1.4 on) and xclass.
 
 An example is a document, its features are the words that Annif's analyzer makes of the text, with their numbers, and
 its labels are the numbers of the subjects in the vocabulary. Documents without words or without subjects teach nothing.
@@ -52,7 +53,7 @@ class XclassBackend(AnnifLearningBackend):
     """Backend of Annif that learns with xclass, from one document after the other."""
 
     name = "xclass"
-    DEFAULT_PARAMETERS = {"limit": 100, "options": "--plt {K} -b 24", "passes": 1}  # noqa: RUF012 - as in Annif
+    DEFAULT_PARAMETERS = {"limit": 100, "options": "--multilabel", "passes": 1}  # noqa: RUF012 - as in Annif
     MODEL_FILE = "xclass-model"
 
     _model: xclass.Learner | None = None  # None until it is trained or loaded
