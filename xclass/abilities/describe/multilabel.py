@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...array_types import Float64s, UInt32s
 from ...binary import adagrad, feature_scaling, gd, in_words, tagged_words
-from ...array_types import Float64s, Int64s, UInt32s
 from ...reductions.multilabel import frequent, neighbours, ranking
 from ...reductions.multilabel.reduction import PROPOSALS, Multilabel
 
@@ -14,8 +14,8 @@ def banner(learner: Multilabel) -> list[str]:
         "" if learner.testing else f", growing to at most {in_words.size(size << (learner.options.max_doublings or 0))}"
     )
     return [
-        f"Candidates: all labels up to {frequent.MOST_ALL}, then the {frequent.FREQUENT} most frequent ones, {PROPOSALS} "
-        f"from the index and {neighbours.VOTED} from near examples",
+        f"Candidates: all labels up to {frequent.MOST_ALL}, then the {frequent.FREQUENT} most frequent ones, "
+        f"{PROPOSALS} from the index and {neighbours.VOTED} from near examples",
         f"Weights: {in_words.size(size)}{most}",
     ]
 

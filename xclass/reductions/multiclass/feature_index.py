@@ -260,7 +260,7 @@ def other_weight(index: Index, number: int, own: Float64s) -> float:
 
 
 @bare
-def set_own(index: Index, label: Int64s, begin: int, end: int, weight: float, own: Float64s) -> None:
+def set_own(index: Index, label: Int64s, begin: Int, end: Int, weight: float, own: Float64s) -> None:
     """Set the items of the classes of labels begin..end-1 in `own` to a weight."""
     for j in range(begin, end):
         number = class_number(index, label[j])

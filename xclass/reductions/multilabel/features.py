@@ -11,9 +11,8 @@ import math
 
 import numpy as np
 
-from ...array_types import Float32s, Float64s, Int, UInt32s
+from ...array_types import Float32s, Int, UInt32s
 from ...binary import document_frequency
-from ...data.batch import Batch
 from ...kernels import fast_math
 from ...kernels.constants import ZERO
 from ...kernels.jit import bare
@@ -22,7 +21,7 @@ from ...kernels.jit import bare
 @bare
 def load(
     weighted: document_frequency.Weighted, i: int, exponent: float, feature: UInt32s, x: Float32s, change: Float32s
-) -> int:
+) -> Int:
     """Write the features of example i whose values are not 0; return their number.
 
     Parameters

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s, UInt32s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt32s
 from ...binary import document_frequency
-from ...kernels import intrinsics, top_k
+from ...kernels import top_k
 from ...kernels.constants import GOLDEN, ZERO
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
@@ -90,7 +90,7 @@ def arrays(rows: Neighbours) -> dict[str, Stored]:
     used = rows.used[row]
     filled = np.arange(SLOTS) < used[:, None]
     pair = rows.pair.reshape(-1, SLOTS, 2)[row][filled]
-    examples, labels = (int(min(rows.state[k], size)) for k, size in ((EXAMPLES, KEPT + 1), (LABELS, len(rows.label))))
+    examples, labels = (min(int(n), size) for n, size in zip(rows.state, (KEPT + 1, len(rows.label)), strict=True))
     return {
         "neighbours.row": row.astype(np.uint32),
         "neighbours.used": used,
@@ -142,14 +142,14 @@ def row_of(feature: np.uint32) -> np.int64:
 
 
 @bare
-def add_rows(rows: Neighbours, scratch: Scratch, count: int) -> int:
+def add_rows(rows: Neighbours, scratch: Scratch, count: Int) -> int:
     """Add up sim of the examples in the rows of the features; return how many examples there are."""
     oldest = rows.state[EXAMPLES] - KEPT
     touched = 0
     for f in range(count):
         row, x = row_of(scratch.feature[f]), scratch.x[f]
         first = row * (2 * SLOTS)
-        for at in range(first, first + 2 * min(np.int64(rows.used[row]), SLOTS), 2):
+        for at in range(first, first + 2 * min(int(rows.used[row]), SLOTS), 2):
             number = np.int64(rows.pair[at])
             if number <= oldest:
                 continue
@@ -162,9 +162,9 @@ def add_rows(rows: Neighbours, scratch: Scratch, count: int) -> int:
 
 
 @bare
-def same_labels(rows: Neighbours, e: int, label: Int64s, first: int, last: int) -> bool:
+def same_labels(rows: Neighbours, e: int, label: Int64s, first: Int, last: Int) -> bool:
     """Return whether example e has the labels first..last-1 of `label`, and no others."""
-    same = np.int64(rows.size[e]) == last - first
+    same: bool = np.int64(rows.size[e]) == last - first
     for j in range(last - first if same else 0):
         same &= np.int64(rows.label[rows.place[e] + j & LABEL_MASK]) == label[first + j]
     return same
@@ -237,7 +237,7 @@ def propose(
 
 
 @bare
-def keep(rows: Neighbours, scratch: Scratch, count: int, label: Int64s, first: int, last: int) -> None:
+def keep(rows: Neighbours, scratch: Scratch, count: Int, label: Int64s, first: Int, last: Int) -> None:
     """Keep an example of `count` features and the labels first..last-1."""
     rows.state[EXAMPLES] += 1
     number = rows.state[EXAMPLES]

@@ -13,7 +13,8 @@ Source    Crammer, Kulesza, Dredze, "Adaptive Regularization of Weight Vectors",
           G is the sum of x**2 over a weight's steps, and its variance 1 / (1 + G / r). The rest is this project's own;
           docs/defaults.md has the measurements.
 Cost      O(s C) for C candidates and s features.
-Names     t 1 for labels of the example, else -1 | tau size of a step | E exponent of idf (`features`) | r regularisation
+Names     t 1 for labels of the example, else -1 | tau size of a step | E exponent of idf (`features`)
+          r regularisation
 
     v = sum of x**2 / (1 + G / r) + B**2 / (1 + G_b / r),  tau = t (1 - t s) / (v + r)  where t s < 1 - SLACK
     w += tau x / (1 + G / r);  G += x**2;  b += tau B**2 / (1 + G_b / r);  G_b += B**2
@@ -28,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s, UInt32s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt32s
 from ...binary import adagrad, document_frequency, tagged_words
 from ...kernels import fast_math, top_k
 from ...kernels.constants import GOLDEN, ONE, ZERO
@@ -144,8 +145,9 @@ def new_scorers(bits: int, doublings: int, weights_only: bool = False) -> Scorer
     state = np.zeros((2, NUMBERS))
     state[0, [ONE_, SCORE, COSINE, EXPONENT]] = -2.0, 1.0, 0.5, 1.0
     state[1] = 1.0
+    none = np.empty(0, np.float32)
     words = tagged_words.new_words(max(bits - adagrad.LOG2_LINE_SLOTS, 1), doublings, weights_only)
-    return with_labels(Scorers(words, *(np.empty(0, np.float32) for _ in range(2)), np.empty(0), state), 1)
+    return with_labels(Scorers(words, none, none, np.empty(0), state), 1)
 
 
 def with_labels(scorers: Scorers, labels: int) -> Scorers:
@@ -163,7 +165,8 @@ def new_scratch(most_features: int, candidates: int) -> Scratch:
     return Scratch(
         np.empty(most_features, np.uint32), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
         tagged_words.new_pairs(most_features * (candidates + 1)),
-        np.empty(candidates), np.empty(candidates), np.empty((candidates, OPINIONS)), np.empty(candidates, np.bool_), np.empty(candidates, np.bool_),
+        np.empty(candidates), np.empty(candidates), np.empty((candidates, OPINIONS)),
+        np.empty(candidates, np.bool_), np.empty(candidates, np.bool_),
         np.empty(BEST_SCORES, np.int64), np.empty(BEST_SCORES),
     )  # fmt: skip
 
@@ -172,7 +175,7 @@ def new_scratch(most_features: int, candidates: int) -> Scratch:
 
 
 @bare
-def locate(scorers: Scorers, scratch: Scratch, count: int, c: int, label: int) -> None:
+def locate(scorers: Scorers, scratch: Scratch, count: Int, c: Int, label: Int) -> None:
     """Find and prefetch the lines of a label as candidate c."""
     for f in range(count):
         h = np.uint64(scratch.feature[f]) * GOLDEN
@@ -183,7 +186,7 @@ def locate(scorers: Scorers, scratch: Scratch, count: int, c: int, label: int) -
 
 
 @bare
-def score_of(scorers: Scorers, scratch: Scratch, count: int, c: int, label: int) -> float:
+def score_of(scorers: Scorers, scratch: Scratch, count: Int, c: Int, label: Int) -> float:
     """Return b + w . x of a label as candidate c, whose words were read; 0 if it is not finite."""
     s = scorers.bias[label]
     for f in range(count):
@@ -192,7 +195,7 @@ def score_of(scorers: Scorers, scratch: Scratch, count: int, c: int, label: int)
 
 
 @bare
-def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label: int, o: Float64s) -> None:
+def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label: Int, o: Float64s) -> None:
     """Set o(y) of a label with score s; `score` is what the index says about it."""
     s = min(max(s, -LARGEST_SCORE), LARGEST_SCORE)
     cosine = max(score[feature_index.COSINE], 0.0)
@@ -205,7 +208,7 @@ def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label
 
 
 @bare
-def is_own(label: Int64s, first: int, last: int, y: int) -> bool:
+def is_own(label: Int64s, first: Int, last: Int, y: Int) -> bool:
     own = False
     for j in range(first, last):
         own |= label[j] == y
@@ -214,7 +217,7 @@ def is_own(label: Int64s, first: int, last: int, y: int) -> bool:
 
 @bare
 def learn_label(
-    scorers: Scorers, scratch: Scratch, count: int, c: int, label: int, s: float, t: np.float32, slack: np.float32,
+    scorers: Scorers, scratch: Scratch, count: Int, c: Int, label: Int, s: float, t: np.float32, slack: np.float32,
     r: np.float32, weight: np.float32,
 ) -> None:  # fmt: skip
     """Update the scorer of a label by AROW; its words were read as those of candidate c."""
@@ -242,7 +245,10 @@ def adapt(state: Float64s, number: int, slope: float) -> None:
 
 
 @bare
-def rank(scorers, r, weighted, label, learns, adapts, begin, end, proposed, scratch, output):
+def rank(
+    scorers: Scorers, r: np.float32, weighted: document_frequency.Weighted, label: Int64s, learns: Bools, adapts: bool,
+    begin: int, end: int, proposed: Proposed, scratch: Scratch, output: Ranked,
+) -> int:  # fmt: skip
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
     Return the first example that was not processed, because the table has to be doubled first, or `end`.
@@ -260,7 +266,7 @@ def rank(scorers, r, weighted, label, learns, adapts, begin, end, proposed, scra
             return i
         count = features.load(weighted, i, state[0, EXPONENT], scratch.feature, scratch.x, scratch.change)
         candidate, every = proposed.candidate[i], proposed.every[i]
-        size = np.int64(0)
+        size: Int = 0
         while size < len(candidate) and candidate[size] > 0:
             locate(scorers, scratch, count, size, candidate[size])
             size += 1
@@ -325,7 +331,7 @@ def rank(scorers, r, weighted, label, learns, adapts, begin, end, proposed, scra
             t = ONE if is_own(label, first, last, candidate[c]) else -ONE
             learn_label(scorers, scratch, count, c, candidate[c], scratch.score[c], t, slack, r, weight)
         for j in range(first, last):
-            c = np.int64(0)
+            c = 0
             while c < size and candidate[c] != label[j]:
                 c += 1
             if c == size:

@@ -1,9 +1,9 @@
 """Learn lists of labels: an index and near examples propose labels, and one scorer for each label decides.
 
-Source    This project's own; `frequent`, `neighbours`, `feature_index` and `ranking` describe the parts and their sources.
-Idea      Candidates are the labels to which the features of an example point, those of the nearest earlier examples, and
-          the most frequent labels, or all labels while there are few. The scorers of the candidates learn from each
-          example, and a logistic regression turns what all parts say into a probability.
+Source    This project's own; `frequent`, `neighbours`, `feature_index`, `ranking` describe the parts, their sources.
+Idea      Candidates are the labels to which the features of an example point, those of the nearest earlier examples,
+          and the most frequent labels, or all labels while there are few. The scorers of the candidates learn from
+          each example, and a logistic regression turns what all parts say into a probability.
 Cost      O(s C) for C candidates and s features, whatever the number of labels is.
 Differs   from `multiclass`, which has the same index and tagged words: labels are independent of each other, so that
           probabilities do not add up to 1, and scorers learn by AROW instead of AdaGrad. There are no trees.
@@ -19,15 +19,14 @@ import numpy as np
 
 from ...array_types import Bools, Int64s
 from ...binary import adagrad, document_frequency, finite, gd, tagged_words
-from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.relations import refused
-from ..core import label_arrays, label_lists
+from ..core import label_lists
 from ..core.base import Reduction
-from ..core.contract import BatchTask, empty_task
+from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 from ..cpt.options import INDEX_BITS, START_BITS
