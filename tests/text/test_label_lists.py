@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -73,7 +75,7 @@ def test_a_list_is_put_in_order(line, labels, weight, tag):
         (b"1,1.7 | a", 3, "label '1.7' is not a class number"),
         (b"1,02 | a", 3, "label '02' has a sign or leading zeros"),
         (b"1,4294967295 | a", 3, "label 4294967295 is outside 0..9"),
-        (b"1 2 3 | a", 1, "are more than a label and a weight"),
+        (b"1 2 3 | a", 1, "directly before the bar; if they are several labels, write commas between them: 1,2,3"),
         (b"1,2 x | a", 5, "weight 'x' is not a finite number"),
     ],
 )
@@ -216,6 +218,53 @@ def test_names_are_numbered_as_they_come_and_put_in_order():
         reading = parser.Parser(parser.Options(learn_names=True), 18, "multilabel", names=Names(tuple(names)))
         batch, error, _ = reading.parse(padded(text), len(text), "f")
         assert error is None and lists(batch)[: len(wanted)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            "1,2 | a\n\n3 5 'tag | b\n1 4 | c\n",
+            "batch:3: '3 5' is read as label 3 with importance weight 5; if both are labels, write a comma between "
+            "them: 3,5",
+        ),
+        ("1 0.5 | a\n1 2.0 | b\n3 1 | c\n1,2 3 | d\n3 12 | e\n", ""),  # these are no second label of 0..9
+    ],
+)
+def test_a_weight_that_may_be_a_second_label_is_noted_once(lines, message):
+    with Learner("plt", 10, bits=8) as model, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [*model.learn_many(lines).warnings, *model.learn_many(lines).warnings] == [message] * bool(message)
+
+
+def test_names_without_commas_are_refused_with_the_comma_between_them():
+    error = read(b"green tea | a\n", learn_names=True)[1]
+    assert "write them as one word: green_tea; if they are several labels, write commas between them: green,tea" in str(
+        error
+    )
+    assert "commas between" not in str(read(b"1 x | a\n")[1])
+
+
+@pytest.mark.parametrize(
+    ("known", "lines", "noted"),
+    [
+        ("tea,cup", "1,2 | a\ntea | b\n", False),  # a name and numbers
+        ("tea,cup", "| x\n3,1 | a\n2 | b\n", True),
+        ("tea,1999", "1,2 | a\n", False),
+        ("", "1,2 | a\n", False),
+        ("tea,cup", "tea | x\n", False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["plt", "oaa"])
+def test_numbers_that_become_names_of_a_model_of_names_are_noted_once(tmp_path, kind, known, lines, noted):
+    if kind == "oaa":
+        lines = re.sub(",[0-9]", "", lines)
+    with Learner(kind, 9, bits=8, learn_names=True, **({"named_labels": known} if known else {})) as model:
+        model.save(tmp_path / "m")
+    (tmp_path / "data").write_text(lines)
+    said = xclass("-d", tmp_path / "data", "-i", tmp_path / "m", "--passes", 2, "--holdout_off", "-k", "-c").err
+    message = f"{tmp_path / 'data'}:2: label '3' is a number, and the labels before are names, the first of them 'tea'"
+    assert said.count(message) == said.count("is a number") == noted
 
 
 def test_listed_names_are_found_in_lists():

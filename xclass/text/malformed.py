@@ -101,6 +101,15 @@ TWO_SPELLINGS = (
     "two classes"
 )
 NAME_IS_ONE_WORD = "if the words before the bar are the name of a class, write them as one word: {one_word}"
+COMMAS_BETWEEN = "if they are several labels, write commas between them: {list}"
+WEIGHT_OR_LABEL = (
+    "'{label} {weight}' is read as label {label} with importance weight {weight}; if both are labels, write a comma "
+    "between them: {label},{weight}"
+)
+NEW_NUMBERS = (
+    "label {seen!r} is a number, and the labels before are names, the first of them {known!r}: numbers become new "
+    "names; write the names if known labels are meant"
+)
 DIFFERENT_WEIGHT = (
     "{seen!r} is read as class {name!r} with importance weight {weight}, but an earlier line gives that class weight "
     "{earlier}; if the words before the bar are the name of a class, write them as one word, such as {one_word}"

@@ -17,7 +17,7 @@ Differs   from VW in the treatment of malformed lines; `--on_bad_line vw` treats
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
-from ..data import batch_ops, hashing
+from ..data import batch_ops, class_names, hashing
 from ..data.batch import Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, UsageError
@@ -144,6 +144,8 @@ class Parser:
         self.predicting = self.featureless = self._has_features = False
         self.left_out = ""
         self._label_warned = False  # whether a warning about a word that looks like a label was given
+        self._weight_noted = False  # whether a note about a weight that may be a second label was given
+        self._known = len(self.names.names)  # names before the data, 0 after the first labels were compared with them
         self._spelling_warned = False
         self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
         self._weights: NameWeights | None = None  # None before the first block
@@ -220,6 +222,8 @@ class Parser:
             batch, full = self._number_names(batch, name, scan.label_column)
         if batch.has_lists and self.rules.treatment != malformed.VW:
             batch = batch_ops.with_lists_in_order(batch)
+            if scan.label_column is None:
+                self._note_weight(batch, scan.batch.text, before, name)
         error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, malformed.MAX_MESSAGES), scan.stopped, name)
         return batch, full or error
 
@@ -261,6 +265,8 @@ class Parser:
             label[at : batch.label_start[row + 1] if batch.has_lists else at + 1] = np.nan
         if positions is not None:
             self._compare_weights(batch, positions, count_before, name)
+        if self._known and self.names.growing:
+            self._note_numbers(batch, label, name)
         if not keep.all():
             batch = batch_ops.pick([(batch, np.flatnonzero(keep))], lines=True)
         return batch, None
@@ -282,6 +288,33 @@ class Parser:
             one_word="_".join(words if len(words) > 1 else [*words, f"{weight:g}"]),
         )  # fmt: skip
         self.notes.append(f"{name}:{int(batch.line[row])}: {message}")
+
+    def _note_numbers(self, batch: Batch, label: Float64s, name: str) -> None:
+        """Add a note if the first labels, `label`, are all numbers that become names, and no name before was one."""
+        if not (label > 0).any():
+            return
+        known, names, self._known = self._known, self.names.names, 0
+
+        def are_numbers(given: Sequence[str]) -> set[bool]:
+            return {class_names.number_of(word) != class_names.NO_NUMBER for word in given}
+
+        if np.nanmin(label) > known and are_numbers(names[known:]) == {True} and are_numbers(names[:known]) == {False}:
+            line = int(batch.line[np.argmax(batch.label > 0)])
+            self.notes.append(f"{name}:{line}: {malformed.NEW_NUMBERS.format(seen=names[known], known=names[0])}")
+
+    def _note_weight(self, batch: Batch, text: UInt8s, before: int, name: str) -> None:
+        """Add a note about the first line whose weight may be meant as a second label, as in `1 5 | words`."""
+        weight = batch.weight
+        rows = np.flatnonzero((weight > 1) & (weight == np.floor(weight)))
+        for row in [] if self._weight_noted else rows[:1].tolist():
+            line = int(batch.line[row])
+            begin = int(np.flatnonzero(text == NEWLINE)[line - before - 2]) + 1 if line - before > 1 else 0
+            words = malformed.label_words_of(text, begin)
+            inside = self.rules.learn_names or weight[row] <= self.rules.highest
+            if inside and len(words) == 2 and all(word.isdecimal() for word in words):
+                self._weight_noted = True
+                note = malformed.WEIGHT_OR_LABEL.format(label=words[0], weight=words[1])
+                self.notes.append(f"{name}:{line}: {note}")
 
     def report(self) -> list[str]:
         """Return the lines for the end of the run: malformed lines, missing predictions, one name for all examples."""
@@ -342,12 +375,13 @@ class Parser:
         if problem == malformed.OUTSIDE and seen.strip("0") in ("", "."):
             lists = malformed.LIST.search(text.tobytes()) is not None
             sentence += f"; {malformed.LEARN_LISTS}" if lists else "; classes are counted from 1"
-        if problem in (malformed.CLASS_WORDS, malformed.WEIGHT, malformed.LEADING_ZEROS, malformed.UNKNOWN_NAME) and (
-            self.rules.learn_names or len(self.rules.names.hash)
-        ):
+        if problem in (malformed.CLASS_WORDS, malformed.WEIGHT, malformed.LEADING_ZEROS, malformed.UNKNOWN_NAME):
             words = malformed.label_words_of(text, start)
-            if len(words) > 1:
+            named = self.rules.learn_names or len(self.rules.names.hash)
+            if len(words) > 1 and named:
                 sentence += f"; {malformed.NAME_IS_ONE_WORD.format(one_word='_'.join(words))}"
+            if len(words) > 1 and self.rules.lists and (named or all(word[0].isdecimal() for word in words)):
+                sentence += f"; {malformed.COMMAS_BETWEEN.format(list=','.join(words))}"
         message = f"{name}:{line}:{position - start + 1}: {sentence}"
         if self.rules.treatment == malformed.VW and problem in malformed.VW_TREATMENT:
             message += f"; {malformed.VW_TREATMENT[problem]}"
