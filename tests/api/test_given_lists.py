@@ -62,6 +62,13 @@ def test_names_are_numbered_as_they_come():
     assert are_names([[], ["a"]]) and not are_names([[], [1]]) and not are_names(MATRIX)
 
 
+def test_a_name_with_a_comma_is_refused():
+    for y, place in (([["tea"], ["b", "c,d"]], r"y\[1\]\[1\]"), (["tea", "c,d"], r"y\[1\]\[0\]")):
+        message = rf"{place} is 'c,d'; a name has no comma.* a list if it is several labels, or .* such as 'c;d'"
+        with pytest.raises(xclass.DataError, match=message):
+            converted(y, 2, ())
+
+
 def test_columns_of_a_table_are_names_where_labels_are_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(MATRIX, columns=["tea", "cake", "hot"])

@@ -269,6 +269,11 @@ def test_several_labels_come_back_as_they_were_given():
         model.learn_one({"tea": 1, "cup": 1}, {1: True, ("a", 2): False, "never": False})
         model.learn_one({"cake": 1}, {1: np.False_, ("a", 2): np.True_})
     assert model.predict_one({"cake": 1}) == {1: False, ("a", 2): True, "never": False}
+    assert model.learner.classes == ["1", "('a'; 2)"]
+    with pytest.raises(
+        xclass.DataError, match=r"are both written .*, where blanks and _ are the same, and commas and ;"
+    ):
+        model.learn_one({"a": 1}, {"('a'; 2)": True})
     p = model.predict_proba_one({"cake": 1})
     assert p["never"] == {False: 1.0, True: 0.0} and p[("a", 2)][True] > 0.9 and sum(p[1].values()) == 1
     for y, error in (({1: None}, xclass.DataError), ({None: True}, xclass.DataError), ([1], TypeError)):

@@ -109,6 +109,17 @@ def test_fit_learns_the_model_of_the_command(tmp_path, name, named):
         assert [sorted(labels) for labels in map(list, learner.predict_many(X))] == [*map(sorted, model.predict(X))]
 
 
+def test_names_have_no_commas_in_a_model(tmp_path):
+    X, y = data()
+    model = XMultilabelClassifier(passes=3, bits=14).fit(X, lists_of(y, NAMES))
+    model.save(tmp_path / "m")
+    with xclass.load(tmp_path / "m") as learner:
+        assert sorted(learner.classes) == sorted(name.replace(",", ";") for name in NAMES.tolist())
+    assert "c,d" in {entry.label for explained in model.explain(X[:9]) for entry in explained.classes}
+    with pytest.raises(ValueError, match=r"'c,d' and 'c;d', which have the same name .*; in place of commas"):
+        XMultilabelClassifier().fit(np.eye(2), [["c,d"], ["c;d"]])
+
+
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_top_labels_are_the_most_probable_ones(name):
     X, y = data()

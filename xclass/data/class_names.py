@@ -293,6 +293,11 @@ def key_of(name: str) -> str:
     return spelled(name).replace(" ", "_")
 
 
+def in_lists(name: str) -> str:
+    """Return the name of a label that may be in lists, where commas separate labels, with `;` in place of commas."""
+    return name.replace(",", ";")
+
+
 def joined(names: Sequence[str]) -> str:
     """Return names as one text, separated by commas; if a name holds a comma, each is followed by a newline."""
     if any("," in name for name in names):

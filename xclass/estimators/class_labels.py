@@ -33,7 +33,8 @@ class ClassLabels:
     Parameters
     ----------
     labels : array[n], the first labels
-    highest, lowest : whole numbers up to `highest` are classes; if others occur, labels become names
+    highest, lowest : whole numbers up to `highest` are classes; if others occur, labels become names. Labels of lists
+        begin at 0, and their names have no commas
     """
 
     def __init__(self, labels: AnyArray, highest: int = HIGHEST_NUMBER, lowest: int = 1) -> None:
@@ -71,14 +72,16 @@ class ClassLabels:
         for value in self.values.tolist():
             if value not in self._names:
                 text = class_names.spelled(value)
-                self._names[value] = text if class_names.is_allowed(text) else repr(value)
+                text = text if class_names.is_allowed(text) else repr(value)
+                self._names[value] = text if self.lowest else class_names.in_lists(text)
         self._positions = {self._names[value]: j for j, value in enumerate(self.values.tolist())}
         known: dict[str, Any] = {}
+        and_commas = "" if self.lowest else ", and in lists ; in place of commas"
         for value in self.values.tolist():
             if (other := known.setdefault(class_names.key_of(self._names[value]), value)) != value:
                 raise DataError(
                     f"y holds the labels {short_repr(other)} and {short_repr(value)}, which have the same name "
-                    f"{self._names[value]!r}, because names have _ in place of blanks; rename one"
+                    f"{self._names[value]!r}, because names have _ in place of blanks{and_commas}; rename one"
                 )
 
     def _unknown(self, labels: AnyArray) -> AnyArray:
