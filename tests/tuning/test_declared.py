@@ -43,6 +43,14 @@ def test_an_option_can_have_every_value_that_its_search_tries(name, option, foun
     assert len(set(values)) > 1 or len(found.values) == 1
 
 
+@pytest.mark.parametrize("reduction", ["plt", "multilabel_oaa"])
+def test_a_threshold_is_searched_where_the_measure_depends_on_it(reduction):
+    declared = options_of(configuration.option_groups()[reduction])["threshold"]
+    assert search.resolved(declared.search, FACTS._replace(reduction=reduction)) is None
+    found = search.resolved(declared.search, FACTS._replace(reduction=reduction, metric="micro_f1"))
+    assert found is not None and all(0 < found.draw(random.Random(seed)) < 1 for seed in range(50))
+
+
 def test_draws_cover_a_range_evenly_by_its_kind():
     rng = random.Random(1)
     logarithmic = sorted(between(0.01, 100.0, "log").draw(rng) for _ in range(2001))

@@ -30,6 +30,7 @@ class Facts(NamedTuple):
     features: float  # mean number of features of an example, without the constant
     plain: bool  # whether the values of all features are 1, as in text
     groups: str  # first letters of the namespaces, in rising order
+    metric: str = "error"  # value of --metric
 
 
 @dataclass(frozen=True)

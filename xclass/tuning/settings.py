@@ -141,7 +141,7 @@ class Space:
     def _declared(self, reduction: str) -> Iterator[tuple[str, Search]]:
         """Yield the field and the search of every option that a reduction can have, and that is not fixed."""
         setting = next(one for one in self.reductions if one.reduction == reduction)
-        facts: Facts = self._stream.facts(reduction)
+        facts: Facts = self._stream.facts(reduction)._replace(metric=self._metric)
         record = self.config(setting).reduction
         groups = configuration.option_groups()
         options: dict[str, Option] = {"passes": PASSES}

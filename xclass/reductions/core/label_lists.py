@@ -20,6 +20,7 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
+from ...options.search import Facts, Search, one_of
 from . import label_arrays, label_report, validated_threshold
 from .base import Learner
 from .contract import BatchTask
@@ -36,6 +37,12 @@ VALIDATED = "threshold_counts"  # name of the array of `ValidatedThreshold` in m
 AUTOMATIC = re.compile(r"auto(?::(0?\.[0-9]+|1(?:\.0*)?))?")  # values of --threshold that are no number
 
 
+def _thresholds(facts: Facts) -> Search | None:
+    # the other measures, and the error, depend on the best labels alone
+    found = one_of("auto", 0.4, 0.3, 0.2, 0.1, first=("auto", 0.2), weight=2.0)
+    return found if facts.metric == "micro_f1" else None
+
+
 @dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of all reductions that learn lists of labels, whose own `Options` are derived from it."""
@@ -49,6 +56,7 @@ class Options(OptionGroup):
         default_text="0.5",
         metavar="T|auto|auto:P",
         other=(AUTOMATIC.pattern, "auto, or auto:P with a precision P from 0 to 1, such as auto:0.9"),
+        search=_thresholds,
     )
     propensity: str = option(
         "weigh a hit on a label that n of N examples have by 1 + (ln N - 1) (B + 1)^A (n + B)^-A in the summary's "
