@@ -179,6 +179,26 @@ def test_merged_models_keep_the_threshold_that_all_have(tmp_path):
     assert "the models keep different values of --threshold, and the merged model keeps none" in result.err
 
 
+@pytest.mark.parametrize("name", ["plt", "multilabel_oaa"])
+def test_a_program_reads_and_replaces_the_threshold_of_a_model(tmp_path, name):
+    lines = ["0,1 | a b", "2 | c"] * 50
+    for given, kept in (({}, 0.5), ({"threshold": 0.99}, 0.99)):
+        with library.Learner(name, 5, bits=10, **given) as model:
+            model.learn_many(lines)
+            assert model.options["threshold"] == kept
+            model.save(tmp_path / "m")
+        with library.load(tmp_path / "m") as model:
+            assert model.options["threshold"] == kept
+            assert model.predict("| a") == ([0, 1] if kept == 0.5 else [])
+        for threshold, labels in ((0, [0, 1, 2, 3, 4]), (0.3, [0, 1]), (1.0, [])):
+            with library.load(tmp_path / "m", threshold=threshold) as model:
+                copy = pickle.loads(pickle.dumps(model))
+                assert model.predict("| a") == copy.predict("| a") == labels
+                assert model.options["threshold"] == copy.options["threshold"] == threshold
+        with pytest.raises(library.UsageError, match=r"^threshold: 2 is not a number from 0 to 1$"):
+            library.load(tmp_path / "m", threshold=2)
+
+
 def test_propensities_belong_to_a_run(tmp_path):
     (tmp_path / "d").write_text("0,1 | a b\n1 | b\n1 | b\n2 | a\n" * 5)
 

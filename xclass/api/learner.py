@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -707,7 +707,7 @@ class Learner:
     @property
     def options(self) -> dict[str, Any]:
         """Return the value of every option by the name of its keyword, defaults included."""
-        return self.core.config.values()
+        return self.core.option_values()
 
     @property
     def average_loss(self) -> float | None:
@@ -791,15 +791,21 @@ def _figures(counted: Progress) -> dict[str, float]:
 
 
 def _unpickled(data: bytes, identity: bool, exact: bool) -> Learner:
-    return _restored("the model in memory", identity, exact, lambda _: model_contents.from_bytes(data))
+    return _restored("the model in memory", identity, {"exact": exact}, lambda _: model_contents.from_bytes(data))
 
 
-def _restored(name: str, identity: bool, exact: bool, read: Callable[[str], Contents]) -> Learner:
-    """Return a learner from the model `name`, whose contents `read` returns."""
+def _restored(name: str, identity: bool, chosen: Mapping[str, Any], read: Callable[[str], Contents]) -> Learner:
+    """Return a learner from the model `name`, whose contents `read` returns; options not `chosen` are None or False."""
     jit.activate(hide_scipy=False)
     with configuration.KEYWORDS:
         contents = read(name)
-        config = configuration.of_model(name, contents.options, {"exact": True} if exact else {})
+        declared = configuration.declared_options()
+        given = {
+            option: configuration.checked_value(f"--{option}", declared[option], value)
+            for option, value in chosen.items()
+            if value is not None and value is not False
+        }
+        config = configuration.of_model(name, contents.options, given)
     with model_contents.naming(name), configuration.KEYWORDS:
         return Learner.of(LearnerCore(config, LearnerUse(loaded=True), contents), identity)
 
@@ -810,7 +816,9 @@ def _warn(notes: Sequence[str], level: int) -> None:
         warnings.warn(note, XclassWarning, stacklevel=level)
 
 
-def load(path: str | PathLike[str], feature_hash: str = "names", exact: bool = False) -> Learner:
+def load(
+    path: str | PathLike[str], feature_hash: str = "names", exact: bool = False, threshold: float | None = None
+) -> Learner:
     """Load a learner from a model file; it can predict and continue to learn.
 
     Parameters
@@ -822,6 +830,8 @@ def load(path: str | PathLike[str], feature_hash: str = "names", exact: bool = F
     exact : bool, default False
         As `--exact`: whether to search the trees of `--cpt` and `--multiclass` until the most probable classes are
         certain. The model file does not store it.
+    threshold : float, optional
+        As `--threshold`: the probability above which a learner of lists predicts labels, instead of that of the model.
 
     Raises
     ------
@@ -840,4 +850,5 @@ def load(path: str | PathLike[str], feature_hash: str = "names", exact: bool = F
     ...     model.predict_many(["| warm", "| cold rainy"]).tolist()
     [1, 2]
     """
-    return _restored(files.path_of(path), is_identity(feature_hash), exact, model_contents.load)
+    chosen = {"exact": exact, "threshold": threshold}
+    return _restored(files.path_of(path), is_identity(feature_hash), chosen, model_contents.load)

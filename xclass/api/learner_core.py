@@ -20,6 +20,7 @@ from ..data.schema import OTHER, Schema
 from ..errors import UsageError
 from ..reductions.core import base
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.spec import Wanted
 from ..system import exclusive
 from ..system.pipeline import Pipeline
@@ -294,6 +295,13 @@ class LearnerCore:
             raise UsageError(
                 "some examples are not learned yet; call end_pass() at the end of the data, and then save()"
             )
+
+    def option_values(self) -> dict[str, Any]:
+        """Return the value of every option by its field; the threshold of lists may be that of a model."""
+        values = self.config.values()
+        if isinstance(self._reduction, MultilabelLearner):
+            values["threshold"] = self._reduction.threshold
+        return values
 
     def stored_options(self) -> dict[str, Any]:
         """Return the options to store in a model file, including the names of the classes seen so far."""
