@@ -127,7 +127,7 @@ def test_results_of_a_run_are_those_of_its_predictions(place):
     assert record["figures"]["hamming_loss"] == pytest.approx(sum(len({*t} ^ {*c}) for t, _, c in known) / 10)
     assert record["average_loss"] == pytest.approx(np.mean([r[0] not in t if t else bool(c) for t, r, c in known]))
     assert record["outcomes"]["examples"] == len(known)
-    rows = {row["class"]: row for row in csv.DictReader((place / "c").open())}
+    rows = {row["label"]: row for row in csv.DictReader((place / "c").open())}
     for y in map(int, rows):
         true, given = [y in t for t, _, _ in known], [y in c for _, _, c in known]
         assert float(rows[str(y)]["weight"]) == sum(true) and float(rows[str(y)]["predicted"]) == sum(given)
@@ -274,11 +274,14 @@ def test_settings_are_compared_by_measures_of_lists(place):
 def test_a_model_of_lists_has_a_report(place):
     pytest.importorskip("matplotlib")
     learn("report", "-i", "m", "-d", "d", "--json", "r.json", "-o", "r.html", cwd=place)
-    assert "Calibration of the five best labels" in (place / "r.html").read_text()
+    page = (place / "r.html").read_text()
+    assert "Calibration of the five best labels" in page
+    assert "examples of 10 labels, tested" in page and "<title>0: 10 labels; updates " in page
+    assert not re.search(r"\d class|classes (at|below)|>class</th>", page)
     test = json.loads((place / "r.json").read_text())["test"]
     with library.load(place / "m") as model:
         assert test["measures"]["psp_at_5"] == pytest.approx(model.evaluate(place / "d")["psp_at_5"])
-    assert {"class", "precision", "recall_at_5"} <= test["labels_by_errors"][0].keys()
+    assert {"label", "precision", "recall_at_5"} <= test["labels_by_errors"][0].keys()
     assert 0 < test["measures"]["calibration_error"] < 1
 
 
@@ -300,6 +303,27 @@ def test_calibration_of_lists_is_written_and_summed_up(place):
     assert error == pytest.approx(wanted, abs=1e-5)
     result = xclass("report", "-i", "m", "--train", "d", "--json", "r.json", cwd=place)
     assert "--train has no effect: a model of lists of labels has counted its labels" in result.err
+
+
+def test_updates_of_nodes_are_whole_numbers_where_weights_are(place):
+    printed = learn("-t", "-i", "m", "--no_stdin", "--quiet", "--print_tree", "stdout", cwd=place).lines
+    assert re.fullmatch(r"0: updates \d+", printed[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        ("-t --threshold 0.999", "8 of 8 examples that have labels are given none"),
+        ("-t --threshold 0.999 --top_k 3", ""),
+        ("-t --threshold 0.0001", ""),
+        ("--threshold 0.999", ""),  # early examples of learning have no predictions
+    ],
+)
+def test_a_run_warns_if_most_examples_are_given_no_label(place, words, warned):
+    said = learn("d", "-i", "m", "-p", "p", *words.split(), cwd=place).err
+    assert ("are given none" in said) == bool(warned) and warned in said
+    predicted = (place / "p").read_text().splitlines()
+    assert not warned or {line.partition(" ")[0] for line in predicted} == {""}
 
 
 def test_workspace_predicts_lists(place):

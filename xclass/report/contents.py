@@ -83,11 +83,22 @@ class Errors(NamedTuple):
     steps: str  # what the steps of an example are
 
 
+class Kind(NamedTuple):
+    """Hold what the texts call one class and several."""
+
+    one: str
+    several: str
+
+    def counted(self, count: int) -> str:
+        return f"{count:,} {self.one if count == 1 else self.several}"
+
+
 class Contents(NamedTuple):
     """Hold the contents of a report."""
 
     request: Request
     name: Callable[[int], str]  # text of a class
+    kind: Kind  # what the texts call a class
     reduction: str
     learned: int  # examples learned
     classes: int
@@ -147,6 +158,7 @@ def collect(learner: Learner, request: Request) -> Contents:
     return Contents(
         request=request,
         name=name,
+        kind=Kind("label", "labels") if lists else Kind("class", "classes"),
         reduction=configuration.chosen_name(core.config),
         learned=learner.examples,
         classes=classes if isinstance(classes, int) else len(classes or ()),

@@ -32,7 +32,7 @@ def written(contents: Contents) -> bytes:
             "measures": contents.measures.figures(),
             "labels_by_errors": [
                 {
-                    "class": row[0],
+                    header[0]: row[0],
                     **{name: float(text) if text else None for name, text in zip(header[1:], row[1:], strict=True)},
                 }
                 for row in shown

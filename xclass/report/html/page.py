@@ -67,7 +67,7 @@ def _encoded(*pieces: Html) -> bytes:
 def _lead(contents: Contents) -> str:
     text = (
         f"A model of --{contents.reduction} that has learned {markup.number(contents.learned)} examples of "
-        f"{tree_drawing.classes_text(contents.classes)}"
+        f"{contents.kind.counted(contents.classes)}"
     )
     if contents.errors is None and contents.measures is None:
         return f"{text}. With labelled data (-d), the report shows the errors, too."
@@ -80,7 +80,7 @@ def _tiles(contents: Contents) -> Html:
     if errors is not None:
         tiles.append((
             "Test error", markup.percent(errors.error),
-            f"{markup.number(errors.examples)} examples, {tree_drawing.classes_text(errors.classes)}",
+            f"{markup.number(errors.examples)} examples, {contents.kind.counted(errors.classes)}",
         ))  # fmt: skip
         if errors.list_error is not None:
             tiles.append((f"Outside the first {LISTED}", markup.percent(errors.list_error), "of the test examples"))
@@ -152,11 +152,13 @@ def _tree(contents: Contents) -> Html:
     tree = contents.tree
     if tree is None:
         return element("p", f"--{contents.reduction} has no tree.")
+    kind, of_one = contents.kind, contents.errors is not None
+    shown = f"the error of these {kind.several} on the test data (the darker, the larger)" if of_one else "its counts"
     which = f" of the first of {tree.trees} trees" if tree.trees > 1 else ""
     text = (
         f"The first levels{which}. Each node shows its name, by which --print_tree and --explain call it, the number "
-        "of classes at its leaves, the error of these classes on the test data (the darker, the larger), and its most "
-        "frequent classes. An arrow marks nodes with more below."
+        f"of {kind.several} at its leaves, {shown}, and its most frequent {kind.several}. An arrow marks nodes with "
+        "more below."
     )
     buttons = [
         element("button", sign, type="button", data_zoom=act, aria_label=label)
@@ -175,10 +177,10 @@ def _tree(contents: Contents) -> Html:
             class_="note screen", id="tree-keys",
         ),
         element(
-            "div", tree_drawing.drawing(tree, contents.name), class_="tree", tabindex="0", role="group",
+            "div", tree_drawing.drawing(tree, contents), class_="tree", tabindex="0", role="group",
             aria_label="Drawing of the tree, which can be moved and zoomed", aria_describedby="tree-keys",
         ),
-        markup.details("The same as a list, with more classes", tree_drawing.outline(tree, contents.name)),
+        markup.details(f"The same as a list, with more {kind.several}", tree_drawing.outline(tree, contents)),
     )  # fmt: skip
 
 

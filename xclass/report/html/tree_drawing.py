@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from ..contents import Contents
 from ..tree import Node, Tree
 from . import markup
 from .markup import Html, element, escaped
@@ -13,7 +12,7 @@ ACROSS, DOWN = 30, 10  # gaps between nodes
 NAMED = 3  # classes that are written into a node
 
 
-def drawing(tree: Tree, name: Callable[[int], str]) -> Html:
+def drawing(tree: Tree, contents: Contents) -> Html:
     """Return the drawing as an `svg` element with its size in pixels as `data-width`."""
     nodes = tree.nodes
     row = _rows(nodes)
@@ -27,7 +26,7 @@ def drawing(tree: Tree, name: Callable[[int], str]) -> Html:
             begin, middle = x + BOX, x + BOX + ACROSS / 2
             path = f"M{begin:g} {y + HEIGHT / 2:g}H{middle:g}V{down + HEIGHT / 2:g}H{right:g}"
             pieces.append(Html(f'<path class="edge" d="{path}"/>'))
-    pieces += [_box(node, x, y, name) for node, (x, y) in zip(nodes, corner, strict=True)]
+    pieces += [_box(node, x, y, contents) for node, (x, y) in zip(nodes, corner, strict=True)]
     text = f"The first {max(node.level for node in nodes) + 1} levels; the list below says the same in words."
     return Html(
         f'<svg class="tree-drawing" viewBox="0 0 {width} {height}" data-width="{width}" role="img" '
@@ -51,13 +50,13 @@ def _rows(nodes: list[Node]) -> list[float]:
     return row
 
 
-def _box(node: Node, x: float, y: float, name: Callable[[int], str]) -> Html:
+def _box(node: Node, x: float, y: float, contents: Contents) -> Html:
     """Return a node: its name and number of classes, the error, and the most frequent classes."""
     shade = 0.04 + 0.4 * node.errors / node.examples if node.examples else 0.04
-    names = ", ".join(name(label) for label in node.labels[:NAMED])
+    names = ", ".join(contents.name(label) for label in node.labels[:NAMED])
     names += ", …" if node.classes > NAMED else ""
     more = " →" if node.is_cut else ""
-    lines = [f"{node.name}: {classes_text(node.classes)}{more}", second_line(node), names]
+    lines = [f"{node.name}: {contents.kind.counted(node.classes)}{more}", second_line(node), names]
     texts = "".join(
         f'<text x="8" y="{15 + 14 * j}" class="{"name" if j == 0 else "more"}">{escaped(line)}</text>'
         for j, line in enumerate(lines)
@@ -70,10 +69,6 @@ def _box(node: Node, x: float, y: float, name: Callable[[int], str]) -> Html:
     )
 
 
-def classes_text(count: int) -> str:
-    return f"{count:,} {'class' if count == 1 else 'classes'}"
-
-
 def second_line(node: Node) -> str:
     """Return the error of the classes of a node, or else what the tree reports about it."""
     if node.examples:
@@ -81,20 +76,20 @@ def second_line(node: Node) -> str:
     return ", ".join(f"{fact} {value}" for fact, value in node.facts.items())
 
 
-def outline(tree: Tree, name: Callable[[int], str]) -> Html:
+def outline(tree: Tree, contents: Contents) -> Html:
     """Return the tree as nested lists that can be opened, with more classes of each node."""
-    return element("ul", _item(tree.nodes, 0, name), class_="outline")
+    return element("ul", _item(tree.nodes, 0, contents), class_="outline")
 
 
-def _item(nodes: list[Node], at: int, name: Callable[[int], str]) -> Html:
+def _item(nodes: list[Node], at: int, contents: Contents) -> Html:
     node = nodes[at]
-    names = ", ".join(name(label) for label in node.labels)
+    names = ", ".join(contents.name(label) for label in node.labels)
     names += f" and {node.classes - len(node.labels):,} more" if node.classes > len(node.labels) else ""
     facts = second_line(node)
-    summary = f"{node.name}: {classes_text(node.classes)}" + (f", {facts}" if facts else "")
-    text = element("p", f"{'Most frequent: ' if node.classes > 1 else 'Class: '}{names}")
+    summary = f"{node.name}: {contents.kind.counted(node.classes)}" + (f", {facts}" if facts else "")
+    text = element("p", f"{'Most frequent' if node.classes > 1 else contents.kind.one.capitalize()}: {names}")
     if not node.children:
         rest = element("p", "Its children are not shown; --tree_levels shows more.") if node.is_cut else ""
         return element("li", markup.details(summary, text, rest))
-    children = element("ul", *(_item(nodes, child, name) for child in node.children))
+    children = element("ul", *(_item(nodes, child, contents) for child in node.children))
     return element("li", markup.details(summary, text, children, open=node.level < 1))

@@ -18,7 +18,7 @@ from .measured import Measured
 COLUMNS = (
     "class", "examples", "weight", "errors", "precision", "recall", "mean_probability", "confused_with", "confused",
 )  # fmt: skip
-OF_LISTS = ("class", "weight", "predicted", "errors", "precision", "recall", "f1")  # and recall_at_1, ...
+OF_LISTS = ("label", "weight", "predicted", "errors", "precision", "recall", "f1")  # and recall_at_1, ...
 MOST_COLLECTED = 1 << 18  # pairs that are collected before they are added up
 
 
