@@ -197,6 +197,10 @@ def test_a_batch_with_lists_is_read_and_refused_by_a_learner_of_one_label(tmp_pa
     path = tmp_path / "data"
     path.write_text("0,3 | a\n| b\n")
     (batch,) = read_vw(path, labels="lists")
+    for kind in ("classes", "numbers"):
+        message = f":1:3: the line has several labels, the second of them at '3', and labels='{kind}' reads one; give "
+        with pytest.raises(DataError, match=re.escape(f"{path}{message}labels='lists'") + "$"):
+            list(read_vw(path, labels=kind))
     assert lists(batch) == [[0, 3], NONE]
     with Learner("oaa", classes=3, bits=8) as model:
         for lines in (batch, ["0,3 | a"]):

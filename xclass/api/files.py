@@ -20,7 +20,7 @@ from ..options import declare
 from ..options.spelling import Spelling
 from ..system import output_file
 from ..system.printable import short_repr
-from ..text import parser, reader
+from ..text import malformed, parser, reader
 from ..text.label_detection import LabelDetector
 from ..text.text_format import advice
 from . import configuration
@@ -91,6 +91,11 @@ def read_vw(
     try:
         with Spelling(lambda: {**configuration.keywords(), **names}):
             yield from batches
+    except DataError as error:  # of a file that this function reads with other arguments
+        cure = f"and labels={labels!r} reads one; give labels='lists'"
+        message = error.args[0].replace(malformed.LEARNS_ONE, cure)
+        error.args = (message.removesuffix(malformed.CURE_OF_LISTS), *error.args[1:])
+        raise
     except SystemError as error:  # see `Learner.predict`
         raise (error.__cause__ or error) from None
 
