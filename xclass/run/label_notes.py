@@ -17,6 +17,7 @@ class LabelNotes:
     def __init__(self, labels: str, named: bool) -> None:
         self._kind, self._named = labels, named
         self._examples = self._unlabelled = self._labels = self._unknown = 0
+        self._with_labels = self._without = 0  # predicted examples that have labels, those to which none is given
         self._first_unknown = ""  # place of the first unknown label
         self._held_out: set[float] = set()  # labels of examples that were held out, and of those that were learned
         self._learned: set[float] = set()
@@ -27,6 +28,10 @@ class LabelNotes:
         label, row = batch.label, np.arange(batch.n)
         self._examples += batch.n
         self._unlabelled += int(np.count_nonzero(np.isnan(label)))
+        if task.chosen is not None and task.class_lists is None and not task.learn:
+            with_labels = label > 0
+            self._with_labels += int(np.count_nonzero(with_labels))
+            self._without += int(np.count_nonzero(with_labels & (np.diff(task.chosen.start) == 0)))
         if batch.has_lists:
             label, row = batch.labels, np.repeat(row, np.diff(batch.label_start))
         unknown, labelled = label == class_names.UNKNOWN, ~np.isnan(label)
@@ -45,6 +50,8 @@ class LabelNotes:
         self._unlabelled += other._unlabelled
         self._labels += other._labels
         self._unknown += other._unknown
+        self._with_labels += other._with_labels
+        self._without += other._without
         self._first_unknown = self._first_unknown or other._first_unknown
         self._held_out |= other._held_out
         self._learned |= other._learned
@@ -56,13 +63,18 @@ class LabelNotes:
         return []
 
     def warnings(self) -> list[str]:
-        """Return warnings about labels that are not names of the model, and about classes that were never learned."""
+        """Return warnings: of classes that were never learned, examples without predictions, and unknown names."""
         lines = []
         never_learned = len(self._held_out - self._learned)
         if self._kind != "simple" and never_learned:
             lines.append(
                 f"classes that occur only in held-out lines, and so were not learned = {never_learned}; --holdout_off "
                 "learns from all lines"
+            )
+        if 2 * self._without > self._with_labels:
+            lines.append(
+                f"{self._without} of {self._with_labels} examples that have labels are given none, because no "
+                "probability is above the threshold; with a lower --threshold more labels are predicted"
             )
         if not self._unknown:
             return lines

@@ -41,6 +41,8 @@ def outline(learner: LabelTree, levels: int) -> Iterator[TreeNode]:
             label = n - tree.inner
             return NodeView(labels=((label + learner.lowest, float(learner.counts[label])),))
         begin = tree.arity * n + 1
-        return NodeView(tuple(range(begin, min(begin + tree.arity, tree.nodes))), facts={"updates": learner.updated[n]})
+        return NodeView(
+            tuple(range(begin, min(begin + tree.arity, tree.nodes))), facts={"updates": f"{learner.updated[n]:.12g}"}
+        )
 
     return tree_view.preorder(0, levels, view)
