@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xclass
-from xclass.errors import DataError, UsageError
+from xclass.errors import DataError, UsageError, XclassError
 from xclass.options.spelling import Spelling
 
 PACKAGE = Path(xclass.__file__).parent
@@ -68,6 +68,23 @@ def test_a_file_and_a_label_that_look_like_options_stay_in_the_messages_of_a_lea
     with xclass.Learner("oaa", classes=2, bits=10, named_labels="a,b") as model, pytest.raises(DataError) as caught:
         model.learn_file("--bits")
     assert str(caught.value).startswith("./--bits:1:1: label '--oaa' is not one of named_labels. ")
+
+
+def test_values_columns_and_names_that_look_like_options_stay(tmp_path):
+    def said(make) -> str:
+        with pytest.raises(XclassError) as caught:
+            make()
+        return str(caught.value)
+
+    assert said(lambda: xclass.Learner("cpt", 3, cpt_tree="--bits")).startswith("./--bits: there is no such file; give")
+    assert said(lambda: xclass.Learner("plt", 3, propensity="-b")).startswith("propensity '-b': give two numbers")
+    assert said(lambda: xclass.Learner("oaa", 3, ngram="-b")).startswith("ngram '-b': give the longest gram")
+    with xclass.Learner("oaa", 3, bits=10, learn_names=True) as model:
+        assert "as one word: '--learn_names'. Correct" in said(lambda: model.learn_many("--learn names | a"))
+    (tmp_path / "t.csv").write_text("label,a' -b \n1,2\n2,x\n")
+    with xclass.Learner("oaa", 3, bits=10) as model:
+        message = said(lambda: model.learn_file(tmp_path / "t.csv", column_kind={"a' -b": "number"}))
+    assert """the column "a' -b" has the kind""" in message and """column_kind "a' -b:text\"""" in message
 
 
 def test_the_outermost_interface_names_the_options_of_an_error():

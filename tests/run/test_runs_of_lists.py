@@ -250,7 +250,7 @@ def test_names_and_unknown_names(place, tmp_path):
         (("--errors", "e"), "--errors is about lines with one label each, but this run has lists of labels"),
         (("-r", "r"), "-r has no scores of --plt to write; --top_k N -p FILE writes the best labels"),
         (("--perplexity",), "--perplexity is for one label an example, not for lists"),
-        (("--propensity", "1,x"), "--propensity 1,x: give two numbers, A from 0 to 100 and B above 0"),
+        (("--propensity", "1,x"), "--propensity '1,x': give two numbers, A from 0 to 100 and B above 0"),
     ],
 )
 def test_what_lists_do_not_have_is_refused_by_name(place, words, message):

@@ -75,7 +75,7 @@ def test_a_list_is_put_in_order(line, labels, weight, tag):
         (b"1,1.7 | a", 3, "label '1.7' is not a class number"),
         (b"1,02 | a", 3, "label '02' has a sign or leading zeros"),
         (b"1,4294967295 | a", 3, "label 4294967295 is outside 0..9"),
-        (b"1 2 3 | a", 1, "directly before the bar; if they are several labels, write commas between them: 1,2,3"),
+        (b"1 2 3 | a", 1, "directly before the bar; if they are several labels, write commas between them: '1,2,3'"),
         (b"1,2 x | a", 5, "weight 'x' is not a finite number"),
     ],
 )
@@ -243,8 +243,9 @@ def test_a_weight_that_may_be_a_second_label_is_noted_once(lines, message):
 
 def test_names_without_commas_are_refused_with_the_comma_between_them():
     error = read(b"green tea | a\n", learn_names=True)[1]
-    assert "write them as one word: green_tea; if they are several labels, write commas between them: green,tea" in str(
-        error
+    assert (
+        "write them as one word: 'green_tea'; if they are several labels, write commas between them: 'green,tea'"
+        in str(error)
     )
     assert "commas between" not in str(read(b"1 x | a\n")[1])
 

@@ -34,16 +34,16 @@ def notes_of(text: str, **options) -> list[str]:
     ("text", "message"),
     [
         ("class 0001 | a\nclass 0002 | b\n", "batch:1:7: weight '0001' has leading zeros; write a weight without "
-         "them; if the words before the bar are the name of a class, write them as one word: class_0001"),
+         "them; if the words before the bar are the name of a class, write them as one word: 'class_0001'"),
         ("a 2 | a\nx 007.5 'tag | b\n", "batch:2:3: weight '007.5' has leading zeros"),
         ("tire change | a\n", "batch:1:6: weight 'change' is not a finite number of at least 0; if the words "
-         "before the bar are the name of a class, write them as one word: tire_change"),
+         "before the bar are the name of a class, write them as one word: 'tire_change'"),
         ("a | a\nb | b\nNew York City 'tag | c\n", "batch:3:1: the words from 'New' to the first bar | are more than a "
          "label and a weight; write features after a bar, and a tag as 'tag or directly before the bar; if the words "
-         "before the bar are the name of a class, write them as one word: New_York_City"),
-        ("id\ttire  change | a\n", "write them as one word: tire_change"),
+         "before the bar are the name of a class, write them as one word: 'New_York_City'"),
+        ("id\ttire  change | a\n", "write them as one word: 'tire_change'"),
         ("a -1 | a\n", "weight '-1' is not a finite number of at least 0; if the words before the bar are the name of "
-         "a class, write them as one word: a_-1"),
+         "a class, write them as one word: 'a_-1'"),
     ],
 )  # fmt: skip
 def test_words_that_are_no_weights_are_refused_with_the_name_in_one_word(text, message):
@@ -57,16 +57,18 @@ def test_words_that_are_no_weights_end_the_run(words, tmp_path):
     result = xclass("--oaa", 9, *SMALL, *words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
     assert result.status == 1
     assert "stdin:3:1: the words from 'New' to the first bar | are more than a label and a weight" in result.err
-    assert "write them as one word: New_York_City" in result.err
+    assert "write them as one word: 'New_York_City'" in result.err
     assert not (tmp_path / "m").exists()
 
 
 def test_names_that_were_listed_are_explained_in_the_same_way():
     with Learner("oaa", 2, bits=10, named_labels="tire_change,oil") as model:
-        message = "label 'tire' is not one of named_labels; if the words before the bar are .* as one word: tire_change"
+        message = (
+            "label 'tire' is not one of named_labels; if the words before the bar are .* as one word: 'tire_change'"
+        )
         with pytest.raises(DataError, match=message):
             model.learn_many("oil | a\ntire change | b\n")
-        with pytest.raises(DataError, match="write them as one word: oil_well"):
+        with pytest.raises(DataError, match="write them as one word: 'oil_well'"):
             model.learn_many("oil well | a\n")
     listed = ("--oaa", 2, "--named_labels", "tire change,oil", "-p", "stdout")
     assert xclass(*listed, stdin="tire_change | b\noil | a\n| b\n").lines[-1] == "tire change"
@@ -88,7 +90,7 @@ def test_numbers_with_zeros_in_front_stay_weights_of_classes_that_are_numbers():
             "class 1 | a\nclass 2 | b\nclass 3 | c\n",
             "batch:2: 'class 2' is read as class 'class' with importance weight 2, but an earlier line gives that "
             "class weight 1; if the words before the bar are the name of a class, write them as one word, such as "
-            "class_2",
+            "'class_2'",
         ),
         ("Rocky | a\nJaws | b\n'tag | q\nRocky 2 't| c\n", "batch:4: 'Rocky 2' is read as class 'Rocky' with"),
         (

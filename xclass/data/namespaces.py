@@ -221,7 +221,7 @@ def _sizes(
         match = re.fullmatch(rb"([^0-9]?)([0-9]{1,9})", decode(argument, notes), flags=re.DOTALL)
         if match is None or int(match[2]) < minimum:
             raise UsageError(
-                f"{flag} {argument}: give {meaning} as a number of at least {minimum}, such as {minimum + 1}, "
+                f"{flag} {argument!r}: give {meaning} as a number of at least {minimum}, such as {minimum + 1}, "
                 f"or the first letter of a namespace and a number, such as a{minimum + 1}"
             )
         for group in match[1] or range(256):

@@ -88,7 +88,7 @@ SENTENCES = {
     BEYOND_FEATURES: "feature {seen!r} is not below the number of features in the header",
     CELL: "{seen!r} is text that is not a finite number, and the column {column!r} has the kind number; leave the cell "
     "empty where the value is not known, write True and False as 1 and 0, or train the model with --column_kind "
-    "'{column}:text'",
+    "{as_text}",
     ENTRY: "{seen!r} is not allowed here; give {column}",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
@@ -100,8 +100,8 @@ TWO_SPELLINGS = (
     "label {seen!r} is the same class as {earlier!r}, because names have _ in place of blanks; rename one if they are "
     "two classes"
 )
-NAME_IS_ONE_WORD = "if the words before the bar are the name of a class, write them as one word: {one_word}"
-COMMAS_BETWEEN = "if they are several labels, write commas between them: {list}"
+NAME_IS_ONE_WORD = "if the words before the bar are the name of a class, write them as one word: {one_word!r}"
+COMMAS_BETWEEN = "if they are several labels, write commas between them: {list!r}"
 WEIGHT_OR_LABEL = (
     "'{label} {weight}' is read as label {label} with importance weight {weight}; if both are labels, write a comma "
     "between them: {label},{weight}"
@@ -112,7 +112,7 @@ NEW_NUMBERS = (
 )
 DIFFERENT_WEIGHT = (
     "{seen!r} is read as class {name!r} with importance weight {weight}, but an earlier line gives that class weight "
-    "{earlier}; if the words before the bar are the name of a class, write them as one word, such as {one_word}"
+    "{earlier}; if the words before the bar are the name of a class, write them as one word, such as {one_word!r}"
 )
 SINGLE_NAME = (
     "all labelled lines have the same class, {name!r}, so there is nothing to distinguish; in VW text, the name of a "

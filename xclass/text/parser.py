@@ -371,7 +371,8 @@ class Parser:
             problem = malformed.EMPTY_LIST
         of_name = problem == malformed.CLASS and self.rules.learn_names
         sentence = malformed.sentence_about(malformed.LABEL_NAME if of_name else problem, text, position)
-        sentence = sentence.format(seen=seen, range=self._range, column=malformed.words_after(text, position))
+        about = malformed.words_after(text, position)
+        sentence = sentence.format(seen=seen, range=self._range, column=about, as_text=repr(f"{about}:text"))
         if problem == malformed.OUTSIDE and seen.strip("0") in ("", "."):
             lists = malformed.LIST.search(text.tobytes()) is not None
             sentence += f"; {malformed.LEARN_LISTS}" if lists else "; classes are counted from 1"

@@ -90,7 +90,7 @@ class Options(OptionGroup):
             a = b = math.nan
         if not (0 <= a <= 100 and 0 < b <= 1e9):
             raise UsageError(
-                f"--propensity {self.propensity}: give two numbers, A from 0 to 100 and B above 0, such as 0.55,1.5"
+                f"--propensity {self.propensity!r}: give two numbers, A from 0 to 100 and B above 0, such as 0.55,1.5"
             )
         return a, b
 

@@ -216,6 +216,7 @@ class ProbabilityTree(Learner):
 
     def _read(self, path: str) -> list[label_tree.Tree]:
         """Return the trees of a file, after checking that there is one for each member."""
+        path = f"./{path}" if path.startswith("-") else path  # messages of a program would take it for an option
         if not os.path.exists(path):
             raise DataError(
                 f"{path}: there is no such file; give --cpt_tree {', '.join(GROWN + SAMPLED)}, or the name of a file"
