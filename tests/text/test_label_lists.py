@@ -111,6 +111,14 @@ def test_vw_reads_a_malformed_list_in_its_way(line, labels):
     assert (found, error) == ([labels], None)
 
 
+@pytest.mark.parametrize("names", [{"learn_names": True}, {"named_labels": "tea,4294967295,5"}])
+def test_names_in_lists_that_vw_would_read_as_numbers_are_names(names):
+    text = b"tea,4294967295 | a\n5,,tea | b\n, | c\n\x01x,tea | d\n5 | e\n"
+    batch, error, reading = parse(text, "multilabel", on_bad_line="vw", number_rules="vw", **names)
+    assert (lists(batch), error) == ([[1, 2], [3, 1], NONE, NONE, [3]], None)
+    assert len(reading.report()) == 2 and "train.vw:4:1: label '\ufffdx" in reading.report()[1]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -86,13 +86,14 @@ def read_class(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[Int, i
 def read_list(text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, first: int) -> tuple[float, int, int]:
     """Read the classes `text[begin:end]`, which commas separate, into `labels` from `first` on.
 
-    A comma alone is the list of an example that is known to have no class. With VW's rules it is no label, and empty
-    parts of a list are left out.
+    A comma alone is the list of an example that is known to have no class. With VW's rules it is no label, empty parts
+    of a list are left out, and numbers are read as VW reads them; VW has no names here.
 
     Return the number of classes, NaN for no label, the number of the problem in `malformed`, or 0, and its position.
     """
     m, p, problem, position = first, begin, 0, begin
     strict = rules.treatment != malformed.VW
+    named = rules.learn_names or len(rules.names.hash) > 0
     if strict and end == begin + 1 and text[begin] == COMMA:
         return 0.0, 0, begin
     number: Int
@@ -100,9 +101,9 @@ def read_list(text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s
         e = p
         while e < end and text[e] != COMMA:
             e += 1
-        if strict:
-            if e == p:
-                return np.nan, malformed.EMPTY_LABEL, p
+        if strict and e == p:
+            return np.nan, malformed.EMPTY_LABEL, p
+        if e > p and (strict or named):
             number, problem = read_class(text, p, e, rules)
             if problem != 0 or number == UNLABELLED:
                 return np.nan, problem if problem != 0 else malformed.OUTSIDE, p
