@@ -50,6 +50,8 @@ VARIANTS = {
     "cpt columns": ("--cpt", K, "--normalize_features", "columns"),
     "mach": ("--mach", "3,8"),
     "plt": ("--plt", K),
+    "plt names": ("--plt", K, "--learn_names", "--kary_tree", 3),
+    "multilabel_oaa": ("--multilabel_oaa", K, "--threshold", 0.2),
     "softmax_tree": ("--softmax_tree", K, "--depth", 2, "--leaf_classes", 4),
     "softmax_tree columns": ("--softmax_tree", K, "--depth", 1, "--normalize_features", "columns"),
 }
@@ -333,6 +335,32 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("cpt columns", put("scales.size", 0, np.nan), "scales.size"),
     ("cpt columns", put("scales.seen", 0, -1.0), "scales.seen"),
     ("cpt columns", put("scales.valued", 0, 2), "scales.valued"),
+    *(
+        (variant, edit, named)
+        for variant in ("plt", "plt names", "multilabel_oaa")
+        for edit, named in (
+            (put("label_counts", 0, -1), "label_counts"),
+            (put("label_counts", -1, 2**53 + 1), "label_counts"),
+            (make("label_counts", lambda a: a[:-1]), "label_counts"),
+            (make("label_counts", lambda a: np.append(a, a)), "label_counts"),
+            (make("label_counts", lambda a: a.astype(np.float64)), "label_counts"),
+            (drop_array("label_counts"), "label_counts"),
+            (with_fact("outside", -1), "'outside'"),
+            (with_fact("outside", 0.5), "'outside'"),
+            (drop_fact("outside"), "'outside'"),
+            (with_fact("threshold", 1.5), "'threshold'"),
+            (with_fact("threshold", -0.1), "'threshold'"),
+            (with_fact("threshold", "0.5"), "'threshold'"),
+            (with_fact("threshold", None), "'threshold'"),
+            (with_fact("more", 1), "more"),
+            (make("weights.sums", lambda a: a[:-1]), "weights.sums"),
+        )
+    ),
+    ("plt", put("updated", 0, -1.0), "updated"),
+    ("plt", put("updated", 0, np.nan), "updated"),
+    ("plt", put("updated", 0, np.inf), "updated"),
+    ("plt", make("updated", lambda a: a[:-1]), "updated"),
+    ("plt names", drop_array("updated"), "updated"),
     ("softmax_tree", put("tree.left", 0, 0), "tree.left"),
     ("softmax_tree", put("tree.left", 0, 10**6), "tree.left"),
     ("softmax_tree", lambda arrays, facts: put("tree.left", 0, arrays["tree.right"][0])(arrays, facts), "tree.left"),
@@ -578,9 +606,10 @@ def test_changed_model_is_refused_or_works(models, variant, data):
     model = changed(models[variant], lambda arrays, facts: None)
     for _ in range(data.draw(st.integers(1, 2))):
         mutate(model.arrays, data.draw)
-    ways = [("-t", "-p", "p"), ("-t", "-r", "r"), ("-f", "n")]
+    ways = [("-t", "-p", "p"), ("-f", "n"), ("-t", "-p", "p") if variant.startswith("plt") else ("-t", "-r", "r")]
     if variant.split()[0] in PROBABLE:
-        ways += [("-t", "--top_k", 3, "-p", "p"), ("-t", "--probabilities", "-p", "p", "--calibration", "c")]
+        of_one = () if LABELS[variant.split()[0]] == "multilabel" else ("--calibration", "c")
+        ways += [("-t", "--top_k", 3, "-p", "p"), ("-t", "--probabilities", "-p", "p", *of_one)]
     with np.errstate(all="ignore"):
         result = run(model, variant, *data.draw(st.sampled_from(ways)))
     assert result.status in (0, 1)
