@@ -33,6 +33,8 @@ SETS = {  # name -> kind of labels, options
     "recall_tree": ("classes.vw", f"--recall_tree {CLASSES} -b 9"),
     "log_multi": ("classes.vw", f"--log_multi {CLASSES} -b 9"),
     "cpt": ("classes.vw", "--cpt 0 -b 9"),
+    "plt": ("lists.vw", f"--plt {CLASSES} -b 9 --passes 2"),
+    "plt names": ("list_names.vw", f"--plt {CLASSES} -b 9 --learn_names"),
     "cpt names": ("names.vw", "--cpt 0 -b 9 --learn_names --passes 2"),
     "cpt rerank": ("classes.vw", f"--cpt {CLASSES} -b 9 --rerank --cpt_tree kmeans"),
     "softmax_tree": ("classes.vw", f"--softmax_tree {CLASSES} -b 9"),

@@ -20,7 +20,7 @@ from xclass.cli import command as cli
 from xclass.cli import help_text
 from xclass.options import declare
 
-INPUTS = ("classes.vw", "names.vw", "numbers.vw", "signs.vw", "columns.vw")
+INPUTS = ("classes.vw", "names.vw", "numbers.vw", "signs.vw", "columns.vw", "lists.vw", "list_names.vw")
 WRITTEN = ("out/a", "out/b", "missing/x", "/dev/null", "/dev/full", "stdout", "out", "", "classes.vw", "victim.txt/x")
 READ = ("classes.vw", "nothing.vw", "sub", "", "/dev/null", "out/a", MODEL)
 NUMBERS = (

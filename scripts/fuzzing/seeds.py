@@ -8,12 +8,14 @@ CLASSES = 12
 
 
 def lines(kind: str, n: int = 60, seed: int = 1) -> bytes:
-    """Return data whose labels are `classes`, `names`, `numbers` or `signs`."""
+    """Return data whose labels are `classes`, `names`, `numbers`, `signs`, `lists` or `list names`."""
     rng = random.Random(seed)
     made = []
     for i in range(n):
         c = i % CLASSES
+        several = sorted({c, *rng.sample(range(CLASSES), rng.randrange(3))}) if kind.startswith("list") else []
         label = {
+            "lists": ",".join(map(str, several)), "list names": ",".join(f"name{y}" for y in several),
             "classes": f"{c + 1}", "names": f"name{c}", "numbers": f"{rng.uniform(-2, 2):.3f}",
             "signs": rng.choice(("1", "-1")),
         }[kind]  # fmt: skip
@@ -37,6 +39,7 @@ SHRUNK = " shrunk"  # end of the names of models that `xclass shrink` makes smal
 DATA = {
     "classes.vw": lines("classes"), "names.vw": lines("names"), "numbers.vw": lines("numbers"),
     "signs.vw": lines("signs"), "columns.vw": columns(),
+    "lists.vw": lines("lists"), "list_names.vw": lines("list names"),
 }  # fmt: skip
 
 K = str(CLASSES)
@@ -91,6 +94,14 @@ MODELS = {  # name -> data, options of training
         "names.vw",
         f"--softmax_tree {K} -b 9 --learn_names --tree_init prototypes --tao_iterations 2",
     ),
+    "multilabel_oaa": ("lists.vw", f"--multilabel_oaa {K} -b 8"),
+    "multilabel_oaa names": (
+        "list_names.vw",
+        f"--multilabel_oaa {K} -b 8 --learn_names --threshold 0.2 --loss_function logistic",
+    ),
+    "plt": ("lists.vw", f"--plt {K} -b 8"),
+    "plt names": ("list_names.vw", f"--plt {K} -b 9 --learn_names --kary_tree 3 --passes 2 --holdout_off --sgd"),
+    f"plt{SHRUNK}": ("lists.vw", f"--plt {K} -b 10 --threshold 0.3"),
     f"oaa{SHRUNK}": ("classes.vw", f"--oaa {K} -b 8"),
     f"recall_tree{SHRUNK}": ("names.vw", f"--recall_tree {K} -b 18 --learn_names"),
     f"cpt{SHRUNK}": ("classes.vw", f"--cpt {K} -b 9"),
