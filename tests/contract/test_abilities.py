@@ -15,7 +15,9 @@ FUNCTIONS = {  # what a module has to have; see the docstrings of the folders
     "explain": ("explain",),
     "inspect": (),
     "merge": ("listed_tables", "merge"),
-    "spread": ("combine", "join", "part_state", "pass_rounds", "restore_part", "rounds", "units"),
+    "spread": (
+        "combine", "join", "part_state", "pass_rounds", "restore_part", "restore_whole", "rounds", "units", "whole_state",
+    ),
 }
 ROOT = Path(xclass.abilities.__file__).parent
 

@@ -37,7 +37,7 @@ def save(config: Config, counted: Sequence[Progress], states: Sequence[State], *
     Parameters
     ----------
     counted : counts, see `restore_progress`
-    states : what the parts have learned
+    states : what the parts have learned and, last, the whole
     facts : what else the run needs to continue, as JSON values
     """
     arrays, rest = {}, []
@@ -49,7 +49,7 @@ def save(config: Config, counted: Sequence[Progress], states: Sequence[State], *
 
 
 def load(config: Config) -> tuple[dict[str, Any], list[State]]:
-    """Return the facts of a run that is continued, and the states of its parts.
+    """Return the facts of a run that is continued, and the states of its parts and, last, of the whole.
 
     Raise ModelError if there is no state or it cannot be read, and UsageError if the run had other options.
     """

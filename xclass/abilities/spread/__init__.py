@@ -10,6 +10,8 @@ part_state(learner)               what a part has learned; arrays may be those t
                                   of a learner without parts is that of the only part.
 restore_part(learner, states)     continue a new part from the states of all parts, whose number may have been another
 join(learner, states)             give the whole all that its parts have learned
+whole_state(learner)              what the whole knows that no part does, such as counts of labels
+restore_whole(learner, state)     continue a new whole from that state
 pass_rounds(learner)              end a pass in a part: a generator, which yields what all parts need to go on and is
                                   sent what every part has yielded, in their order; all parts yield equally often
 """

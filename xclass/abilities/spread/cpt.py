@@ -190,3 +190,4 @@ def _plain(value: Any) -> AnyArray | float:
 
 
 pass_rounds = parts.end_pass
+whole_state, restore_whole = parts.whole_state, parts.restore_whole

@@ -79,6 +79,7 @@ def restore_part(learner: OneAgainstAll, states: Sequence[State]) -> None:
 
 join = restore_part
 pass_rounds = parts.end_pass
+whole_state, restore_whole = parts.whole_state, parts.restore_whole
 
 
 def _joined(bests: Sequence[Best], classes: int) -> tuple[Int64s, Float32s, Float32s]:

@@ -43,6 +43,15 @@ def end_pass(learner: Learner) -> Generator[Any, list[Any], None]:
     yield  # pragma: no cover (makes this a generator)
 
 
+def whole_state(learner: Learner) -> State:
+    """Return what a whole knows that its parts do not: nothing, unless the reduction has a function of its own."""
+    return {}
+
+
+def restore_whole(learner: Learner, state: State) -> None:
+    """Continue a new whole from what `whole_state` has returned."""
+
+
 def without_features(task: BatchTask) -> BatchTask:
     """Return what the whole has to know about the examples of a task before they are learned."""
     batch = task.batch

@@ -13,6 +13,7 @@ from ...binary import feature_scaling
 from ...reductions.core.contract import BatchTask
 from ...reductions.softmax_tree.options import MOST_DEPTH
 from ...reductions.softmax_tree.reduction import SoftmaxTree
+from . import parts
 from .parts import Message, Round, State
 
 
@@ -50,6 +51,9 @@ def restore_part(learner: SoftmaxTree, states: Sequence[State]) -> None:
     if learner.scales is not None:
         learner.scales = feature_scaling.from_option(learner.options.normalize_features, math.inf)
     learner.restore(state, {"smooth": state.pop("smooth")})
+
+
+whole_state, restore_whole = parts.whole_state, parts.restore_whole
 
 
 def pass_rounds(learner: SoftmaxTree) -> Generator[Any, list[Any], None]:

@@ -72,17 +72,21 @@ class Spread(ClusterEngine):
     def learner(self, contents: Contents | None) -> LearnerCore:
         config, use = self.run.config, learner_use.of_run(self.run.config)
         self._count, self._reason = _parts_of(config)
+        spread = ability(config.reduction, "spread")
         self._states: list[Any] = []  # references to the states with which the parts begin
+        own: State | None = None  # of the whole
         if config.cluster.resume_run:
-            self._facts, states = run_state.load(config)
+            self._facts, (*states, own) = run_state.load(config)
             self._states = [self._session.put(pickle.dumps(state)) for state in states]
         elif contents is not None:
             with LearnerCore(config, use, contents) as loaded:
                 loaded.check_learns(f"-i {config.run.initial_regressor}: this model")
-                state = ability(config.reduction, "spread").part_state(loaded.reduction)
-                self._states = [self._session.put(pickle.dumps(state))]
+                self._states = [self._session.put(pickle.dumps(spread.part_state(loaded.reduction)))]
+                own = spread.whole_state(loaded.reduction)
         whole = WholeLearner(config, use._replace(part=Part(None, self._count)))
         self._model = whole
+        if own is not None:
+            spread.restore_whole(whole.reduction, own)
         if contents is not None:
             whole.examples, whole.clock = contents.examples, contents.clock
             whole.schema.replace(contents.schema)
@@ -102,6 +106,7 @@ class Spread(ClusterEngine):
             (passes, items), stops = facts["place"]
             place = Place(Cursor(passes, items), stops)
             run_state.restore_progress(self._counted(), facts["progress"])
+            self._model.reduction.repeats = passes > 0
         else:
             self._clock = self._model.clock  # which may have changed since the model was loaded
         known = self._crew.begin(self._clock, place, self._states)
@@ -162,8 +167,9 @@ class Spread(ClusterEngine):
         if model.unlearned:
             return
         model.join()
+        states = [*model.states, ability(self.run.config.reduction, "spread").whole_state(model.reduction)]
         run_state.save(
-            self.run.config, self._counted(), model.states, place=model.place, clock=self._clock, clock_now=model.clock,
+            self.run.config, self._counted(), states, place=model.place, clock=self._clock, clock_now=model.clock,
             examples=model.examples, highest_seen=model.names.highest_seen,
         )  # fmt: skip
 
@@ -177,6 +183,7 @@ class Spread(ClusterEngine):
         for line in lines:
             self.run.console.info(line)
         self._model.reduction.end_pass()
+        self._model.reduction.repeats = True
         self._crew.release()
         return more
 
