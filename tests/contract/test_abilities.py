@@ -16,7 +16,15 @@ FUNCTIONS = {  # what a module has to have; see the docstrings of the folders
     "inspect": (),
     "merge": ("listed_tables", "merge"),
     "spread": (
-        "combine", "join", "part_state", "pass_rounds", "restore_part", "restore_whole", "rounds", "units", "whole_state",
+        "combine",
+        "join",
+        "part_state",
+        "pass_rounds",
+        "restore_part",
+        "restore_whole",
+        "rounds",
+        "units",
+        "whole_state",
     ),
 }
 ROOT = Path(xclass.abilities.__file__).parent

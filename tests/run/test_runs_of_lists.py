@@ -195,7 +195,7 @@ def test_a_program_reads_and_replaces_the_threshold_of_a_model(tmp_path, name):
                 copy = pickle.loads(pickle.dumps(model))
                 assert model.predict("| a") == copy.predict("| a") == labels
                 assert model.options["threshold"] == copy.options["threshold"] == threshold
-        with pytest.raises(library.UsageError, match=r"^threshold: 2 is not a number from 0 to 1$"):
+        with pytest.raises(library.UsageError, match=r"^threshold: 2 is not a number from 0 to 1, or auto"):
             library.load(tmp_path / "m", threshold=2)
 
 

@@ -48,7 +48,8 @@ def test_a_threshold_is_searched_where_the_measure_depends_on_it(reduction):
     declared = options_of(configuration.option_groups()[reduction])["threshold"]
     assert search.resolved(declared.search, FACTS._replace(reduction=reduction)) is None
     found = search.resolved(declared.search, FACTS._replace(reduction=reduction, metric="micro_f1"))
-    assert found is not None and all(0 < found.draw(random.Random(seed)) < 1 for seed in range(50))
+    assert found is not None and {found.draw(random.Random(seed)) for seed in range(50)} >= {"auto", 0.2}
+    assert from_stored(declared, "auto") == "auto"
 
 
 def test_draws_cover_a_range_evenly_by_its_kind():

@@ -817,7 +817,7 @@ def _warn(notes: Sequence[str], level: int) -> None:
 
 
 def load(
-    path: str | PathLike[str], feature_hash: str = "names", exact: bool = False, threshold: float | None = None
+    path: str | PathLike[str], feature_hash: str = "names", exact: bool = False, threshold: float | str | None = None
 ) -> Learner:
     """Load a learner from a model file; it can predict and continue to learn.
 
@@ -830,8 +830,9 @@ def load(
     exact : bool, default False
         As `--exact`: whether to search the trees of `--cpt` and `--multiclass` until the most probable classes are
         certain. The model file does not store it.
-    threshold : float, optional
-        As `--threshold`: the probability above which a learner of lists predicts labels, instead of that of the model.
+    threshold : float or str, optional
+        As `--threshold`: the probability above which a learner of lists predicts labels, instead of that of the model;
+        or "auto", see the command.
 
     Raises
     ------

@@ -299,7 +299,7 @@ class LearnerCore:
     def option_values(self) -> dict[str, Any]:
         """Return the value of every option by its field; the threshold of lists may be that of a model."""
         values = self.config.values()
-        if isinstance(self._reduction, MultilabelLearner):
+        if isinstance(self._reduction, MultilabelLearner) and values["threshold"] is None:
             values["threshold"] = self._reduction.threshold
         return values
 
