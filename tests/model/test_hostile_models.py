@@ -608,8 +608,7 @@ def test_changed_model_is_refused_or_works(models, variant, data):
         mutate(model.arrays, data.draw)
     ways = [("-t", "-p", "p"), ("-f", "n"), ("-t", "-p", "p") if variant.startswith("plt") else ("-t", "-r", "r")]
     if variant.split()[0] in PROBABLE:
-        of_one = () if LABELS[variant.split()[0]] == "multilabel" else ("--calibration", "c")
-        ways += [("-t", "--top_k", 3, "-p", "p"), ("-t", "--probabilities", "-p", "p", *of_one)]
+        ways += [("-t", "--top_k", 3, "-p", "p"), ("-t", "--probabilities", "-p", "p", "--calibration", "c")]
     with np.errstate(all="ignore"):
         result = run(model, variant, *data.draw(st.sampled_from(ways)))
     assert result.status in (0, 1)
