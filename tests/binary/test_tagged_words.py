@@ -422,7 +422,7 @@ def steps_on_line(lines):
         lines.store_sums(sums, sums_out, 8)
         away = lines.move_line(words, at, tag, step, number, rate, 0)  # by any rates
         reach = lines.new_sums()
-        left = lines.learn_line(words, at, tag, square, x, number, rate, 8, reach)
+        left = lines.learn_line(words, at, tag, square, x, number, rate, 8, reach, None)
         lines.store_sums(reach, sums_out, 24)
         missing = lines.move_line(words, at, tag, step, number, rate, 8)
         return elsewhere, away, left, missing, lines.match_lanes(words, at, tag), lines.weakest_lane(words, at)

@@ -154,7 +154,7 @@ def learn_block(
     if weights.momentum > ZERO:
         _learn_with_momentum(weights, h, x, count, block, s, y, weight, scratch)
         return
-    number = tagged_words.add_squares(weights.words, h, x, count, block, square, scratch.rate, reach)
+    number = tagged_words.add_squares(weights.words, h, x, count, block, square, scratch.rate, reach, None)
     if weights.plain:
         for i in range(8 * count):
             if scratch.rate[i] != ZERO:  # else the feature has no word
@@ -179,7 +179,7 @@ def _learn_with_momentum(
     for q in range(8):
         gradient[q] = weight * slope(weights, s[q], y[q])
     for own in (block + VELOCITIES, block):
-        number = tagged_words.add_squares(weights.words, h, x, count, own, scratch.square, rate, scratch.reach)
+        number = tagged_words.add_squares(weights.words, h, x, count, own, scratch.square, rate, scratch.reach, None)
         for i in range(8 * count):
             f, q = i >> 3, i & 7
             if q == 0:

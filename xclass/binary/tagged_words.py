@@ -44,7 +44,7 @@ from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..options.declare import option
-from ..system import sparse_memory
+from ..system import memory, sparse_memory
 
 LINE_WORDS, LINE_BYTES = tagged_format.LANES, 4 * tagged_format.LANES
 # Positions in `Words.state`, and its size. A table is doubled when USED reaches FULL, or LOST reaches MOST_LOST.
@@ -122,6 +122,14 @@ def new_words(line_bits: int, doublings: int = 0, weights_only: bool = False) ->
 def size(words: Words) -> int:
     """Return the number of words for which a table has lanes."""
     return LINE_WORDS << int(64 - words.shift)
+
+
+def affordable_doublings(size: int) -> int:
+    """Return how often tables of `size` bytes may be doubled without taking a quarter of the free memory."""
+    free, times = memory.available(), MOST_DOUBLINGS
+    while free is not None and times > 0 and size << times > free // 4:
+        times -= 1
+    return times
 
 
 def _with_limit(words: Words) -> Words:
@@ -357,7 +365,7 @@ def _weakest(words: Words, position: Int, g: Any) -> Int:
 @bare
 def _search_and_learn(
     words: Words, position: Int, tag: np.uint32, missing: Int, elsewhere: Int, square: Float32s, x: np.float32,
-    number: Int, rate: Float32s, begin: Int,
+    number: Int, rate: Float32s, begin: Int, r: np.float32 | None,
 ) -> None:  # fmt: skip
     """Do what `tagged_lines.learn_line` left: find words elsewhere than at home, and add new ones to full homes.
 
@@ -371,6 +379,7 @@ def _search_and_learn(
             if missing >> q & 1 == 0:
                 continue
             key = np.int64(tag & OF_BLOCK) | q
+            before: Any = ZERO
             total = square[q] * (x * x)
             lane: Int = np.int64(-1)
             rest: Int = 0
@@ -378,7 +387,8 @@ def _search_and_learn(
                 lane = _lane_elsewhere(words, position, elsewhere, key)
                 if lane >= 0:
                     word: Any = words.word[position + lane]
-                    total += tagged_format.decode_g(word)
+                    before = tagged_format.decode_g(word)
+                    total += before
                     rest = np.int64(word) & ~(tagged_format.G_CODES - 1 << tagged_format.G_FIELD)
                     home = _empty_home(words, position, q ^ twist)
                     if home >= 0:  # since the table was doubled; at home a word is found faster
@@ -397,17 +407,18 @@ def _search_and_learn(
             random = tagged_format.random32(number, q, tagged_format.G_RANDOM)
             words.word[position + lane] = np.uint32(rest | tagged_format.encode_g(total, random))
             if total > ZERO:
-                rate[begin + q] = x * tagged_format.inverse_root(total)
+                rate[begin + q] = x * tagged_format.rate_factor(before, total, r)
 
 
 @bare
 def add_squares(
-    words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, square: Float32s, rate: Float32s, reach: Float32s
-) -> int:
+    words: Words, h: UInt64s, x: Float32s, count: Int, block: Int, square: Float32s, rate: Float32s, reach: Float32s,
+    r: np.float32 | None,
+) -> int:  # fmt: skip
     """Add square * x**2 to G of the regressors of a block, and compute the rates of their features.
 
     `square` is float32[8], importance * slope**2, 0 for regressors that do not learn. Written are `rate`, float32[8 *
-    count], x / sqrt(G) of each feature and regressor by the estimate `tagged_format.inverse_root`, 0 where it has no
+    count], x times `tagged_format.rate_factor` of each feature and regressor, to which `r` belongs, 0 where it has no
     weight, and `reach`, float32[8], the sums of x * rate. The number of the step is returned, for `move`.
     """
     number: int = words.state[COUNTER]
@@ -416,11 +427,11 @@ def add_squares(
     for f in range(count):
         position, tag = locate(words, h[f], block)
         step = np.uint32(number + f)
-        left = tagged_lines.learn_line(words.word, position, tag, square, x[f], step, rate, 8 * f, sums)
+        left = tagged_lines.learn_line(words.word, position, tag, square, x[f], step, rate, 8 * f, sums, r)
         words.state[USED] += intrinsics.count_ones(np.uint64(left >> 24))
         if left & 255 != 0:
             _search_and_learn(
-                words, position, tag, left & 255, left >> 8 & 65535, square, x[f], np.int64(step), rate, 8 * f
+                words, position, tag, left & 255, left >> 8 & 65535, square, x[f], np.int64(step), rate, 8 * f, r
             )
             left &= 255
             while left != 0:

@@ -41,6 +41,17 @@ def inverse_root(g: np.float32) -> np.float32:
 
 
 @bare
+def rate_factor(before: np.float32, total: np.float32, r: np.float32 | None) -> np.float32:
+    """Return the rate of a weight per unit of x, whose G is raised to `total`: of AdaGrad, or with a number r of AROW.
+
+    AROW's is the variance of the weight before the step, 1 / (1 + G / r).
+    """
+    if r is None:
+        return inverse_root(total)
+    return r / (r + before)
+
+
+@bare
 def decode_w(word: np.uint32) -> np.float32:
     """Return the weight of a word."""
     # no branch, because it could not be predicted

@@ -84,14 +84,14 @@ def add_packed_line(sums: Float32s, words: UInt32s, position: Int, lanes: Int, t
 
 def learn_line(
     words: UInt32s, position: Int, tag: Int, square: Float32s, x: np.float32, random: Int, rate: Float32s, begin: Int,
-    reach: Float32s,
+    reach: Float32s, r: np.float32 | None,
 ) -> int:  # fmt: skip
     """Add square * x**2 to G of the words of a block, and compute their rates, where that needs no search.
 
     Regressors with square 0 are left alone. A word that is not there is added if one of its homes is empty and no other
     word of the feature and block is elsewhere than at home. `square` is float32[8], and `random` is the number of the
-    step, see `tagged_format.random32`. `rate[begin:begin + 8]` is written: x * tagged_format.inverse_root(G), 0 where
-    nothing was done; x * rate is added to `reach`, numbers of `new_sums`.
+    step, see `tagged_format.random32`. `rate[begin:begin + 8]` is written: x times `tagged_format.rate_factor`, to
+    which `r` belongs, 0 where nothing was done; x * rate is added to `reach`, numbers of `new_sums`.
 
     Returns
     -------
@@ -106,11 +106,12 @@ def learn_line(
         rate[begin + q] = 0
         if not square[q] > 0:
             continue
-        g = np.float32(square[q] * square_x)
+        before, g = np.float32(0), np.float32(square[q] * square_x)
         lane = home[q]
         word = line[lane] & np.uint32(~(G_CODES - 1 << G_FIELD) & 0xFFFFFFFF) if lane >= 0 else np.uint32(0)
         if lane >= 0:
-            g += tagged_format.decode_g(line[lane])
+            before = tagged_format.decode_g(line[lane])
+            g += before
         elif elsewhere.any():
             missing |= 1 << q
             continue
@@ -123,7 +124,7 @@ def learn_line(
             added |= 1 << (lane & NUMBER_MASK)
             word = np.uint32(int(tag) & ~NUMBER_MASK | q)
         line[lane] = word | np.uint32(tagged_format.encode_g(g, tagged_format.random32(random, q, G_RANDOM)))
-        rate[begin + q] = x * tagged_format.inverse_root(g)
+        rate[begin + q] = x * tagged_format.rate_factor(before, g, r)
         reach[q] += x * rate[begin + q]
     return missing | _mask(elsewhere) << 8 | added << 24
 

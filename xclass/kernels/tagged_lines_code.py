@@ -207,7 +207,9 @@ def intrinsics() -> dict[str, Any]:
         line = Line(context, builder, vector, args[4], join(builder, *halves))
         return add_products(builder, args[0], line, args[5])
 
-    @generated(types.int64, None, types.intp, types.uint32, None, types.float32, types.uint32, None, types.intp, None)
+    @generated(
+        types.int64, None, types.intp, types.uint32, None, types.float32, types.uint32, None, types.intp, None, None
+    )
     def learn_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         pointer = address(context, builder, kinds[0], args[0], args[1], i32x16)
@@ -239,9 +241,13 @@ def intrinsics() -> dict[str, Any]:
         in_high = builder.or_(builder.and_(active_lane, only_high), new_high)
         done = builder.icmp_unsigned("!=", line.wide_permuted(builder.or_(in_low, in_high)), zero)
         missing = builder.and_(active, builder.not_(done))
-        halved = builder.lshr(builder.bitcast(total, i32x8), constant(i32x8, 1))
-        root = builder.bitcast(builder.sub(constant(i32x8, fmt.ROOT_BITS), halved), f32x8)
-        rate = builder.fmul(x, root)
+        if isinstance(kinds[9], types.NoneType):
+            halved = builder.lshr(builder.bitcast(total, i32x8), constant(i32x8, 1))
+            factor = builder.bitcast(builder.sub(constant(i32x8, fmt.ROOT_BITS), halved), f32x8)
+        else:
+            r = splat(builder, args[9], 8)
+            factor = builder.fdiv(r, builder.fadd(r, g))
+        rate = builder.fmul(x, factor)
         rate = builder.select(builder.and_(done, builder.fcmp_ordered(">", total, zeros)), rate, zeros)
         builder.store(rate, address(context, builder, kinds[6], args[6], args[7], f32x8), align=4)
         reach = builder.bitcast(args[8], f32x8.as_pointer())

@@ -337,19 +337,11 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
         resolved["bits"] = START_BITS
     if o.max_doublings is None:
         split = cast("str | None", resolved.get("table_split", o.table_split))
-        resolved["max_doublings"] = 0 if spec.binary.bits is not None else _default_doublings(o, split)
+        most = tagged_words.affordable_doublings(weight_bytes(o, START_BITS, split))
+        resolved["max_doublings"] = 0 if spec.binary.bits is not None else most
     if o.beam is None:
         resolved["beam"] = BEAM if o.trees > 1 else BEAM_ALONE
     return {**gd.resolve_defaults(spec.binary, o.cpt, True), **resolved}
-
-
-def _default_doublings(options: Options, split: str | None) -> int:
-    """Return how often tables that begin at START_BITS may be doubled without taking a quarter of the free memory."""
-    free = memory.available()
-    times = tagged_words.MOST_DOUBLINGS
-    while free is not None and times > 0 and weight_bytes(options, START_BITS, split) << times > free // 4:
-        times -= 1
-    return times
 
 
 def check_doublings(options: Options, bits: int) -> None:
