@@ -50,6 +50,16 @@ def learn_block(
     words: tagged_words.Words, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, first: Int, y: Float32s,
     bias: Float32s, seen: Float32s, at: Int64s, weight: np.float32, scratch: BlockScratch,
 ) -> None:  # fmt: skip
+    """Update the regressors of a block by an AROW step each, with R, BIAS_SQUARE and TOLERANCE; see `learn_block_by`."""
+    learn_block_by(words, h, x, count, block, s, first, y, bias, seen, at, weight, R, BIAS_SQUARE, TOLERANCE, scratch)
+
+
+@bare
+def learn_block_by(
+    words: tagged_words.Words, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, first: Int, y: Float32s,
+    bias: Float32s, seen: Float32s, at: Int64s, weight: np.float32, r: np.float32, bias_square: np.float32,
+    tolerance: np.float32, scratch: BlockScratch,
+) -> None:  # fmt: skip
     """Update the regressors of a block by an AROW step each.
 
     With importance i and v = sum of x**2 / (1 + G / r), the bias included, the step is tau = y (1 - y s) / (v + r / i);
@@ -60,23 +70,25 @@ def learn_block(
     s, first : `s[first:first + 8]` are the scores, with the biases
     y : float32[8], label of each regressor, -1 or 1, or 0 if it does not learn
     bias, seen, at : float32[...], biases and their G; regressor q has those at `at[first + q]`; written
+    bias_square : square of the value of the feature whose weight is the bias
+    tolerance : by which y s may be below 1 without a step
     """
     square, step = scratch.square, scratch.step
     learns = False
     for q in range(8):
-        misses = y[q] != ZERO and ONE - y[q] * s[first + q] > TOLERANCE
+        misses = y[q] != ZERO and ONE - y[q] * s[first + q] > tolerance
         square[q] = weight if misses else ZERO
         learns |= misses
     if not learns:
         return
-    number = tagged_words.add_squares(words, h, x, count, block, square, scratch.rate, scratch.reach, R)
+    number = tagged_words.add_squares(words, h, x, count, block, square, scratch.rate, scratch.reach, r)
     for q in range(8):
         step[q] = ZERO
         if square[q] > ZERO:
             a = at[first + q]
-            variance = R / (R + seen[a])
-            tau = (y[q] - s[first + q]) / (scratch.reach[q] + BIAS_SQUARE * variance + R / weight)
-            bias[a] += BIAS_SQUARE * variance * tau
-            seen[a] += weight * BIAS_SQUARE
+            variance = r / (r + seen[a])
+            tau = (y[q] - s[first + q]) / (scratch.reach[q] + bias_square * variance + r / weight)
+            bias[a] += bias_square * variance * tau
+            seen[a] += weight * bias_square
             step[q] = -tau
     tagged_words.move(words, h, count, block, step, scratch.rate, number)

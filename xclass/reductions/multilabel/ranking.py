@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt32s
-from ...binary import adagrad, document_frequency, tagged_words
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt32s, UInt64s
+from ...binary import adagrad, arow, document_frequency, tagged_words
 from ...kernels import fast_math, top_k
 from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import bare
@@ -42,8 +42,9 @@ from . import features
 
 BIAS2 = np.float32(0.09)  # B**2, the square of the constant feature's value
 FIRST_BIAS = np.float32(-1.0)
-SLACK_ALL, SLACK_SOME = np.float32(0.001), np.float32(0.2)  # where all labels are candidates, and where some are
+SLACK_ALL, SLACK_SOME = np.float32(0.02), np.float32(0.2)  # where all labels are candidates, and where some are
 BEST_SCORES, BEST_VOTES = 20, 20  # labels that are ranked, where all labels are candidates
+LEAST_SLOPE = 0.02  # of z, below which a candidate does not count for E
 STEP = 0.1  # learning rate of V and E
 LARGEST_SCORE = 3.0
 # indices into o(y) and V; then E in `state`
@@ -71,7 +72,17 @@ class Scratch(NamedTuple):
     feature: UInt32s  # uint32[s]
     x: Float32s  # float32[s]
     change: Float32s  # float32[s]
-    pairs: tagged_words.Pairs  # (C + 1) * s
+    h: UInt64s  # uint64[s], hash of each feature
+    slope_x: Float32s  # float32[s], x * change
+    at: Int64s  # int64[2 * s]
+    block: Int64s  # int64[M], blocks of the candidates and of the labels of the example
+    number: Int64s  # int64[blocks of all labels], position of a block in `block`, from 1, or 0; zeros between examples
+    place: Int64s  # int64[8 * M], label of each regressor of these blocks
+    s: Float32s  # float32[8 * M], scores of these regressors
+    slope_s: Float32s  # float32[8 * M], derivatives of the scores with respect to E, of some blocks
+    y: Float32s  # float32[8 * M], 1 for labels of the example, -1 for other candidates, 0 for regressors that do not learn
+    steps: arow.BlockScratch
+    regressor: Int64s  # int64[C], position of each candidate in the arrays by regressor
     score: Float64s  # float64[C], s
     z: Float64s  # float64[C]
     opinion: Float64s  # float64[C, OPINIONS]
@@ -155,17 +166,20 @@ def with_labels(scorers: Scorers, labels: int) -> Scorers:
     if labels < len(scorers.bias):
         return scorers
     old = len(scorers.bias)
-    size = max(labels + 1, 2 * old)
+    size = max(labels + 1, 2 * old) + 7 & ~7  # whole blocks
     bias, bias_g, seen = np.full(size, FIRST_BIAS), np.zeros(size, np.float32), np.zeros(size)
     bias[:old], bias_g[:old], seen[:old] = scorers.bias, scorers.bias_g, scorers.seen
     return scorers._replace(bias=bias, bias_g=bias_g, seen=seen)
 
 
-def new_scratch(most_features: int, candidates: int) -> Scratch:
+def new_scratch(scorers: Scorers, most_features: int, candidates: int, most_labels: int) -> Scratch:
+    blocks = candidates + most_labels
     return Scratch(
         np.empty(most_features, np.uint32), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
-        tagged_words.new_pairs(most_features * (candidates + 1)),
-        np.empty(candidates), np.empty(candidates), np.empty((candidates, OPINIONS)),
+        np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(2 * most_features, np.int64),
+        np.empty(blocks, np.int64), np.zeros((len(scorers.bias) >> 3) + 1, np.int64), np.empty(8 * blocks, np.int64),
+        *(np.empty(8 * blocks, np.float32) for _ in range(3)), arow.block_scratch(most_features),
+        np.empty(candidates, np.int64), np.empty(candidates), np.empty(candidates), np.empty((candidates, OPINIONS)),
         np.empty(candidates, np.bool_), np.empty(candidates, np.bool_),
         np.empty(BEST_SCORES, np.int64), np.empty(BEST_SCORES),
     )  # fmt: skip
@@ -175,23 +189,35 @@ def new_scratch(most_features: int, candidates: int) -> Scratch:
 
 
 @bare
-def locate(scorers: Scorers, scratch: Scratch, count: Int, c: Int, label: Int) -> None:
-    """Find and prefetch the lines of a label as candidate c."""
-    for f in range(count):
-        h = np.uint64(scratch.feature[f]) * GOLDEN
-        position, tag = tagged_words.locate(scorers.words, h, label)
-        scratch.pairs.at[c * count + f] = position
-        scratch.pairs.tag[c * count + f] = tag
-        tagged_words.prefetch_line(scorers.words, position)
+def regressor_of(scratch: Scratch, blocks: Int, label: Int) -> tuple[Int, Int]:
+    """Return the position of a label in the arrays by regressor, and the number of blocks, to which its own is added."""
+    block = label >> 3
+    if scratch.number[block] == 0:
+        scratch.block[blocks] = block
+        for q in range(8):
+            scratch.place[8 * blocks + q] = 8 * block + q
+            scratch.y[8 * blocks + q] = ZERO
+        blocks += 1
+        scratch.number[block] = blocks
+    return 8 * (scratch.number[block] - 1) + (label & 7), blocks
 
 
 @bare
-def score_of(scorers: Scorers, scratch: Scratch, count: Int, c: Int, label: Int) -> float:
-    """Return b + w . x of a label as candidate c, whose words were read; 0 if it is not finite."""
-    s = scorers.bias[label]
-    for f in range(count):
-        s += scratch.pairs.w[c * count + f] * scratch.x[f]
-    return np.float64(s) if math.isfinite(s) else 0.0
+def score_blocks(scorers: Scorers, scratch: Scratch, count: Int, begin: Int, end: Int) -> None:
+    """Set the scores of the regressors of blocks begin..end-1, 0 where they are not finite.
+
+    The lines of a block are fetched while those of the one before are read.
+    """
+    for j in range(begin, end + 1):
+        if j < end:
+            tagged_words.fetch_block(scorers.words, scratch.h, count, scratch.block[j], scratch.at, (j & 1) * count)
+        if j > begin:
+            tagged_words.score_fetched(
+                scorers.words, scratch.x, count, scratch.at, (j - 1 & 1) * count, scratch.s, 8 * (j - 1)
+            )
+    for k in range(8 * begin, 8 * end):
+        s = scratch.s[k] + scorers.bias[scratch.place[k]]
+        scratch.s[k] = s if math.isfinite(s) else ZERO
 
 
 @bare
@@ -216,32 +242,34 @@ def is_own(label: Int64s, first: Int, last: Int, y: Int) -> bool:
 
 
 @bare
-def learn_label(
-    scorers: Scorers, scratch: Scratch, count: Int, c: Int, label: Int, s: float, t: np.float32, slack: np.float32,
-    r: np.float32, weight: np.float32,
-) -> None:  # fmt: skip
-    """Update the scorer of a label by AROW; its words were read as those of candidate c."""
-    margin = np.float32(s) * t
-    if margin >= ONE - slack:
-        return
-    pairs, x, begin = scratch.pairs, scratch.x, c * count
-    bias_rate = BIAS2 * (r / (r + scorers.bias_g[label]))
-    v = bias_rate
-    for f in range(count):
-        v += x[f] * x[f] * (r / (r + pairs.g[begin + f]))
-    tau = t * (ONE - margin) / (v + r / weight)
-    number = scorers.words.state[tagged_words.COUNTER]
-    scorers.words.state[tagged_words.COUNTER] += count
-    tagged_words.step_words(x, count, pairs, begin, weight, -tau, -r, number)
-    tagged_words.write_words(scorers.words, x, count, pairs, begin, weight, -tau, -r, number)
-    scorers.bias[label] += tau * bias_rate
-    scorers.bias_g[label] += weight * BIAS2
-
-
-@bare
 def adapt(state: Float64s, number: int, slope: float) -> None:
     state[1, number] += slope * slope
     state[0, number] -= STEP * slope / math.sqrt(state[1, number])
+
+
+@bare
+def adapt_parameters(scorers: Scorers, scratch: Scratch, count: Int, size: Int, weight: float) -> None:
+    """Update V and E by an example, from the candidates that are ranked."""
+    state = scorers.state
+    of_exponent = 0.0
+    for c in range(size):
+        if not scratch.ranked[c]:
+            continue
+        o, s, k = scratch.opinion[c], scratch.score[c], scratch.regressor[c]
+        slope = weight * (1.0 / (1.0 + fast_math.exp(-scratch.z[c])) - (1.0 if scratch.own[c] else 0.0))
+        if abs(slope) > LEAST_SLOPE and abs(s) < LARGEST_SCORE:
+            of_s = state[0, SCORE] + state[0, SCORE_COUNT] * o[COUNT]
+            of_s += state[0, ABOVE] * (s > 0.0) + state[0, NEAR] * (s > -0.6)
+            tagged_words.score_block(
+                scorers.words, scratch.h, scratch.slope_x, count, scratch.block[k >> 3], scratch.at, scratch.slope_s,
+                k & ~7,
+            )  # fmt: skip
+            of_exponent += slope * of_s * np.float64(scratch.slope_s[k])
+        for v in range(OPINIONS):
+            adapt(state, v, slope * o[v])
+    if math.isfinite(of_exponent):
+        adapt(state, EXPONENT, of_exponent)
+        state[0, EXPONENT] = min(max(state[0, EXPONENT], 0.0), LARGEST_EXPONENT)
 
 
 @bare
@@ -265,14 +293,19 @@ def rank(
         if learns[i] and tagged_words.is_full(scorers.words):
             return i
         count = features.load(weighted, i, state[0, EXPONENT], scratch.feature, scratch.x, scratch.change)
+        for f in range(count):
+            scratch.h[f] = np.uint64(scratch.feature[f]) * GOLDEN
+            scratch.slope_x[f] = scratch.x[f] * scratch.change[f]
         candidate, every = proposed.candidate[i], proposed.every[i]
         size: Int = 0
+        blocks: Int = 0
         while size < len(candidate) and candidate[size] > 0:
-            locate(scorers, scratch, count, size, candidate[size])
+            scratch.regressor[size], blocks = regressor_of(scratch, blocks, candidate[size])
+            scratch.y[scratch.regressor[size]] = -ONE
             size += 1
-        tagged_words.read_words(scorers.words, scratch.pairs, 0, size * count)
+        score_blocks(scorers, scratch, count, 0, blocks)
         for c in range(size):
-            scratch.score[c] = score_of(scorers, scratch, count, c, candidate[c])
+            scratch.score[c] = np.float64(scratch.s[scratch.regressor[c]])
             scratch.ranked[c] = not every
         if every:
             best = 0
@@ -304,41 +337,23 @@ def rank(
                 scratch.own[c] = is_own(label, first, last, candidate[c])
                 log_loss -= math.log(p if scratch.own[c] else 1.0 - p)
         output.count[i], output.log_loss[i] = filled, log_loss
-        if not learns[i]:
-            continue
-        weight = batch.weight[i]
-        if adapts:
-            slope_e = 0.0
-            for c in range(size):
-                if scratch.ranked[c]:
-                    o, s = scratch.opinion[c], scratch.score[c]
-                    y = 1.0 if scratch.own[c] else 0.0
-                    slope = np.float64(weight) * (1.0 / (1.0 + fast_math.exp(-scratch.z[c])) - y)
-                    if abs(s) < LARGEST_SCORE:
-                        of_s = state[0, SCORE] + state[0, SCORE_COUNT] * o[COUNT]
-                        of_s += state[0, ABOVE] * (s > 0.0) + state[0, NEAR] * (s > -0.6)
-                        change = ZERO
-                        for f in range(count):
-                            change += scratch.pairs.w[c * count + f] * (scratch.x[f] * scratch.change[f])
-                        slope_e += slope * of_s * np.float64(change)
-                    for v in range(OPINIONS):
-                        adapt(state, v, slope * o[v])
-            if math.isfinite(slope_e):
-                adapt(state, EXPONENT, slope_e)
-                state[0, EXPONENT] = min(max(state[0, EXPONENT], 0.0), LARGEST_EXPONENT)
-        slack = SLACK_ALL if every else SLACK_SOME
-        for c in range(size):
-            t = ONE if is_own(label, first, last, candidate[c]) else -ONE
-            learn_label(scorers, scratch, count, c, candidate[c], scratch.score[c], t, slack, r, weight)
-        for j in range(first, last):
-            c = 0
-            while c < size and candidate[c] != label[j]:
-                c += 1
-            if c == size:
-                locate(scorers, scratch, count, size, label[j])
-                tagged_words.read_words(scorers.words, scratch.pairs, size * count, (size + 1) * count)
-                s = score_of(scorers, scratch, count, size, label[j])
-                learn_label(scorers, scratch, count, size, label[j], s, ONE, slack, r, weight)
+        if learns[i]:
             if adapts:
-                scorers.seen[label[j]] += np.float64(weight)
+                adapt_parameters(scorers, scratch, count, size, np.float64(batch.weight[i]))
+            known = blocks
+            for j in range(first, last):
+                k, blocks = regressor_of(scratch, blocks, label[j])
+                scratch.y[k] = ONE
+                if adapts:
+                    scorers.seen[label[j]] += np.float64(batch.weight[i])
+            score_blocks(scorers, scratch, count, known, blocks)
+            slack = SLACK_ALL if every else SLACK_SOME
+            for j in range(blocks):
+                arow.learn_block_by(
+                    scorers.words, scratch.h, scratch.x, count, scratch.block[j], scratch.s, 8 * j,
+                    scratch.y[8 * j : 8 * j + 8], scorers.bias, scorers.bias_g, scratch.place, batch.weight[i], r,
+                    BIAS2, slack, scratch.steps,
+                )  # fmt: skip
+        for j in range(blocks):
+            scratch.number[scratch.block[j]] = 0
     return end

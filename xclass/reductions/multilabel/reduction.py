@@ -212,7 +212,9 @@ class Multilabel(label_lists.MultilabelLearner):
 
         def job(begin: int, end: int) -> None:
             assert plan.proposed is not None
-            scratch = ranking.new_scratch(batch.most_features, plan.proposed.candidate.shape[1])
+            scratch = ranking.new_scratch(
+                current[0], batch.most_features, plan.proposed.candidate.shape[1], label_arrays.most(batch)
+            )
             while True:
                 begin = self.rank_kernel(
                     current[0], np.float32(self.options.arow_r), plan.weighted, plan.label, learns, not plan.again,
