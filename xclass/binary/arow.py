@@ -50,7 +50,7 @@ def learn_block(
     words: tagged_words.Words, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, first: Int, y: Float32s,
     bias: Float32s, seen: Float32s, at: Int64s, weight: np.float32, scratch: BlockScratch,
 ) -> None:  # fmt: skip
-    """Update the regressors of a block by an AROW step each, with R, BIAS_SQUARE and TOLERANCE; see `learn_block_by`."""
+    """Do what `learn_block_by` does, with R, BIAS_SQUARE and TOLERANCE."""
     learn_block_by(words, h, x, count, block, s, first, y, bias, seen, at, weight, R, BIAS_SQUARE, TOLERANCE, scratch)
 
 

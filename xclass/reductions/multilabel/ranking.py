@@ -80,7 +80,7 @@ class Scratch(NamedTuple):
     place: Int64s  # int64[8 * M], label of each regressor of these blocks
     s: Float32s  # float32[8 * M], scores of these regressors
     slope_s: Float32s  # float32[8 * M], derivatives of the scores with respect to E, of some blocks
-    y: Float32s  # float32[8 * M], 1 for labels of the example, -1 for other candidates, 0 for regressors that do not learn
+    y: Float32s  # float32[8 * M], 1 for labels of the example, -1 for other candidates, 0 for others
     steps: arow.BlockScratch
     regressor: Int64s  # int64[C], position of each candidate in the arrays by regressor
     score: Float64s  # float64[C], s
@@ -190,7 +190,7 @@ def new_scratch(scorers: Scorers, most_features: int, candidates: int, most_labe
 
 @bare
 def regressor_of(scratch: Scratch, blocks: Int, label: Int) -> tuple[Int, Int]:
-    """Return the position of a label in the arrays by regressor, and the number of blocks, to which its own is added."""
+    """Return the position of a label in the arrays by regressor, and the number of blocks, its own included."""
     block = label >> 3
     if scratch.number[block] == 0:
         scratch.block[blocks] = block

@@ -24,7 +24,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.relations import refused
-from ..core import label_lists
+from ..core import label_arrays, label_lists
 from ..core.base import Reduction
 from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
