@@ -217,6 +217,30 @@ def test_a_kernel_can_be_called_by_python_after_another_kernel_has_called_it(tmp
     assert again.stdout.split() == ["24", "0", "14", "0", "18", "16", "0"], again.stderr
 
 
+ABILITIES = """
+import xclass
+from xclass.kernels import jit
+
+models = [xclass.Learner("multiclass", bits=10, index_bits=8) for _ in "ab"]
+for model, word in zip(models, "uv"):
+    model.learn_many([f"1 | {word} b", "2 | c d"])
+xclass.merge(models)
+models[0].save("m")
+print(len(jit._marked))
+"""
+
+
+@pytest.mark.parametrize("after", ["", "-t -i m -d m.vw --quiet --invert_hash text"])
+def test_kernels_of_modules_that_are_imported_late_are_compiled(after, tmp_path):
+    (tmp_path / "m.vw").write_text("1 | u b\n")
+    code = ABILITIES
+    if after:
+        code += f"import sys; from xclass.cli import command\nsys.argv[1:] = {after.split()}\n"
+        code += "import atexit; atexit.register(lambda: print(len(jit._marked), flush=True))\ncommand.main()\n"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.stdout.split() == ["0", "0"][: 1 + bool(after)], done.stderr
+
+
 LATER = """
 import sys
 import llvmlite.binding

@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ..kernels import jit
 from ..reductions.core.base import Learner, Reduction
 from .describe import tree_view
 
 
 def ability(record: Reduction, name: str) -> Any:
     """Return the module with the functions of an ability, None if the reduction lacks it."""
-    return importlib.import_module(f".{name}.{record.name}", __package__) if name in record.abilities else None
+    if name not in record.abilities:
+        return None
+    module = importlib.import_module(f".{name}.{record.name}", __package__)
+    jit.include_later()
+    return module
 
 
 def described(record: Reduction, what: str, learner: Learner, default: Any, *more: Any) -> Any:

@@ -147,6 +147,12 @@ def activate(hide_scipy: bool = True) -> None:
     _marked.clear()
 
 
+def include_later() -> None:
+    """Prepare functions marked since `activate()`, by modules that were imported later; do nothing before it."""
+    if _active:
+        activate()
+
+
 def _try_numba() -> None:
     """Find out whether the private members of numba are as expected; a note in the folder says so to later runs."""
     global _plain, _cache_problem

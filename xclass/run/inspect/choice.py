@@ -6,6 +6,7 @@ from ...abilities.find import ability
 from ...api.configuration import Config, chosen_name
 from ...api.learner_core import LearnerCore
 from ...errors import UsageError
+from ...kernels import jit
 from .inspector import Inspector
 
 
@@ -16,6 +17,7 @@ def inspector(config: Config, learner: LearnerCore) -> Inspector | None:
         return None
     from . import explainer, readable_model, readable_words  # few runs need them
 
+    jit.include_later()
     first, reduction = f"--{requested[0]}", f"--{chosen_name(config)}"
     inspect, explains = ability(config.reduction, "inspect"), "explain" in config.reduction.abilities
     if first == "--explain":
