@@ -137,11 +137,11 @@ class Multilabel(label_lists.MultilabelLearner):
         if not known.all():  # others are no labels of the learner
             start = np.concatenate([[0], np.cumsum(known)])[batch.label_start]
             batch, label = batch._replace(label_start=start, labels=batch.labels[known]), label[known]
+        weighted = self.frequencies.weighted_counts(batch, learns & (not again))
         left_out = np.zeros(batch.n, bool)
         if self.further is not None and task.learn:
             left_out = self.further.next_left_out(batch.n)
             learns = learns if again else learns & ~left_out
-        weighted = self.frequencies.weighted_counts(batch, learns & (not again))
         task.plan = Plan(weighted, label, learns, left_out, again)
 
     def _propose(self, task: BatchTask) -> None:
