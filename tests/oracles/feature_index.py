@@ -9,6 +9,7 @@ Names    Features are (index, q) pairs, where q is the share of the examples tha
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ class Index:
         """Return the row number and q of each feature that is not too frequent."""
         return [(cell(index, self.bits), q) for index, q in features if 0 < q <= MOST_SHARE]
 
-    def sums(self, features: Features, own: int = 0, own_weight: float = 0.0) -> Sums:
+    def sums(self, features: Features, own: Collection[int] = (), own_weight: float = 0.0) -> Sums:
         sums = Sums(0, 0.0, {}, {})
         for row, q in self.used(features):
             pairs = self.rows.get(row)
@@ -63,7 +64,7 @@ class Index:
             sums.known += 1
             sums.total += w
             for y, stored in pairs:
-                c = float(stored) - (own_weight if y == own else 0.0)
+                c = float(stored) - (own_weight if y in own else 0.0)
                 if c <= 0:
                     continue
                 sums.dot[y] = sums.dot.get(y, 0.0) + w * float(c)
@@ -75,19 +76,21 @@ class Index:
             return 0.0
         return GAIN * sums.dot[y] / ((math.sqrt(self.norm2.get(y, 0.0)) + SHRINK) * math.sqrt(sums.total))
 
-    def others(self, y: int, own: int, own_weight: float) -> float:
-        """Return the weight of the examples of a class, without that of an example of class `own`."""
-        return max(self.weight.get(y, 0.0) - (own_weight if y == own else 0.0), 0.0)
+    def others(self, y: int, own: Collection[int], own_weight: float) -> float:
+        """Return the weight of the examples of a class, without that of an example of the classes `own`."""
+        return max(self.weight.get(y, 0.0) - (own_weight if y in own else 0.0), 0.0)
 
     def bayes(self, sums: Sums, y: int, n: float) -> float:
         return (sums.odds.get(y, 0.0) - sums.known * math.log(1 + n / PRIOR) + math.log(n + 1)) / math.sqrt(
             sums.known + 1
         )
 
-    def opinions(self, features: Features, of_trees: list[int], own: int = 0, own_weight: float = 0.0) -> Opinions:
+    def opinions(
+        self, features: Features, of_trees: list[int], own: Collection[int] = (), own_weight: float = 0.0
+    ) -> Opinions:
         """Return the classes that the index proposes, and the scores of these and of the trees' candidates.
 
-        An example that has been learned with label `own` says what the other examples say about it.
+        An example that has been learned with the labels `own` says what the other examples say about it.
         """
         sums = self.sums(features, own, own_weight)
         found = [y for y, dot in sums.dot.items() if dot > 0]

@@ -317,8 +317,23 @@ class TaggedTable:
         ----------
         read : what `read` returned before the first step on this example; it becomes what the step leaves
         """
-        read = self.read(hashes, xs, label) if read is None else read
-        square, step, delta = F(square), F(step), F(delta)
+        step, delta = F(step), F(delta)
+        self._update(
+            hashes, xs, label, square, lambda w, g, total, x: w - step * x / np.sqrt(total + delta),
+            self.read(hashes, xs, label) if read is None else read,
+        )  # fmt: skip
+
+    def update_by_arow(
+        self, hashes: Sequence[int], xs: Sequence[float], label: int, weight: float, tau: float, r: float,
+        read: list[tuple[np.float32, np.float32]],
+    ) -> None:  # fmt: skip
+        """Add weight * x**2 to the Gs of a class and tau * x * r / (r + g) to its weights; g is G before the step."""
+        tau, r = F(tau), F(r)
+        self._update(hashes, xs, label, weight, lambda w, g, total, x: w + tau * x * (r / (r + g)), read)
+
+    def _update(self, hashes, xs, label: int, square: float, moved, read) -> None:
+        """Make a step; `moved` returns the new weight for w, G before and after the step, and x."""
+        square = F(square)
         first = self._count(len(hashes))
         for f, (h, x) in enumerate(zip(hashes, xs, strict=True)):
             x = F(x)
@@ -328,7 +343,7 @@ class TaggedTable:
             if lane is not None:  # if the feature occurs twice, the word may have changed since it was read
                 read[f] = decode_w(line[lane]), decode_g(line[lane])
             total = read[f][1] + g
-            w = read[f][0] - step * x / np.sqrt(total + delta)
+            w = moved(*read[f], total, x)
             w_bits = encode_w(w, random_bits(first + f, 0, FOR_W) >> 16)
             g_bits = encode_g(total, random_bits(first + f, 0, FOR_G) >> 10)
             if lane is None:

@@ -91,8 +91,9 @@ class Frequencies:
     def weighted_counts(self, batch: Batch, learns: Bools) -> Weighted:
         """Return the batch with logarithms of its values, and count the examples that `learns` (bool[n]) selects.
 
-        `Weighted.log_weight` is the logarithm of the idf of every feature. The value of the constant is 0, and so are
-        those of features that no example has had, in examples that are not learned.
+        A value x becomes log(1 + |x|) with the sign of x. `Weighted.log_weight` is the logarithm of the idf of every
+        feature, which is at least LEAST_IDF. The value of the constant is 0, and so are those of features that no
+        example has had, in examples that are not learned.
         """
         weighted = Weighted(
             batch._replace(value=np.empty_like(batch.value)), np.zeros_like(batch.value), np.zeros_like(batch.value)

@@ -372,7 +372,7 @@ def test_further_passes_leave_out_what_an_example_added_and_count_nothing():
     learned = stored_of(index)
     opinions = propose(index, examples, of_trees + proposals, again=True)
     for i, example in enumerate(examples):
-        own = example.label if example.learns else 0
+        own = [example.label] if example.learns else []
         weight = float(np.float32(example.weight))
         want = plain.opinions(example.features, example.of_trees, own, weight)
         size = len(want.scores)

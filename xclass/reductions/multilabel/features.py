@@ -1,4 +1,4 @@
-"""Weight the features of an example by their inverse document frequency, and balance its namespaces.
+"""Multiply the features of an example by their inverse document frequency, and balance its namespaces.
 
 Idea      A value is log(1 + count) * idf**E. The features of each namespace, a block, are divided by the root of their
           length, so that a long text does not outweigh a title, and then all of them are scaled to length 1.

@@ -2,7 +2,8 @@
 
 Idea      An index and near examples propose labels that an example's features point to. A frequent label can belong to
           examples of any features, so its scorer always decides. Where few labels are known, all scorers do, and none
-          of them learns from a selection of examples.
+          of them learns from a selection of examples. Of equally frequent ones, the one
+          that was so first comes first.
 Names     n weight of the examples of a label.
 """
 

@@ -5,6 +5,9 @@ Idea      Each feature keeps the last SLOTS examples that had it, and its values
 
               vote(y) = sum of sim**3 of the nearest examples with label y / (sum of sim**3 of all of them + SHRINK)
 
+          Examples are weighted as `features` says, with E = 1. Of equally near ones, those are taken that are met
+          first, feature by feature and slot by slot. An example whose labels were forgotten still counts below the
+          line.
 Source    This project's own; docs/defaults.md has the measurements.
 Cost      O(s SLOTS) for an example of s features.
 Names     sim inner product of two examples of length 1 | row, slot: the examples that a feature keeps.

@@ -8,16 +8,18 @@ Idea      Each label has a linear scorer w with a bias b and a confidence in eac
                      / 10, L = log(n + 1) / 10, s L, 1 / (1 + n), vote, root of vote
 
           s = b + w . x is the score, within 3 of 0; n examples have had the label; the index gives cosine and naive
-          Bayes, and the nearest examples vote. V is learned by AdaGrad.
+          Bayes, and the nearest examples vote. V and E are learned by AdaGrad in the first pass, on the candidates
+          that are ranked: all of them where some labels are candidates, else the best by score and by vote and those
+          that the index proposes. n counts the examples from which V learns.
 Source    Crammer, Kulesza, Dredze, "Adaptive Regularization of Weight Vectors", NIPS 2009, with diagonal confidences:
           G is the sum of x**2 over a weight's steps, and its variance 1 / (1 + G / r). The rest is this project's own;
           docs/defaults.md has the measurements.
 Cost      O(s C) for C candidates and s features.
 Names     t 1 for labels of the example, else -1 | tau size of a step | E exponent of idf (`features`)
-          r regularisation
+          r regularisation | c weight of the example
 
-    v = sum of x**2 / (1 + G / r) + B**2 / (1 + G_b / r),  tau = t (1 - t s) / (v + r)  where t s < 1 - SLACK
-    w += tau x / (1 + G / r);  G += x**2;  b += tau B**2 / (1 + G_b / r);  G_b += B**2
+    v = sum of x**2 / (1 + G / r) + B**2 / (1 + G_b / r),  tau = t (1 - t s) / (v + r / c)  where t s < 1 - SLACK
+    w += tau x / (1 + G / r);  G += c x**2;  b += tau B**2 / (1 + G_b / r);  G_b += c B**2
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Multilabel(label_lists.MultilabelLearner):
         return self.further is not None and self.passes_ended % self.passes == 1
 
     def _prepare(self, task: BatchTask) -> None:
-        """Weight the features, as the first stage."""
+        """Find the values of the features, as the first stage."""
         label = self.positives(task) + 1
         batch, learns, again = task.batch, task.learned(), self.again
         known = label > 0
