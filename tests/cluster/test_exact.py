@@ -7,7 +7,7 @@ import re
 import pytest
 from command import learn, xclass
 from mortal_worker import MortalWorker
-from streams import multiclass
+from streams import multiclass, multilabel
 
 from xclass.cluster import dispatch
 from xclass.cluster.exact import crew
@@ -136,6 +136,30 @@ def test_learning_continues_from_a_model(inline, small_steps, data):
     learn(*CASES["multiclass"][:4], "-d", "a.vw", "-f", "first.bin")
     one, many, _ = both(small_steps, ["-i", "first.bin", "-d", "b.vw"])
     assert one == many
+
+
+@pytest.mark.parametrize("threshold", ["0.3", "auto"])
+def test_lists_go_on_with_their_counts_and_threshold(inline, small_steps, monkeypatch, threshold):
+    """From a model, in further passes, and after the death of a run in its last pass."""
+    (small_steps / "a.vw").write_text(multilabel(1, 12, 500))
+    learn("-d", "a.vw", "--multilabel_oaa", 12, "-b", 12, "--threshold", threshold, "-f", "first.bin")
+    words = ["-i", "first.bin", "-d", "a.vw", "--passes", 3, "--holdout_off", "--checkpoint", 400]
+    one, many, _ = both(small_steps, words)
+    assert one == many
+    save, saved = Run.save_at, []
+
+    def die_at_the_last(self, point):
+        save(self, point)
+        saved.append(point)
+        if len(saved) == 2:
+            raise Death
+
+    monkeypatch.setattr(Run, "save_at", die_at_the_last)
+    with pytest.raises(Death):
+        xclass(*words, "-f", "again.bin", "--workers", 2)
+    monkeypatch.setattr(Run, "save_at", save)
+    learn(*words, "-f", "again.bin", "--workers", 2, "--resume_run")
+    assert (small_steps / "again.bin").read_bytes() == one[0]
 
 
 def test_a_malformed_line_is_named_and_what_was_learned_is_kept(inline, small_steps, data):
