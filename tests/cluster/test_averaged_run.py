@@ -17,6 +17,7 @@ from streams import multiclass
 
 from xclass import load
 from xclass.cluster import averaged, predicting
+from xclass.model import model_file
 from xclass.run.run import Run
 
 pytestmark = pytest.mark.slow
@@ -174,6 +175,7 @@ def test_what_was_merged_is_saved_if_a_class_is_one_too_many(place):
         (["--random_tree", 30], "models of --random_tree cannot be averaged"),
         (["--oaa", 30, "-p", "x.txt"], "--predictions cannot be combined with --sync_every"),
         (["--oaa", 30, "-q", "::"], "`:` in an interaction stands for the namespaces seen so far"),
+        (["--plt", 30, "--learn_names"], "--sync_every: workers learn no names of lists of labels; list the names by"),
         (["--oaa", 30, "--shuffle", 9], "--shuffle cannot be combined with --sync_every"),
         (["--oaa", 30, "-t"], "--sync_every cannot be combined with -t and --workers: with -t nothing is learned"),
     ],
@@ -182,6 +184,18 @@ def test_what_cannot_be_averaged_is_refused(words, message):
     result = xclass(*words, "-d", "part-0.vw", "--workers", 2, "--sync_every", 9)
     assert result.status == 2
     assert message in result.err
+
+
+def test_lists_with_listed_names_are_averaged_and_counted_once(inline, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["cold | ice\n", "tea,hot | leaf boil\n", "cake | dough\n", "hot,cake | boil dough\n"] * 40
+    (tmp_path / "a.vw").write_text("".join(lines))
+    (tmp_path / "b.vw").write_text("".join(reversed(lines)))
+    words = ["--plt", 4, "--named_labels", "tea,hot,cake,cold", "-b", 10, "--passes", 2, "--holdout_off"]
+    learn(*words, "-d", "a.vw", "-d", "b.vw", "--workers", 2, "--sync_every", 60, "-f", "m")
+    assert model_file.load("m").arrays["label_counts"].tolist() == [80, 160, 160, 80, 320]
+    learn("-t", "-i", "m", "-d", "a.vw", "-p", "p", "--quiet")
+    assert (tmp_path / "p").read_text().split()[:4] == ["cold", "tea,hot", "cake", "hot,cake"]
 
 
 def test_a_full_object_store_is_an_error_that_says_so(place):

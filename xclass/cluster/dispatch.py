@@ -62,6 +62,12 @@ def engine_of(config: Config) -> type[ClusterEngine]:
     name, reason = chosen_name(config), config.reduction.not_merged
     if averages and reason:
         raise UsageError(f"--sync_every: models of --{name} cannot be averaged: {reason}")
+    if averages and config.reduction.labels == "multilabel" and config.parser.learn_names:
+        exact = "leave out --sync_every, " if "spread" in config.reduction.abilities else ""
+        raise UsageError(
+            f"--sync_every: workers learn no names of lists of labels; {exact}list the names by --named_labels without "
+            "--learn_names, or learn in one process"
+        )
     if not averages:
         advice = "; give --sync_every N, and models of parts of the data are averaged"
         if reason:

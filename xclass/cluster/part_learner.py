@@ -121,6 +121,7 @@ class PartLearner(PartWorker):
         contents = None if base is None else base._replace(arrays=dict(base.arrays))
         learner = LearnerCore(config, self._use(base is not None), contents)
         learner.reduction.workers = 1
+        learner.reduction.repeats = work.passes_ended > 0
         learner.reduction.holds_out = passes.HeldOutLines(config.passes).enabled
         for _ in range(work.passes_ended):
             learner.reduction.end_pass()
