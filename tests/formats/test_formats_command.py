@@ -133,7 +133,7 @@ def test_a_pipe_is_answered_line_by_line(data):
         ("a.svm", "1 1:2\n1.5 2:3\n", "a.svm:2:1:", "label '1.5' is not a class number"),
         ("a.svm", "1 1:2\n5 2:3\n", "a.svm:2:1:", "label 5 is outside 1..4 (--oaa 4)"),
         ("a.ft", "__label__a b\n__label__a __label__b c\n", "a.ft:2:12:", "several labels"),
-        ("a.xmc", "1 4 3\n0,2 1:1\n", "a.xmc:2:3:", "; use --multilabel_oaa K or --plt K, which learn lists of labels"),
+        ("a.xmc", "1 4 3\n0,2 1:1\n", "a.xmc:2:3:", "; use --multilabel, --multilabel_oaa K or --plt K, which learn"),
         ("a.xmc", "1 4 3\n0 4:1\n", "a.xmc:2:3:", "feature '4:1' is not below the number of features in the header"),
         ("a.xmc", "1 4 3\n3 1:1\n", "a.xmc:2:1:", "label '3' is not a whole number below the number of labels"),
         ("a.csv", "label,a\nx,1,2\n", "a.csv:2:5:", "the row that ends in '2' has 3 cells, and the header 2"),

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from command import xclass
+from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
 from test_parser import padded, parse
@@ -132,16 +132,17 @@ def test_names_in_lists_that_vw_would_read_as_numbers_are_names(names):
 @pytest.mark.parametrize("treatment", ["stop", "vw"])
 def test_a_reduction_of_one_label_says_that_a_line_has_a_list(line, message, treatment):
     error = str(parse(line + b"\n", "multiclass", on_bad_line=treatment)[1])
-    assert error.startswith(f"train.vw:{message}") and "use --multilabel_oaa K" in error
+    assert error.startswith(f"train.vw:{message}") and "use --multilabel, --multilabel_oaa K" in error
 
 
 def test_data_with_nothing_but_lists_name_what_learns_them(tmp_path):
     (tmp_path / "a").write_text("1,5 | a\n, | b\n")
     result = xclass("-d", tmp_path / "a", "--oaa", 9, "--on_bad_line", "skip", "--quiet")
     assert result.err.endswith(
-        "no example was learned from; use --multilabel_oaa K or --plt K, which learn lists of labels\n"
+        "no example was learned from; use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels\n"
     )
-    with Learner("oaa", classes=9, on_bad_line="skip") as model, pytest.raises(DataError, match="from; use Learner"):
+    said = pytest.raises(DataError, match="from; use multilabel, Learner")
+    with Learner("oaa", classes=9, on_bad_line="skip") as model, said:
         model.learn_file(tmp_path / "a")
 
 
@@ -167,7 +168,7 @@ def test_a_reduction_of_one_label_refuses_lists_and_names_the_remedy(kind, optio
     assert (error is None) == (kind == "multiclass" and "on_bad_line" in options)  # no regression from the other lines
     said = str(error) if error else reading.report()[1]
     assert "train.vw:2:3: the line has several labels, the second of them at '5', and this reduction learns one" in said
-    assert "; use --multilabel_oaa K or --plt K, which learn lists of labels" in said
+    assert "; use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels" in said
     skips = "labels, or use --on_bad_line skip to leave out such lines"
     assert (skips in said) == (kind == "multiclass" and "on_bad_line" not in options)
 
@@ -183,7 +184,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("options", [[], ["--oaa", "9"], ["--on_bad_line", "skip"]])
+@pytest.mark.parametrize("options", [["--multiclass"], ["--oaa", "9"], ["--trees", "2"]])
 @pytest.mark.parametrize("name", FILES)
 def test_files_with_lists_are_refused_by_one_message(tmp_path, name, options):
     path = tmp_path / name
@@ -191,7 +192,51 @@ def test_files_with_lists_are_refused_by_one_message(tmp_path, name, options):
     form = name.rpartition(".")[2]
     result = xclass("-d", path, "--format", form, "--quiet", *options)
     assert result.status
-    assert "; use --multilabel_oaa K or --plt K, which learn lists of labels" in result.err
+    assert "; use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels" in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "stays"),
+    [
+        ((), True), (("--on_bad_line", "skip"), True), (("--top_k", "2"), True), (("--threshold", "auto"), True),
+        (("--propensity", "1,1"), True), (("--learn_names",), True), (("-l", "0.5"), False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", FILES)
+def test_lists_are_learned_if_no_reduction_is_named(tmp_path, name, options, stays):
+    """As --multilabel learns them, which refuses options of other binary learners itself."""
+    path, form = tmp_path / name, name.rpartition(".")[2]
+    path.write_text(FILES[name])
+    words = ("-d", path, "--format", form, "-f", tmp_path / "m")
+    result = xclass(*words, *options)
+    if not stays:
+        assert result.status == 2 and "has no effect with --multilabel" in result.err
+        return
+    named = "tea" in FILES[name]
+    as_with = "--multilabel" + " --learn_names" * (named and "--learn_names" not in options)
+    first = next(text for text in ("1,5,7", "tea,black_tea", "tea,cup") if text in result.err)
+    point = "" if named else "; the decimals of a number follow a point"
+    said = f"labels are lists, the first of them '{first}': learning lists of labels, as with {as_with}{point}"
+    assert result.status == 0 and said in result.err.replace("\n", " ")
+    chosen = (tmp_path / "m").read_bytes()
+    learn(*words, *options, "--multilabel", *["--learn_names"] * (named and "--learn_names" not in options))
+    assert (tmp_path / "m").read_bytes() == chosen
+
+
+def test_lists_from_standard_input_are_learned(tmp_path):
+    result = xclass("--quiet", "-f", tmp_path / "m", stdin="1,5,7 | a\n2 | b\n")
+    assert result.status == 0
+    assert "--multilabel)" in learn("-i", tmp_path / "m", "-t", stdin="1 | a\n").err
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("1,5 | a", False), ("01,5 | a", True), ("1,4294967299 | a", True), ("1,tea | a", True), ("1,-5 | a", False),
+     ("tea | a\n1,5 | a", True)],
+)  # fmt: skip
+def test_labels_of_a_list_are_names_if_one_of_them_is(tmp_path, line, named):
+    (tmp_path / "d").write_text(line + "\n")
+    assert ("as with --multilabel --learn_names" in xclass("-d", tmp_path / "d").err) == named
 
 
 def test_nothing_is_said_of_a_run_that_ends_before_its_first_example(tmp_path):
@@ -214,7 +259,7 @@ def test_a_batch_with_lists_is_read_and_refused_by_a_learner_of_one_label(tmp_pa
         for lines in (batch, ["0,3 | a"]):
             with pytest.raises(
                 (UsageError, DataError),
-                match=r'use Learner\("multilabel_oaa", classes=K\) or Learner\("plt", classes=K\)',
+                match=r'use multilabel, Learner\("multilabel_oaa", classes=K\) or Learner\("plt", classes=K\)',
             ):
                 model.learn_many(lines)
 

@@ -24,7 +24,7 @@ from ..text import malformed, parser, reader
 from ..text.label_detection import LabelDetector
 from ..text.text_format import advice
 from . import configuration
-from .labels import of_examples, weights_of
+from .labels import KindOfLabels, of_examples, weights_of
 from .learner_core import LearnerCore
 
 KINDS = {"classes": "multiclass", "numbers": "simple", "lists": "multilabel"}  # of `read_vw` -> as in `Reduction`
@@ -199,12 +199,15 @@ def path_of(given: str | PathLike[str]) -> str:
     return f"./{path}" if len(path) > 1 and path[0] == "-" else path  # a message would take it for an option
 
 
-def are_names(files: reader.Options, config: configuration.Config, text: bytes | None = None) -> bool:
-    """Return whether the labels of the first file are names; False for standard input, which can be read only once.
+def kind_of_labels(
+    files: reader.Options, config: configuration.Config, lists: bool, text: bytes | None = None
+) -> KindOfLabels:
+    """Return of which kind the labels of the first file are; numbers for standard input, which can be read only once.
 
-    `config` is that of the learner, and `text` are the first lines of the file, which is read by default.
+    `config` is that of the learner, and `text` are the first lines of the file, which is read by default. Without
+    `lists`, they are not examined for lists.
     """
-    detector = LabelDetector(read_on=True, only_names=True)
+    detector = LabelDetector(read_on=True, only_names=True, lists=lists)
     if files.data:
         lines = detect.FormatLabels(
             detector, files, "indexing" in config.given, config.reduction.labels == "multilabel"
@@ -216,4 +219,4 @@ def are_names(files: reader.Options, config: configuration.Config, text: bytes |
                 lines.add(line)
         lines.end()
     detector.end()
-    return bool(detector.name)
+    return KindOfLabels.of(detector)

@@ -20,7 +20,7 @@ from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
 from . import arrays
 from .configuration import feature_bits
-from .labels import LabelConverter, are_names, weights_of
+from .labels import KindOfLabels, LabelConverter, are_lists, are_names, weights_of
 from .learner_core import LearnerCore
 
 T = TypeVar("T")
@@ -419,21 +419,27 @@ def _other_form(given: str, learned: str, cure: str) -> UsageError:
     return UsageError(f"the examples are {given}, and the learner has learned from {learned}; give {cure}")
 
 
-def have_names(given: object, y: object) -> bool:
-    """Return whether the labels of examples are names: those given beside them, or those in VW text."""
+def kind_of_labels(given: object, y: object, lists: bool) -> KindOfLabels:
+    """Return of which kind the labels of examples are: those given beside them, or those in VW text.
+
+    Without `lists`, they are not examined for lists.
+    """
     if y is not None:
-        lists = isinstance(y, (list, tuple)) or len(getattr(y, "shape", ())) == 2
-        return are_names(y if lists else array_input.flat("y", y))
+        shaped = isinstance(y, (list, tuple)) or len(getattr(y, "shape", ())) == 2
+        values = y if shaped else array_input.flat("y", y)
+        return KindOfLabels(are_names(values), lists and are_lists(values))
+    if isinstance(given, Batch):
+        return KindOfLabels(False, lists and given.has_lists)
     if isinstance(given, str):
         given = given.split("\n", MAX_LINES)
     if not isinstance(given, (list, tuple)):
-        return False
-    detector = LabelDetector(read_on=True, only_names=True)
+        return KindOfLabels(False, False)
+    detector = LabelDetector(read_on=True, only_names=True, lists=lists)
     for line in given[:MAX_LINES]:
         if isinstance(line, str) and "|" in line:
             detector.add(encoded(line))
     detector.end()
-    return bool(detector.name)
+    return KindOfLabels.of(detector)
 
 
 def written_by_program(given: Examples) -> Examples | None:

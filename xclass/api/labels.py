@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,32 @@ from ..data.class_names import Names
 from ..data.schema import written
 from ..errors import DataError, XclassError
 from ..system.printable import short_repr
+from ..text.label_detection import LabelDetector
 from ..text.malformed import LEARNS_ONE
 from .configuration import LabelRange
 
 POSITION = re.compile(r"\by\[(\d+)\]")
+
+
+class KindOfLabels(NamedTuple):
+    """Say whether labels are names, and whether they are lists."""
+
+    names: bool
+    lists: bool
+
+    @classmethod
+    def of(cls, found: LabelDetector) -> KindOfLabels:
+        """Return what a detector has found."""
+        return cls(found.names_in_list if found.list else bool(found.name), bool(found.list))
+
+
+def are_lists(labels: Any) -> bool:
+    """Return whether some of the labels of several examples are lists, or labels are a matrix."""
+    shape: tuple[int, ...] = getattr(labels, "shape", ())
+    if len(shape) > 1:
+        return bool(shape[1] != 1)
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    return kind == "O" and hasattr(labels, "__iter__") and any(map(is_list, labels))
 
 
 def are_names(labels: Any) -> bool:

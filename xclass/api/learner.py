@@ -15,7 +15,7 @@ import numpy as np
 from ..data.batch import Batch
 from ..errors import UsageError, XclassWarning
 from ..kernels import jit
-from ..reductions import registry
+from ..reductions import presets, registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.spec import Wanted
@@ -24,6 +24,7 @@ from ..text import reader
 from . import configuration, files, inputs, model_contents, results
 from .configuration import LearnerUse
 from .inputs import Example, Examples, Inputs
+from .labels import KindOfLabels
 from .learner_core import LearnerCore
 from .model_contents import Contents
 from .progress import Progress
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from ..explain.records import Explanation
 
 T = TypeVar("T")
-Arguments: TypeAlias = tuple[str, int | str | None, dict[str, Any]]  # of `configuration.configured`
+DEFAULT = "multiclass"  # reduction of labels that are no lists
+Arguments: TypeAlias = tuple[str | None, int | str | None, dict[str, Any]]  # of `configuration.configured`
 
 
 class Learner:
@@ -43,9 +45,10 @@ class Learner:
 
     Parameters
     ----------
-    reduction : str, default "multiclass"
+    reduction : str, optional
         Name of a reduction or preset in `xclass --help` without its dashes, such as "recall_tree", "oaa", "cpt" or
-        "multiclass"; "scalar" learns real numbers.
+        "multiclass"; "scalar" learns real numbers. By default it is "multilabel" if labels of the first examples
+        learned are lists, otherwise "multiclass".
     classes : int or str, optional
         Number of classes. It is required unless the reduction is "cpt", "hsm", "multiclass" or "scalar"; the last one
         has no classes. For "mach" it is the value of `--mach`, such as "8,256".
@@ -80,11 +83,11 @@ class Learner:
 
     core: LearnerCore
 
-    def __init__(self, reduction: str = "multiclass", classes: int | str | None = None, **options: Any) -> None:
+    def __init__(self, reduction: str | None = None, classes: int | str | None = None, **options: Any) -> None:
         identity = is_identity(options.pop("feature_hash", "names"))
         jit.activate(hide_scipy=False)
         with configuration.KEYWORDS:
-            core = LearnerCore(configuration.configured(reduction, classes, options), LearnerUse())
+            core = LearnerCore(configuration.configured(reduction or DEFAULT, classes, options), LearnerUse())
         self._begin(core, identity, (reduction, classes, options))
 
     @classmethod
@@ -167,7 +170,7 @@ class Learner:
         """
 
         def learned() -> Any:
-            self.use_names_if(lambda: inputs.have_names(example, None if label is None else [label]))
+            self.adapt(lambda lists: inputs.kind_of_labels(example, None if label is None else [label], lists))
             batch = self._example(example, label, weight, learn=True)
             return results.single(self.core, list(self.core.learn([batch])))
 
@@ -276,7 +279,7 @@ class Learner:
         X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
 
         def learned() -> tuple[np.ndarray, np.ndarray]:
-            self.use_names_if(lambda: inputs.have_names(X, y))
+            self.adapt(lambda lists: inputs.kind_of_labels(X, y, lists))
             batches = self._batches(X, y, sample_weight, learn=True)
             with self.shown(verbose, inputs.count(X), "learning"):
                 return results.learned(self.core, self.core.learn(batches))
@@ -527,7 +530,7 @@ class Learner:
 
     def _learn_files(self, given: reader.Options, verbose: int, examples: int | None, name: str) -> Progress:
         """Learn from files in one pass, and return the counts of their examples; the others are those of `shown`."""
-        self.use_names_if(lambda: files.are_names(given, self.core.config))
+        self.adapt(lambda lists: files.kind_of_labels(given, self.core.config, lists))
         core, counted = self.core, Progress(self.core.config.reduction.labels, None)
         with self.shown(verbose, examples, name):
             for batch in exclusive.until_interrupted(files.read(core, given, learn=True)):
@@ -591,21 +594,31 @@ class Learner:
 
     # what the methods above share
 
-    def use_names_if(self, are_names: Callable[[], bool]) -> None:
-        """Take labels as names from now on if `are_names` returns True and nothing was learned or chosen before."""
+    def adapt(self, kind_of_labels: Callable[[bool], KindOfLabels]) -> None:
+        """Take labels as names or lists from now on if they are, and nothing was learned or chosen before.
+
+        `kind_of_labels` returns of which kind they are; its argument says whether they are examined for lists.
+        """
         if self._arguments is None:
             return
         reduction, classes, options = self._arguments
+        names_chosen = bool({"learn_names", "named_labels"} & options.keys())
         if (
             not self.core.is_new
             or self.core.config.reduction.labels == "simple"
-            or {"learn_names", "named_labels"} & options.keys()
+            or (names_chosen and reduction is not None)
         ):
             self._arguments = None
-        elif are_names():
+            return
+        names, lists = kind_of_labels(reduction is None)
+        names = names and not names_chosen
+        if names or lists:
+            added = {"learn_names": True} if names else {}
+            config = configuration.configured(
+                presets.LISTS if lists else reduction or DEFAULT, classes, {**options, **added}
+            )
             self._arguments = None
             self.core.close()
-            config = configuration.configured(reduction, classes, {**options, "learn_names": True})
             self._take(LearnerCore(config, LearnerUse()))
 
     @contextlib.contextmanager

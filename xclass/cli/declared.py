@@ -69,7 +69,7 @@ def add_implied_options(
     peeked: bytearray,
     first_lines: Callable[[], Sequence[bytes]] | None = None,
 ) -> list[str]:
-    """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
+    """Add to `given` the reduction and --learn_names if the other options or the first labels of the data imply them.
 
     `peeked` gets the bytes taken from standard input to detect the type of the labels. `first_lines` reads the first
     lines of files on another machine; None for reading them in this process. Return messages for the user about what
@@ -108,6 +108,7 @@ def add_implied_options(
         owners,
         names,
         presets.PROPOSED,
+        presets.LISTS,
         common,
         examine_lines,
         from_file,

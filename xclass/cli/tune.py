@@ -95,7 +95,7 @@ def _request(words: Sequence[str]) -> tuple[Any, Any]:
         )
     if len(chosen) > 1:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one reduction")
-    typed = any(word.split("=")[0].lstrip("-") == chosen[0] for word in words)
+    typed = chosen[0] == presets.LISTS or any(word.split("=")[0].lstrip("-") == chosen[0] for word in words)
     value = given.pop(chosen[0])
     request = Request(
         options, read, kept, given, (chosen[0], value) if typed else None, bytes(peeked), tuple(notes)

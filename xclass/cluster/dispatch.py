@@ -37,7 +37,8 @@ def first_lines(
     resolve : resolves the options of a run, see `options.resolve`
     """
     chosen = {record.name for record in registry.REDUCTIONS} | presets.PRESETS.keys()
-    possible = [given] if chosen & given.keys() else [{**given, "multiclass": 0}, given]  # as the lines decide
+    proposed = ({**given, "multiclass": 0}, {**given, presets.LISTS: 0}, given)  # the lines decide
+    possible = [given] if chosen & given.keys() else proposed
     errors = []
     for values in possible:
         try:

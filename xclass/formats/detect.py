@@ -234,8 +234,11 @@ class FormatLabels:
             for line in text.split(b"\n")[:-1]:
                 self._labels.add(line)
             return
-        numbered = self._numbered or (self._lists and self._format.name == "xmc")
+        of_repository = self._format.name == "xmc"
+        numbered = self._numbered or (self._lists and of_repository)
         for label, is_name in self._format.labels_of(text):
+            if of_repository and b"," in label:
+                self._labels.add_list(label, False)
             if label and not numbered and is_name:
                 self._labels.settle(label)
             else:

@@ -44,6 +44,7 @@ def hierarchical_softmax(k: int) -> dict[str, object]:
 
 # The reduction that --multiclass stands for, which a run chooses if no reduction is named.
 PROPOSED = "cpt"
+LISTS = "multilabel"  # the reduction that a run chooses if labels are lists
 
 PRESETS: Presets = {
     "multiclass": multiclass,

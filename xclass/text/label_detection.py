@@ -4,7 +4,7 @@ If the first labels are whole numbers from 1 on and at least three of them diffe
 and 1, 0, fractions) are real-valued labels for the binary learner without a reduction, as in VW. If none of the first
 three labels is a number, labels are names. So are whole numbers that classes cannot have: those with leading zeros,
 which would not be printed as they are written, and those above the largest class, which are identifiers. A label with a
-comma is a list of labels.
+comma is a list of labels, and the labels in lists are names if one of the first list is.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ NUMBERS_ANYWAY = (
     "--multiclass or another reduction"
 )
 
-LISTS = (
-    "labels are lists, the first of them {list!r}; {cure}, where K is the number of labels; the decimals of a number "
-    "follow a point"
-)
+LISTS = "labels are lists, the first of them {list!r}; {cure}; the decimals of a number follow a point"
 BINARY_CLASSES = (
     "--binary predicts -1 or 1, and the labels look like classes; to learn classes, leave it out; to learn from the "
     "labels as numbers, give --loss_function squared as well"
@@ -45,15 +42,18 @@ class LabelDetector:
 
     With `read_on`, more lines are read where they improve the result: after a label 0, which is not a class, for a more
     precise message, after an unlabelled line, to find names, and after names, to find lists. It is False for a pipe,
-    where the user would wait. With `only_names`, labels are known to be classes, and only names are to be detected.
+    where the user would wait. With `only_names`, labels are known to be classes, and only names are to be detected,
+    and lists if `lists` is True; without `lists` the first label of a list stands for it.
     `classes` says whether labels are classes, None until that is known, `name` is the first label if labels are names,
-    and `list` the first label that is a list, else empty; with `only_names`, the first label of a list stands for it.
+    `list` the first label that is a list, else empty, and `names_in_list` says whether its labels are names.
     """
 
-    def __init__(self, read_on: bool = False, only_names: bool = False) -> None:
+    def __init__(self, read_on: bool = False, only_names: bool = False, lists: bool | None = None) -> None:
         self._read_on, self._only_names = read_on, only_names
+        self._lists = not only_names if lists is None else lists
         self.classes: bool | None = None
         self.name = self.list = ""
+        self.names_in_list = False
         self._seen: set[str] = set()  # numbers so far
         self._identifier = self._signed = ""  # the first number that only a name can be, and the first one with a +
         self._has_zero = self._has_negative = self._fraction = self._settled = False
@@ -72,11 +72,10 @@ class LabelDetector:
         if self.classes is not None:
             return
         self._lines += 1
-        first, comma, _ = label.partition(b",")
-        if comma and not self._only_names:
-            self.list, self.classes = label.decode("utf-8", "replace"), True
+        if self._lists and b"," in label:
+            self.add_list(label, bool(self.name) or any(map(_is_name, label.split(b","))))
             return
-        label = first
+        label = label.partition(b",")[0]
         if label:
             is_name = not NUMBER_LIKE.fullmatch(label) and label not in NOT_NAMES
             if may_be_name and not self._labels and is_name:
@@ -91,10 +90,15 @@ class LabelDetector:
         if self._labels == MAX_LABELS or self._lines == MAX_LINES or (self._only_names and not self._read_on):
             self.end()
 
+    def add_list(self, label: bytes, names: bool) -> None:
+        """Examine a label that is a list, whose labels are names or numbers."""
+        if self._lists and self.classes is None:
+            self.list, self.names_in_list, self.classes = label.decode("utf-8", "replace"), names, True
+
     def _count_name(self, least: int) -> None:
         """Count a name; labels are names after MIN_NAMES, but if there is more to read, later labels may be lists."""
         self._names = max(self._names + 1, least)
-        if self._names >= (MAX_LABELS if self._read_on and not self._only_names else MIN_NAMES):
+        if self._names >= (MAX_LABELS if self._read_on and self._lists else MIN_NAMES):
             self.classes = True
 
     def _add_number(self, label: str) -> None:
@@ -116,8 +120,10 @@ class LabelDetector:
 
     def settle(self, name: bytes) -> None:
         """Decide that labels are names, because `name` is one, whatever it looks like, such as text in JSON."""
-        if self.classes is not None or (b"," in name and not self._only_names):
-            self.add_label(name)
+        if self.classes is not None:
+            return
+        if self._lists and b"," in name:
+            self.add_list(name, True)
             return
         if not self._settled:
             self.name, self._settled = name.partition(b",")[0].decode("utf-8", "replace"), True
@@ -138,7 +144,7 @@ class LabelDetector:
             action = "numbered in order of appearance, as with --learn_names"
             if not self._only_names:
                 action = "learning classes, as with --multiclass --learn_names"
-            name = self.name if len(self.name) <= SHOWN_LENGTH else self.name[:SHOWN_LENGTH] + "..."
+            name = _shown(self.name)
             if not self._labels:
                 return f"labels are names, the first of them {name!r}: {action}"
             why = "would lose its zeros or sign as the number of a class"
@@ -178,48 +184,73 @@ class LabelDetector:
         return ""
 
 
+def _shown(label: str) -> str:
+    return label if len(label) <= SHOWN_LENGTH else label[:SHOWN_LENGTH] + "..."
+
+
+def _is_name(label: bytes) -> bool:
+    """Return whether a label of a list can only be a name."""
+    number = class_names.number_of(label.decode("utf-8", "replace"))
+    identifier = number > HIGHEST_LABEL or (number == class_names.OTHER_FORM and label[:1] == b"0")
+    return bool(label) and (identifier or not NUMBER_LIKE.fullmatch(label))
+
+
 def implied_options(
     given: Mapping[str, object],
     owners: Mapping[str, set[str]],
     reductions: set[str],
     multiclass_reduction: str,
+    list_reduction: str,
     common: set[str],
     examine_lines: Callable[[LabelDetector], None],
     read_on: bool,
 ) -> tuple[dict[str, object], str]:
-    """Return the options that a command line implies, as --multiclass and --learn_names, and a note about them.
+    """Return the options that a command line implies, as --multiclass, --multilabel and --learn_names, and a note.
 
     Parameters
     ----------
     given : the options that the user typed, field -> value
     owners : field -> the option groups that declare it
     multiclass_reduction : the reduction that `multiclass` stands for
+    list_reduction : the reduction that learns lists of labels if none is named
     common : options of the binary learner that `multiclass` accepts, too; any other one implies the binary learner
         without a reduction
     examine_lines : passes the first lines of the data to a `LabelDetector`; called only if the options do not decide
     """
 
     def detected(only_names: bool = False) -> LabelDetector:
-        labels = LabelDetector(read_on, only_names)
+        labels = LabelDetector(read_on, only_names, may_be_lists or not only_names)
         examine_lines(labels)
         labels.end()
-        if labels.list:
-            shown = labels.list if len(labels.list) <= SHOWN_LENGTH else labels.list[:SHOWN_LENGTH] + "..."
-            raise UsageError(LISTS.format(list=shown, cure=LEARN_LISTS))
+        if labels.list and not may_be_lists:
+            raise UsageError(LISTS.format(list=_shown(labels.list), cure=LEARN_LISTS))
         return labels
+
+    def of_lists(labels: LabelDetector) -> tuple[dict[str, object], str]:
+        named = labels.names_in_list and not names_given
+        words = f"--{list_reduction}{' --learn_names' if named else ''}"
+        note = f"labels are lists, the first of them {_shown(labels.list)!r}: learning lists of labels, as with {words}"
+        if not labels.names_in_list:
+            note += "; the decimals of a number follow a point"
+        return {list_reduction: 0, **({"learn_names": True} if named else {})}, note
 
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
         return {}, ""
     groups = [owners[name] for name in given]
     implied: dict[str, object] = {}
+    names_given = "named_labels" in given or "learn_names" in given
     classes_known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
+    # whether no option belongs to other reductions alone
+    may_be_lists = not classes_known and all(list_reduction in group or not reductions & group for group in groups)
     if not classes_known:
         if any(reductions & group and multiclass_reduction not in group for group in groups):
+            if may_be_lists and (labels := detected()).list:
+                return of_lists(labels)
             if "binary" in given and given.get("loss_function") in (None, *LOSSES_OF_TWO) and detected().classes:
                 raise UsageError(BINARY_CLASSES)
             return {}, ""  # an option of another reduction, or of the binary learner alone
         classes_known = any(multiclass_reduction in group or "listing_options" in group for group in groups)
-        classes_known = classes_known or "named_labels" in given or "learn_names" in given
+        classes_known = classes_known or names_given
         if classes_known:
             implied["multiclass"] = 0
         elif given.get("loss_function") not in (None, *LOSSES_OF_TWO):
@@ -227,10 +258,17 @@ def implied_options(
         elif numeric := [
             name for name in given if "learner" in owners[name] and name not in common | {"loss_function"}
         ]:
-            return {}, NUMBERS_ANYWAY.format(option=numeric[0]) if detected().classes else ""
-    if classes_known and ("named_labels" in given or "learn_names" in given):
+            labels = detected()
+            if labels.list:
+                return of_lists(labels)
+            return {}, NUMBERS_ANYWAY.format(option=numeric[0]) if labels.classes else ""
+    if classes_known and names_given and not may_be_lists:
         return implied, ""
     labels = detected(only_names=classes_known)
+    if may_be_lists and labels.list:
+        return of_lists(labels)
+    if classes_known and names_given:
+        return implied, ""
     if labels.classes and not classes_known:
         implied["multiclass"] = 0
     if labels.name:

@@ -26,7 +26,8 @@ RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 EMPTY_LABEL, EMPTY_LIST = range(44, 46)  # of a list of labels
 
-LEARN_LISTS = "use --multilabel_oaa K or --plt K, which learn lists of labels"  # where a reduction learns one label
+# where a reduction learns one label
+LEARN_LISTS = "use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels"
 LEARNS_ONE = f"and this reduction learns one; {LEARN_LISTS}"
 LIST = re.compile(rb"^[^|:\n]*[0-9],[0-9]", re.MULTILINE)  # a line that begins with a list of labels
 CURE = ". Correct the line, or use --on_bad_line skip"

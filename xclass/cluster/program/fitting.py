@@ -75,7 +75,7 @@ def fit(asked: Request) -> None:
     _config(asked, (), asked.reading, contents)  # raises errors before Ray is started
     with Session(asked.cluster, request.warn) as session:
         found, reading = request.find(asked, session, asked.cluster.workers)
-        learner.use_names_if(lambda: request.are_names(asked, session, found, reading))
+        learner.adapt(lambda lists: request.kind_of_labels(asked, session, found, reading, lists))
         config = _config(asked, found.paths, reading, contents)
         _take(learner.core, _learned(config, contents, session, found))
 

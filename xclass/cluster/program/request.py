@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ...api import configuration, files, model_contents
 from ...api.configuration import Config
+from ...api.labels import KindOfLabels
 from ...api.learner import Learner
 from ...api.model_contents import Contents
 from ...errors import DataError, UsageError, XclassWarning
@@ -101,11 +102,13 @@ def find(asked: Request, session: Session, least: int) -> tuple[Files, reader.Op
     return Files(tuple(found), [None] * len(found), False), reading
 
 
-def are_names(asked: Request, session: Session, found: Files, reading: reader.Options) -> bool:
-    """Return whether the labels of the data are names, by the first lines, which a node of the cluster reads."""
+def kind_of_labels(
+    asked: Request, session: Session, found: Files, reading: reader.Options, lists: bool
+) -> KindOfLabels:
+    """Return of which kind the labels of the data are, by the first lines, which a node of the cluster reads."""
     text = session.call(shards.first_lines, os.getcwd(), found.paths[0])
     options = dataclasses.replace(reading, data=found.paths[:1])
-    return files.are_names(options, asked.learner.core.config, text)
+    return files.kind_of_labels(options, asked.learner.core.config, lists, text)
 
 
 def run_config(
