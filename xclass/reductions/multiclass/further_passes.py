@@ -12,6 +12,7 @@ Source    This project's own; docs/defaults.md has the measurements.
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -40,12 +41,17 @@ def ranges(flags: Bools) -> list[tuple[int, int]]:
 
 
 class FurtherPasses:
-    """Count the examples of a pass, and compare two sets of scorers on those that the first pass left out."""
+    """Count the examples of a pass, and compare two sets of scorers on those that the first pass left out.
 
-    def __init__(self) -> None:
+    `sure` says by how many standard errors the scorers that learn in the second pass must be better than their copy.
+    """
+
+    def __init__(self, sure: float = 0.0) -> None:
+        self._sure = sure
         self.scorers_learn = True  # in further passes
         self.examples = 0  # of this pass so far
         self.gain = 0.0  # by how much the log loss of the copy exceeds that of the scorers that learn
+        self.squares = 0.0  # sum of the squares of the gains by examples
 
     def next_left_out(self, n: int) -> Bools:
         """Return which of the next n examples of this pass are left out of the first pass."""
@@ -55,12 +61,14 @@ class FurtherPasses:
 
     def compare(self, weight: Float32s, loss: Float64s, copy_loss: Float64s) -> None:
         """Add the log losses of examples that were left out, by the scorers that learn and by their copy."""
-        self.gain += float(np.sum((copy_loss - loss) * weight.astype(np.float64)))
+        gain = (copy_loss - loss) * weight.astype(np.float64)
+        self.gain += float(gain.sum())
+        self.squares += float((gain**2).sum())
 
     def end_pass(self) -> None:
         self.examples = 0
 
     def decide(self) -> bool:
         """Return whether the scorers that learned in the second pass are better than their copy, and note it."""
-        self.scorers_learn = self.gain >= 0
+        self.scorers_learn = self.gain >= self._sure * math.sqrt(self.squares)
         return self.scorers_learn

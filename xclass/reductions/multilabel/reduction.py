@@ -37,6 +37,7 @@ from . import frequent, neighbours, ranking
 ENABLED = "multilabel"
 SUPPORTED_OPTIONS = ("bits", "layout", "predict_only_model")  # options of the binary learner that apply
 SLOTS, PROPOSALS = 16, 24  # of the index: labels of a feature, and labels that it proposes
+SURE = 2.0  # standard errors by which further passes must be better, see `FurtherPasses`
 MOST_ROWS = 256  # examples of a batch, each with up to a thousand candidates
 MOST_LISTED = 64  # labels of an example that are listed at least, where so many are candidates
 
@@ -110,7 +111,7 @@ class Multilabel(label_lists.MultilabelLearner):
         self.scales_examples = True
         self.passes, self.passes_ended = spec.passes, 0
         decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.further = FurtherPasses() if decides else None
+        self.further = FurtherPasses(SURE) if decides else None
         self.scorers_copy: ranking.Scorers | None = None  # from the end of the first pass, during the second one
         self.stages = [self._prepare, self._propose, self._rank]
         self.rank_kernel = DirectCall(ranking, "rank")
