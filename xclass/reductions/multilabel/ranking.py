@@ -48,7 +48,8 @@ SLACK_ALL, SLACK_SOME = np.float32(0.02), np.float32(0.2)  # where all labels ar
 BEST_SCORES, BEST_VOTES = 20, 20  # labels that are ranked, where all labels are candidates
 LEAST_SLOPE = 0.02  # of z, below which a candidate does not count for E
 STEP = 0.1  # learning rate of V and E
-LARGEST_SCORE = 3.0
+LARGEST_SCORE, LARGEST_Z = 3.0, 30.0  # sizes of s and z
+NEAR_ZERO = 0.6  # (s + .6)+ is above 0 for scores above -.6
 # indices into o(y) and V; then E in `state`
 (ONE_, SCORE, ABOVE, NEAR, COSINE, ROOT_COSINE, BAYES, COUNT, SCORE_COUNT, RARE, VOTE, ROOT_VOTE, OPINIONS) = range(13)
 EXPONENT = OPINIONS
@@ -229,7 +230,7 @@ def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label
     cosine = max(score[feature_index.COSINE], 0.0)
     n = scorers.seen[label]
     rarity = 0.1 * math.log(n + 1.0)
-    o[ONE_], o[SCORE], o[ABOVE], o[NEAR] = 1.0, s, max(s, 0.0), max(s + 0.6, 0.0)
+    o[ONE_], o[SCORE], o[ABOVE], o[NEAR] = 1.0, s, max(s, 0.0), max(s + NEAR_ZERO, 0.0)
     o[COSINE], o[ROOT_COSINE], o[BAYES] = cosine, math.sqrt(cosine), 0.1 * score[feature_index.BAYES]
     o[COUNT], o[SCORE_COUNT], o[RARE] = rarity, s * rarity, 1.0 / (1.0 + n)
     o[VOTE], o[ROOT_VOTE] = vote, math.sqrt(vote)
@@ -261,7 +262,7 @@ def adapt_parameters(scorers: Scorers, scratch: Scratch, count: Int, size: Int, 
         slope = weight * (1.0 / (1.0 + fast_math.exp(-scratch.z[c])) - (1.0 if scratch.own[c] else 0.0))
         if abs(slope) > LEAST_SLOPE and abs(s) < LARGEST_SCORE:
             of_s = state[0, SCORE] + state[0, SCORE_COUNT] * o[COUNT]
-            of_s += state[0, ABOVE] * (s > 0.0) + state[0, NEAR] * (s > -0.6)
+            of_s += state[0, ABOVE] * (s > 0.0) + state[0, NEAR] * (s > -NEAR_ZERO)
             tagged_words.score_block(
                 scorers.words, scratch.h, scratch.slope_x, count, scratch.block[k >> 3], scratch.at, scratch.slope_s,
                 k & ~7,
@@ -333,7 +334,7 @@ def rank(
                 z = 0.0
                 for v in range(OPINIONS):
                     z += state[0, v] * o[v]
-                scratch.z[c] = min(max(z, -30.0), 30.0)
+                scratch.z[c] = min(max(z, -LARGEST_Z), LARGEST_Z)
                 p = 1.0 / (1.0 + fast_math.exp(-scratch.z[c]))
                 filled = top_k.insert(output.label[i], output.p[i], filled, candidate[c], p)
                 scratch.own[c] = is_own(label, first, last, candidate[c])

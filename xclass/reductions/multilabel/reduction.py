@@ -113,7 +113,7 @@ class Multilabel(label_lists.MultilabelLearner):
         decides = spec.passes > 1 and not spec.testing and not spec.averaged
         self.further = FurtherPasses(SURE) if decides else None
         self.scorers_copy: ranking.Scorers | None = None  # from the end of the first pass, during the second one
-        self.stages = [self._prepare, self._propose, self._rank]
+        self.stages = [self.prepare, self.propose, self._rank]
         self.rank_kernel = DirectCall(ranking, "rank")
 
     @property
@@ -130,7 +130,7 @@ class Multilabel(label_lists.MultilabelLearner):
         """Return whether examples that the first pass left out are learned now, for the first time."""
         return self.further is not None and self.passes_ended % self.passes == 1
 
-    def _prepare(self, task: BatchTask) -> None:
+    def prepare(self, task: BatchTask) -> None:
         """Find the values of the features, as the first stage."""
         label = self.positives(task) + 1
         batch, learns, again = task.batch, task.learned(), self.again
@@ -145,7 +145,7 @@ class Multilabel(label_lists.MultilabelLearner):
             learns = learns if again else learns & ~left_out
         task.plan = Plan(weighted, label, learns, left_out, again)
 
-    def _propose(self, task: BatchTask) -> None:
+    def propose(self, task: BatchTask) -> None:
         """Propose labels and learn what proposes them, as the second stage."""
         plan: Plan = task.plan
         batch, label, n = plan.weighted.batch, plan.label, task.batch.n
@@ -179,6 +179,8 @@ class Multilabel(label_lists.MultilabelLearner):
         """Rank the candidates, learn from the batch and finish the task, as the last stage."""
         plan: Plan = task.plan
         task.plan = None
+        assert plan.proposed is not None  # by the previous stage
+        task.candidates = plan.proposed.candidate
         n, learns = task.batch.n, plan.learns
         if plan.again and self.further is not None and not self.further.scorers_learn:
             learns = np.zeros(n, bool)
@@ -310,5 +312,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe",),
+    abilities=("describe", "explain", "inspect"),
 )
