@@ -6,23 +6,26 @@ logarithms over the trees, by which `binary_nodes.vote` compares the classes.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...array_types import Int64s
-from ...binary import document_frequency
+from ...array_types import Float32s, Int64s, UInt64s
+from ...binary import adagrad, document_frequency
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...kernels.constants import LARGEST
 from ...reductions.core import label_arrays
+from ...reductions.cpt import label_tree, wide_nodes
 from ...reductions.cpt.binary_nodes import Predictions
 from ...reductions.cpt.reduction import ProbabilityTree
+from ...reductions.cpt.tree_member import Member
 from ...reductions.multiclass import feature_index, reranking
 from ...reductions.multiclass.reduction import Multiclass
 from .reasons import NOTHING, chosen, shares_of
-from .tree_path import TreePaths
+from .shares import of_regressor, score_of
 
 LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
 OPINIONS = (  # o(y) that are no sum over features: index, part, name
@@ -160,3 +163,61 @@ def _of_scorers(
     sign = "-" if log_total >= 0 else "+"
     formula = f"{sum(p):.9g} * exp({sharpness:.9g} * score {sign} {abs(log_total):.9g})"
     return Reasons(explained, others, size, formula)
+
+
+# paths
+
+
+class TreePaths:
+    """Follow paths from the root of a tree to the leaf of a class, turn by turn, for the only example of a batch.
+
+    Tree `number` sees it as this batch; `name` is the format of a node's name.
+    """
+
+    def __init__(self, member: Member, batch: Batch, name: str, number: int) -> None:
+        self._number = number
+        self._member, self._tree, self._weights, self._name = member, member.tree, member.weights, name
+        self._scratch = member.scratch(batch)
+        count = adagrad.load(batch, 0, member.settings.unit, self._scratch.h, self._scratch.x)
+        self._h: UInt64s = self._scratch.h[:count]
+        self._x: Float32s = self._scratch.x[:count]
+
+    def to(self, label: int) -> tuple[Turn, ...] | None:
+        """Return the turns from the root to the leaf of a label, None if it has no leaf."""
+        leaf = int(label_tree.find(self._tree, np.int64(label)))
+        if leaf < 0:
+            return None
+        nodes = [leaf]
+        while self._tree.parent[nodes[0]] >= 0:
+            nodes.insert(0, int(self._tree.parent[nodes[0]]))
+        return tuple(self._binary(nodes) if self._member.levels == 1 else self._wide(nodes))
+
+    def _binary(self, nodes: list[int]) -> Iterator[Turn]:
+        for node, child in itertools.pairwise(nodes):
+            place = int(self._tree.place[node])
+            score = score_of(self._weights.words, self._h, self._x, place)
+            right = float(adagrad.probability(self._weights, np.float32(score)))
+            went_right = child > self._tree.left[node]
+            side, p = ("right", right) if went_right else ("left", 1.0 - right)
+            yield Turn(self._name.format(node), side, score, p, self._shares(place), self._number)
+
+    def _wide(self, nodes: list[int]) -> Iterator[Turn]:
+        """Yield the turns at the blocks of a path and at their regressors; see `wide_nodes` for the branches."""
+        levels, scratch = self._member.levels, self._scratch
+        assert isinstance(scratch, wide_nodes.Scratch)
+        m = 1 << levels
+        s, child, v = np.empty(m, np.float32), np.empty(m, np.int64), np.empty(m)
+        for first in range(0, len(nodes) - 1, levels):
+            root, inside = nodes[first], nodes[first : first + levels + 1]
+            sides = (after > self._tree.left[node] for node, after in itertools.pairwise(inside))
+            branch = sum(1 << level for level, right in enumerate(sides) if right)
+            wide_nodes._open(self._tree, self._weights, scratch, len(self._h), np.int64(root), s, child, v)
+            yield Turn(self._name.format(root), f"branch {branch}", None, float(v[branch]), (), self._number)
+            for i in range(1, m):
+                odd = (i & branch).bit_count() & 1
+                place = m * (root + 1) + i
+                name = f"{self._name.format(root)} regressor {i}"
+                yield Turn(name, "odd" if odd else "even", float(s[i]), None, self._shares(place), self._number)
+
+    def _shares(self, place: int) -> tuple[Share, ...]:
+        return shares_of(of_regressor(self._weights.words, self._h, self._x, place))
