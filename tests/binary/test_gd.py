@@ -5,7 +5,7 @@ import mmap
 import numpy as np
 import pytest
 
-from xclass.binary import gd, table_size
+from xclass.binary import gd, update_rule
 from xclass.errors import UsageError
 from xclass.system import memory
 
@@ -112,9 +112,9 @@ def test_named_update_rules_switch_off_the_others_and_change_the_rate():
 
 def test_table_size_follows_the_number_of_classes():
     sizes = [gd.resolve_defaults(gd.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
-    assert sizes[0] == table_size.MIN_BITS
+    assert sizes[0] == update_rule.MIN_BITS
     assert sizes == sorted(sizes)
-    assert sizes[-1] <= table_size.MAX_BITS
+    assert sizes[-1] <= update_rule.MAX_BITS
 
 
 def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch):

@@ -12,7 +12,7 @@ Differs   from VW, under `--layout vw`, only in that 1/sqrt(G) is exact, where s
 Idea      A reduction numbers its binary problems, called subproblems, 0, 1, ... (`sub`) and keeps their weights in a
           `weight_table`. An update rule (`update_rule`), which is made from options, says how they learn.
 
-Reductions import the binary learner through this module, which re-exports what they need of update_rule, table_size and
+Reductions import the binary learner through this module, which re-exports what they need of update_rule and
 weight_table.
 
 The kernels receive an example as `place` (uint64[s], hash * width of each feature), `x` (float32[s], values) and
@@ -30,12 +30,12 @@ from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import allocating, bare
 from . import finite, loss, weight_table
-from .table_size import SLOT_BYTES as SLOT_BYTES
-from .table_size import check_memory as check_memory
-from .table_size import crowding_warning as crowding_warning
+from .update_rule import SLOT_BYTES as SLOT_BYTES
 from .update_rule import Options as Options
 from .update_rule import Rule as Rule
 from .update_rule import after_pass as after_pass
+from .update_rule import check_memory as check_memory
+from .update_rule import crowding_warning as crowding_warning
 from .update_rule import make_rule as make_rule
 from .update_rule import other_options as other_options
 from .update_rule import resolve_defaults as resolve_defaults

@@ -27,8 +27,7 @@ from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..system import sparse_memory
 from . import finite, loss
-from .table_size import FIELDS
-from .update_rule import Rule
+from .update_rule import FIELDS, Rule
 
 LOGISTIC_RANGE = np.float32(50)  # predictions with logistic loss are clipped to +-50
 

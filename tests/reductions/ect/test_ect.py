@@ -15,7 +15,7 @@ from streams import multiclass
 from variants import names
 
 import xclass
-from xclass.binary import table_size
+from xclass.binary import update_rule
 from xclass.reductions.ect import bracket
 from xclass.reductions.ect import reduction as ect
 
@@ -60,7 +60,7 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
             clock += weight
             finals += any(sub >= len(plain.matches) for sub, _, _ in plain.route)
         assert task.batch.weight[i] == weight + plain.drift - before
-    flat = learner.tables[0].flat.reshape(-1, table_size.FIELDS)
+    flat = learner.tables[0].flat.reshape(-1, update_rule.FIELDS)
     expected = np.zeros((len(flat), 3), F)
     for slot, entry in plain.learner.table.items():
         expected[slot] = entry.w, entry.g, entry.n

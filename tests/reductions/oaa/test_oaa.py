@@ -13,7 +13,7 @@ from streams import multiclass
 from variants import names
 
 import xclass
-from xclass.binary import table_size
+from xclass.binary import update_rule
 from xclass.reductions.oaa import class_rows
 from xclass.reductions.oaa import reduction as oaa
 
@@ -326,4 +326,4 @@ def test_planes_of_a_table_are_not_interleaved():
     many = learner_of(config)
     many.close()
     assert (int(many.table.stride), int(many.table.field)) == (1, 1 << 10)
-    assert len(many.table.flat) == table_size.FIELDS << 10
+    assert len(many.table.flat) == update_rule.FIELDS << 10

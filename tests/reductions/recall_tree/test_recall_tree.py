@@ -13,7 +13,7 @@ from streams import multiclass
 from variants import names
 
 import xclass
-from xclass.binary import gd, table_size
+from xclass.binary import gd, update_rule
 from xclass.reductions.recall_tree import label_counts, routing, scoring
 from xclass.reductions.recall_tree import reduction as recall_tree
 
@@ -145,7 +145,7 @@ def compare_weights(config, tree, plain) -> None:
     """Every slot of every table: weight, G and N; and the sums of every subproblem."""
 
     def numbers(table, slots: dict):
-        flat = table.flat.reshape(-1, table_size.FIELDS)
+        flat = table.flat.reshape(-1, update_rule.FIELDS)
         expected = np.zeros((len(flat), 3), F)
         for slot, entry in slots.items():
             expected[slot] = entry.w, entry.g, entry.n

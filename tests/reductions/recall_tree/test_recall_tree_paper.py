@@ -12,7 +12,7 @@ from oracles.recall_tree_paper import BinaryTree, Features, RecallTree
 from streams import multiclass
 from variants import names
 
-from xclass.binary import gd, table_size
+from xclass.binary import gd, update_rule
 from xclass.reductions.recall_tree import label_counts, scoring
 
 K = 30
@@ -174,7 +174,7 @@ def test_with_path_features_one_against_all_predicts_what_the_tree_predicts():
             slot = (scoring.PATH_HASH * a * int(table.width) + label // scoring.SHARDS) & int(table.mask)
             assert (label % scoring.SHARDS, slot) not in used
             used.add((label % scoring.SHARDS, slot))
-            table.flat.reshape(-1, table_size.FIELDS)[slot, 0] = 1
+            table.flat.reshape(-1, update_rule.FIELDS)[slot, 0] = 1
         unlabelled = "".join(f"|{line.partition('|')[2]}\n" for line in TEXT.splitlines() if "|" in line)
         task, plan = go_through_stages(tree, batch_of(config, unlabelled))
     finally:

@@ -177,11 +177,12 @@ def with_labels(scorers: Scorers, labels: int) -> Scorers:
 
 def new_scratch(scorers: Scorers, most_features: int, candidates: int, most_labels: int) -> Scratch:
     blocks = candidates + most_labels
+    s, slope_s, y = (np.empty(8 * blocks, np.float32) for _ in range(3))
     return Scratch(
         np.empty(most_features, np.uint32), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(2 * most_features, np.int64),
         np.empty(blocks, np.int64), np.zeros((len(scorers.bias) >> 3) + 1, np.int64), np.empty(8 * blocks, np.int64),
-        *(np.empty(8 * blocks, np.float32) for _ in range(3)), arow.block_scratch(most_features),
+        s, slope_s, y, arow.block_scratch(most_features),
         np.empty(candidates, np.int64), np.empty(candidates), np.empty(candidates), np.empty((candidates, OPINIONS)),
         np.empty(candidates, np.bool_), np.empty(candidates, np.bool_),
         np.empty(BEST_SCORES, np.int64), np.empty(BEST_SCORES),
