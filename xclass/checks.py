@@ -259,11 +259,13 @@ def classes_that_do_not_occur_are_not_predicted(case: Case) -> None:
         answers = {label for found in model.predict_many(lines) for label in (found if case.has_lists else [found])}
     assert not answers & {4, 7}, f"the answers {sorted(answers & {4, 7})} were never learned"
     label: Any = 0 if case.has_lists else 1
-    one = [f"{label} |w a", f"{label} |w b", "|w c", f"{label} 2 |w a b"]
+    one = [f"{label} |w a", f"{label} |w b", f"{label} 2.0 |w a b"]
+    if not case.has_lists:  # an example without known features may have no label
+        one.append("|w c")
     with case.learner(1) as model:
         learn(model, one * 3)
         found = model.predict_many(one).tolist()
-        same(found, [[label] if case.has_lists else label] * 4, "a learner of one class does not answer it")
+        same(found, [[label] if case.has_lists else label] * len(one), "a learner of one class does not answer it")
 
 
 # -- models

@@ -51,11 +51,13 @@ VARIANTS = {
     "mach": ("--mach", "3,8"),
     "plt": ("--plt", K),
     "plt names": ("--plt", K, "--learn_names", "--kary_tree", 3),
+    "multilabel": ("--multilabel", K, "--max_doublings", 2),
     "multilabel_oaa": ("--multilabel_oaa", K, "--threshold", 0.2),
     "softmax_tree": ("--softmax_tree", K, "--depth", 2, "--leaf_classes", 4),
     "softmax_tree columns": ("--softmax_tree", K, "--depth", 1, "--normalize_features", "columns"),
 }
 LABELS = {record.name: record.labels for record in REDUCTIONS}
+SCORED = {record.name for record in REDUCTIONS if record.labels != "multilabel" or record.class_scores}
 PROBABLE = {record.name for record in REDUCTIONS if record.probabilities}
 QUICK = settings(
     max_examples=6, deadline=None, derandomize=True, database=None,
@@ -361,6 +363,35 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("plt", put("updated", 0, np.inf), "updated"),
     ("plt", make("updated", lambda a: a[:-1]), "updated"),
     ("plt names", drop_array("updated"), "updated"),
+    ("multilabel", make("label_counts", lambda a: a[:0]), "label_counts"),
+    ("multilabel", make("label_counts", lambda a: a[:-1]), "labels.weight"),
+    ("multilabel", put("labels.weight", 1, -1.0), "labels.weight"),
+    ("multilabel", put("labels.weight", 1, np.nan), "labels.weight"),
+    ("multilabel", put("labels.first", 0, K + 1), "labels.first"),
+    ("multilabel", put("labels.frequent", 0, -1), "labels.frequent"),
+    ("multilabel", make("labels.frequent", lambda a: a[:-1]), "labels.frequent"),
+    ("multilabel", put("labels.state", 0, 10**9), "labels.state"),
+    ("multilabel", put("index_classes.label", 0, K + 1), "index_classes.label"),
+    ("multilabel", put("neighbours.row", 0, 2**32 - 1), "neighbours.row"),
+    ("multilabel", put("neighbours.used", 0, 0), "neighbours.used"),
+    ("multilabel", put("neighbours.used", 0, 512), "neighbours.used"),
+    ("multilabel", put("neighbours.used", 0, 511), "neighbours.value"),  # more pairs than there are
+    ("multilabel", make("neighbours.example", lambda a: a[:-1]), "neighbours.example"),
+    ("multilabel", put("neighbours.value", 0, np.nan), "neighbours.value"),
+    ("multilabel", put("neighbours.value", 0, 2.0), "neighbours.value"),
+    ("multilabel", put("neighbours.place", 1, -1), "neighbours.place"),
+    ("multilabel", put("neighbours.size", 1, 2**21 + 1), "neighbours.size"),
+    ("multilabel", make("neighbours.size", lambda a: a[:-1]), "neighbours.size"),
+    ("multilabel", put("neighbours.label", 0, K + 1), "neighbours.label"),
+    ("multilabel", put("neighbours.label", 0, 0), "neighbours.label"),
+    ("multilabel", put("neighbours.state", 0, -1), "neighbours.state"),
+    ("multilabel", put("ranking.state", (0, 0), np.inf), "ranking.state"),
+    ("multilabel", put("ranking.state", (0, -1), 2.5), "ranking.state"),
+    ("multilabel", put("ranking.state", (1, 0), 0.0), "ranking.state"),
+    ("multilabel", put("ranking.bias", 1, np.nan), "ranking.bias"),
+    ("multilabel", put("ranking.bias_g", 1, -1.0), "ranking.bias_g"),
+    ("multilabel", make("ranking.seen", lambda a: a[:-1]), "ranking.seen"),
+    ("multilabel", put("scorers.doublings", 0, 3), "scorers.doublings"),
     ("softmax_tree", put("tree.left", 0, 0), "tree.left"),
     ("softmax_tree", put("tree.left", 0, 10**6), "tree.left"),
     ("softmax_tree", lambda arrays, facts: put("tree.left", 0, arrays["tree.right"][0])(arrays, facts), "tree.left"),
@@ -606,7 +637,7 @@ def test_changed_model_is_refused_or_works(models, variant, data):
     model = changed(models[variant], lambda arrays, facts: None)
     for _ in range(data.draw(st.integers(1, 2))):
         mutate(model.arrays, data.draw)
-    ways = [("-t", "-p", "p"), ("-f", "n"), ("-t", "-p", "p") if variant.startswith("plt") else ("-t", "-r", "r")]
+    ways = [("-t", "-p", "p"), ("-f", "n"), ("-t", "-r", "r") if variant.split()[0] in SCORED else ("-t", "-p", "p")]
     if variant.split()[0] in PROBABLE:
         ways += [("-t", "--top_k", 3, "-p", "p"), ("-t", "--probabilities", "-p", "p", "--calibration", "c")]
     with np.errstate(all="ignore"):

@@ -22,6 +22,7 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"sgd": True, "quadratic": ["wn"]},
         {"calibration": "c"},
     ],
+    "multilabel": [{"arow_r": 0.3, "threshold": 0.2}, {"max_doublings": 3, "quadratic": ["wn"], "calibration": "c"}],
     "multilabel_oaa": [
         {"layout": "vw", "loss_function": "squared", "label_range": "seen"},
         {"threshold": 0.2, "quadratic": ["wn"]},

@@ -281,6 +281,7 @@ class Multilabel(label_lists.MultilabelLearner):
             self.labels = frequent.restored(arrays, labels)
             neighbours.restore(self.neighbours, arrays, labels)
             self.index.restore(arrays, self.predict_only)
+            stored_arrays.check_range("index_classes.label", arrays["index_classes.label"], 1, labels)
             self.scorers = ranking.restored(self.scorers, arrays, labels)
 
 
