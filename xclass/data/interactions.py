@@ -53,7 +53,7 @@ def _pairs(facts: Facts) -> Search | None:
 @dataclass(frozen=True)
 class Options(OptionGroup):
     quadratic: tuple[str, ...] = option(
-        "cross the features of two namespaces; `:` is any namespace",
+        "cross two namespaces; `:` is any namespace",
         flags=("-q", "--quadratic"),
         metavar="AB",
         stored=True,

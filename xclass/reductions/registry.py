@@ -19,6 +19,7 @@ from .sparse_experts import reduction as sparse_experts
 
 REDUCTIONS = (
     scalar.REDUCTION,
+    multilabel.REDUCTION,
     oaa.REDUCTION,
     multilabel_oaa.REDUCTION,
     recall_tree.REDUCTION,
@@ -30,5 +31,4 @@ REDUCTIONS = (
     mach.REDUCTION,
     sparse_experts.REDUCTION,
     plt.REDUCTION,
-    multilabel.REDUCTION,
 )

@@ -302,7 +302,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 REDUCTION = Reduction(
     name="multilabel",
     title="Lists of labels",
-    summary="lists of labels, the default for them: candidates and scorers",
+    summary="lists of labels, of which it is the default",
     labels="multilabel",
     options=Options,
     enabled=ENABLED,
