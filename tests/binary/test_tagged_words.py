@@ -193,7 +193,8 @@ def test_all_small_streams_are_learned_as_by_the_oracle(stream, counter, loss_fu
 
 
 @pytest.mark.plain
-def test_rates_are_0_without_a_weight_and_add_up_to_reaches():
+@pytest.mark.parametrize("r", [None, F(0.5)], ids=["AdaGrad", "AROW"])
+def test_rates_are_0_without_a_weight_and_add_up_to_reaches(r):
     rng = np.random.default_rng(4)
     squares = np.array([4, 0, 1e-6, 0, 1e-12, 4, 0, 1], F)
     for _ in range(20):
@@ -202,13 +203,17 @@ def test_rates_are_0_without_a_weight_and_add_up_to_reaches():
         table, words = oracle_of(weights), weights.words
         rate, reach = np.full(8 * len(h), np.nan, F), np.full(8, np.nan, F)
         counter = int(words.state[tagged_words.COUNTER])
-        assert tagged_words.add_squares(words, h, x, len(h), 3, squares, rate, reach) == counter
+        assert tagged_words.add_squares(words, h, x, len(h), 3, squares, rate, reach, r) == counter
         sums = [F(0)] * 8
         for f, feature in enumerate(h.tolist()):
             line, tag = table._place(feature, 3)
             g = {q: squares[q] * (x[f] * x[f]) for q in range(8) if squares[q] > 0}
-            totals = table._add_to_gs(line, tag, g, counter + f)
-            rates = [x[f] * oracle.inverse_root(totals.get(q, F(0))) for q in range(8)]
+            sums_of_g = table._add_to_gs(line, tag, g, counter + f)
+            before, total = (np.array([sums_of_g.get(q, (0, 0))[k] for q in range(8)], F) for k in range(2))
+            if r is None:
+                rates = [x[f] * oracle.inverse_root(g) for g in total]
+            else:
+                rates = np.where(total > 0, x[f] * (r / (r + before)), F(0))
             assert rate[8 * f : 8 * f + 8].tolist() == [float(r) for r in rates]
             sums = [total + x[f] * r for total, r in zip(sums, rates, strict=True)]
         assert reach.tolist() == [float(s) for s in sums]

@@ -23,7 +23,7 @@ from .document_frequency import MOST, Frequencies, cell
 from .feature_index import Index
 from .learner import F
 from .tagged_learners import grow, split
-from .tagged_words import ONE, ZERO, TaggedTable
+from .tagged_words import BLOCK, ONE, ZERO, TaggedTable
 
 MOST_ALL, FREQUENT = 1024, 64
 SLOTS, ROW_BITS, KEPT, ROOM = 256, 17, 2**17, 2**21  # of the neighbours: examples of a row, rows, examples, labels
@@ -32,7 +32,9 @@ INDEX_BITS, INDEX_SLOTS, PROPOSALS = 20, 16, 24
 BIAS2, FIRST_BIAS = F(0.09), F(-1)
 BEST = 20
 STEP, LARGEST_SCORE, LARGEST_EXPONENT = 0.1, 3.0, 2.0
+LEAST_SLOPE = 0.02  # with which a candidate counts for the exponent
 LEAST_IDF = 0.01
+SURE = 2  # standard errors by which scorers that learn in a further pass must be better than their copy
 
 Blocks = Sequence[Sequence[tuple[int, float]]]
 Row = list[tuple[int, np.float32]]
@@ -209,8 +211,7 @@ class Scorers:
     def rank(self, blocks: Sequence[Sequence[Feature]], said: Said) -> dict[int, float]:
         """Return the probabilities of the labels that are ranked, in the order of the candidates."""
         self.row, self.changes = scaled(blocks, self.v[-1])
-        self.words = {y: self.table.read(*split(self.row), y) for y in said.index}
-        self.s = {y: self.score(y) for y in said.index}
+        self.s = {y: self.score(y, self.row) + self.b.get(y, FIRST_BIAS) for y in said.index}
         ranked = set(said.index)
         if said.few:
             ranked = {y for y in said.index if said.index[y][1] > 0}
@@ -224,11 +225,10 @@ class Scorers:
             self.p[y] = 1 / (1 + math.exp(-min(max(z, -30.0), 30.0)))
         return dict(self.p)
 
-    def score(self, y: int) -> np.float32:
-        s = self.b.get(y, FIRST_BIAS)
-        for (w, _), (_, x) in zip(self.words[y], self.row, strict=True):
-            s += w * x
-        return s
+    def score(self, y: int, row: Row) -> np.float32:
+        """Return the product of an example and a label's weights."""
+        block, q = divmod(y, BLOCK)
+        return self.table.score_block(*split(row), block)[q]
 
     def opinions(self, y: int, said: Said) -> list[float]:
         s = min(max(float(self.s[y]), -LARGEST_SCORE), LARGEST_SCORE)
@@ -244,30 +244,38 @@ class Scorers:
         return -sum(math.log(p if y in own else 1 - p) for y, p in self.p.items())
 
     def learn(self, said: Said, own: Sequence[int], weight: float, adapts: bool) -> None:
-        """Learn the example that was ranked last, with `adapts` V and E, too, and count its labels for them."""
+        """Learn the example that was ranked last, with `adapts` V and E, too, and count its labels for them.
+
+        Scorers of the same block learn together, by their scores from before the example.
+        """
         if adapts:
             self.adapt_all(own, weight)
-        slack = F(0.001) if said.few else F(0.2)
-        for y in said.index:
-            self.teach(y, ONE if y in own else -ONE, slack, weight)
-        for y in own:
-            if y not in said.index:
-                self.words[y] = self.table.read(*split(self.row), y)
-                self.s[y] = self.score(y)
-                self.teach(y, ONE, slack, weight)
-            if adapts:
+            for y in own:
                 self.n[y] = self.n.get(y, 0.0) + weight
+        s, t = dict(self.s), {y: -ONE for y in said.index}
+        for y in own:
+            s[y] = self.score(y, self.row) + self.b.get(y, FIRST_BIAS)
+            t[y] = ONE
+        slack = F(0.02) if said.few else F(0.2)
+        for block in dict.fromkeys(y // BLOCK for y in t):
+            labels = range(BLOCK * block, BLOCK * block + BLOCK)
+            b = {q: self.b.get(y, FIRST_BIAS) for q, y in enumerate(labels)}
+            big_g = {q: self.big_g.get(y, ZERO) for q, y in enumerate(labels)}
+            self.table.learn_block_by_arow(
+                *split(self.row), block, [s.get(y, ZERO) for y in labels], [t.get(y, ZERO) for y in labels], weight,
+                self.r, b, big_g, BIAS2, slack,
+            )  # fmt: skip
+            self.b |= {y: b[q] for q, y in enumerate(labels)}
+            self.big_g |= {y: big_g[q] for q, y in enumerate(labels)}
 
     def adapt_all(self, own: Sequence[int], weight: float) -> None:
         of_exponent = 0.0
         for y, o in self.o.items():
             s, slope = float(self.s[y]), weight * (self.p[y] - (y in own))
-            if abs(s) < LARGEST_SCORE:
+            if abs(slope) > LEAST_SLOPE and abs(s) < LARGEST_SCORE:
                 of_s = self.v[1] + self.v[2] * (s > 0) + self.v[3] * (s > -0.6) + self.v[8] * o[7]
-                change = ZERO
-                for (w, _), (_, x), x_change in zip(self.words[y], self.row, self.changes, strict=True):
-                    change += w * (x * x_change)
-                of_exponent += slope * of_s * float(change)
+                row = [(index, x * change) for (index, x), change in zip(self.row, self.changes, strict=True)]
+                of_exponent += slope * of_s * float(self.score(y, row))
             for number, value in enumerate(o):
                 self.adapt(number, slope * value)
         self.adapt(len(self.v) - 1, of_exponent)
@@ -276,21 +284,6 @@ class Scorers:
     def adapt(self, number: int, slope: float) -> None:
         self.squares[number] += slope * slope
         self.v[number] -= STEP * slope / math.sqrt(self.squares[number])
-
-    def teach(self, y: int, t: np.float32, slack: np.float32, weight: float) -> None:
-        """Make a step of AROW from the words and the score that were read before."""
-        margin = self.s[y] * t
-        if margin >= ONE - slack:
-            return
-        r, weight = self.r, F(weight)
-        bias_rate = BIAS2 * (r / (r + self.big_g.get(y, ZERO)))
-        v = bias_rate
-        for (_, g), (_, x) in zip(self.words[y], self.row, strict=True):
-            v += x * x * (r / (r + g))
-        tau = t * (ONE - margin) / (v + r / weight)
-        self.table.update_by_arow(*split(self.row), y, weight, tau, r, self.words[y])
-        self.b[y] = self.b.get(y, FIRST_BIAS) + tau * bias_rate
-        self.big_g[y] = self.big_g.get(y, ZERO) + weight * BIAS2
 
 
 class Multilabel:
@@ -311,7 +304,7 @@ class Multilabel:
         self.labels, self.neighbours = Labels(), Neighbours()
         self.index = Index(INDEX_BITS, INDEX_SLOTS, PROPOSALS)
         self.passes, self.passes_ended, self.constant = passes, 0, constant
-        self.examples, self.gain, self.scorers_learn = 0, 0.0, True
+        self.examples, self.gains, self.scorers_learn = 0, [], True
 
     def example(
         self, blocks: Blocks, own: Sequence[int] = (), weight: float = 1.0, learns: bool = False
@@ -336,7 +329,7 @@ class Multilabel:
         p = self.scorers.rank(blocks, said)
         if self.copy is not None and out and learns:
             self.copy.rank(blocks, said)
-            self.gain += weight * (self.copy.log_loss(own) - self.scorers.log_loss(own))
+            self.gains.append(weight * (self.copy.log_loss(own) - self.scorers.log_loss(own)))
             self.copy.learn(said, own, weight, adapts=False)
         if learns:
             self.scorers.learn(said, own, weight, adapts=not again)
@@ -364,7 +357,7 @@ class Multilabel:
         self.passes_ended += 1
         self.examples = 0
         if self.copy is not None:
-            self.scorers_learn = self.gain >= 0
+            self.scorers_learn = sum(self.gains) >= SURE * math.sqrt(sum(gain**2 for gain in self.gains))
             if not self.scorers_learn:
                 self.scorers = self.copy
             self.copy = None

@@ -196,6 +196,30 @@ class TaggedTable:
                     step[q] = distance / reach[q]
         self._move(hashes, block, first, rates, step)
 
+    def learn_block_by_arow(
+        self, hashes: Sequence[int], xs: Sequence[float], block: int, s: Sequence[np.float32],
+        y: Sequence[np.float32], weight: float, r: float, bias: dict[int, np.float32], big_g: dict[int, np.float32],
+        bias_square: np.float32, slack: np.float32,
+    ) -> None:  # fmt: skip
+        """Learn as `learn_block` does, but by AROW with the regularisation r, see `xclass.binary.arow`.
+
+        `bias` and `big_g` have the bias of each regressor of the block, the weight of a feature whose value is the root
+        of `bias_square`, and its G; they are written. Features that are refused a word do not add to the variance.
+        """
+        weight, r = F(weight), F(r)
+        square = {q: weight for q in range(BLOCK) if y[q] != 0 and ONE - y[q] * s[q] > slack}
+        if not square:
+            return
+        first, rates, reach = self._add_squares(hashes, xs, block, square, r)
+        step = {}
+        for q in square:
+            variance = r / (r + big_g[q])
+            tau = (y[q] - s[q]) / (reach[q] + bias_square * variance + r / weight)
+            bias[q] += bias_square * variance * tau
+            big_g[q] += weight * bias_square
+            step[q] = -tau
+        self._move(hashes, block, first, rates, step)
+
     def _learn_plainly(self, hashes, xs, block: int, square: dict, gradient: dict) -> None:
         """Move by the velocities v = momentum * v + gradient * x, which are the weights of a block of their own."""
         velocities = block + VELOCITIES
@@ -214,8 +238,13 @@ class TaggedTable:
                         rate[q] = v if v != 0 else gradient[q] * F(x)
             self._move(hashes, own, first, rates, dict.fromkeys(square, ONE if own == velocities else self.rate))
 
-    def _add_squares(self, hashes, xs, block: int, square: dict) -> tuple[int, list[dict[int, np.float32]], dict]:
-        """Add to the Gs; return the number of the step, rates for each feature, and the reach of each regressor."""
+    def _add_squares(
+        self, hashes, xs, block: int, square: dict, r: np.float32 | None = None
+    ) -> tuple[int, list[dict[int, np.float32]], dict]:
+        """Add to the Gs; return the number of the step, rates for each feature, and the reach of each regressor.
+
+        The rates are those of AdaGrad, or with a number r of AROW.
+        """
         first = self._count(len(hashes))
         rates: list[dict[int, np.float32]] = []  # of each feature; without those that were refused
         reach = dict.fromkeys(square, ZERO)
@@ -223,7 +252,10 @@ class TaggedTable:
             x = F(x)
             line, tag = self._place(h, block)
             totals = self._add_to_gs(line, tag, {q: square[q] * (x * x) for q in square}, first + f)
-            rates.append({q: x * inverse_root(total) for q, total in totals.items()})
+            if r is None:
+                rates.append({q: x * inverse_root(total) for q, (_, total) in totals.items()})
+            else:
+                rates.append({q: x * (r / (r + g)) if total > 0 else ZERO for q, (g, total) in totals.items()})
             for q, rate in rates[f].items():
                 reach[q] += x * rate
         return first, rates, reach
@@ -250,8 +282,8 @@ class TaggedTable:
             return F(-float(y) / (1.0 + math.exp(margin)))
         return TWO * (min(max(s, -ONE), ONE) - y)
 
-    def _add_to_gs(self, line: Line, tag: int, g: dict[int, np.float32], number: int) -> dict[int, np.float32]:
-        """Add each g to the G of its regressor's word, finding words for those that have none; return the new Gs.
+    def _add_to_gs(self, line: Line, tag: int, g: dict[int, np.float32], number: int) -> dict[int, tuple]:
+        """Add each g to the G of its regressor's word, finding words for those that have none; return old and new Gs.
 
         Words that exist are updated first, and moved home if they are elsewhere and a home is empty; then empty homes
         are taken, and last the weakest words of the line. What is returned is not rounded to codes; regressors that are
@@ -260,9 +292,10 @@ class TaggedTable:
         totals = {}
 
         def add(lane: int, q: int) -> None:
-            totals[q] = decode_g(line[lane]) + g[q]
+            before = decode_g(line[lane])
+            totals[q] = before, before + g[q]
             rest = line[lane] & ~(G_CODES << G_SHIFT)
-            line[lane] = rest | encode_g(totals[q], random_bits(number, q, FOR_G) >> 10)
+            line[lane] = rest | encode_g(totals[q][1], random_bits(number, q, FOR_G) >> 10)
 
         for q in g:
             lane = find(line, tag, q)
@@ -317,23 +350,8 @@ class TaggedTable:
         ----------
         read : what `read` returned before the first step on this example; it becomes what the step leaves
         """
-        step, delta = F(step), F(delta)
-        self._update(
-            hashes, xs, label, square, lambda w, g, total, x: w - step * x / np.sqrt(total + delta),
-            self.read(hashes, xs, label) if read is None else read,
-        )  # fmt: skip
-
-    def update_by_arow(
-        self, hashes: Sequence[int], xs: Sequence[float], label: int, weight: float, tau: float, r: float,
-        read: list[tuple[np.float32, np.float32]],
-    ) -> None:  # fmt: skip
-        """Add weight * x**2 to the Gs of a class and tau * x * r / (r + g) to its weights; g is G before the step."""
-        tau, r = F(tau), F(r)
-        self._update(hashes, xs, label, weight, lambda w, g, total, x: w + tau * x * (r / (r + g)), read)
-
-    def _update(self, hashes, xs, label: int, square: float, moved, read) -> None:
-        """Make a step; `moved` returns the new weight for w, G before and after the step, and x."""
-        square = F(square)
+        read = self.read(hashes, xs, label) if read is None else read
+        square, step, delta = F(square), F(step), F(delta)
         first = self._count(len(hashes))
         for f, (h, x) in enumerate(zip(hashes, xs, strict=True)):
             x = F(x)
@@ -343,7 +361,7 @@ class TaggedTable:
             if lane is not None:  # if the feature occurs twice, the word may have changed since it was read
                 read[f] = decode_w(line[lane]), decode_g(line[lane])
             total = read[f][1] + g
-            w = moved(*read[f], total, x)
+            w = read[f][0] - step * x / np.sqrt(total + delta)
             w_bits = encode_w(w, random_bits(first + f, 0, FOR_W) >> 16)
             g_bits = encode_g(total, random_bits(first + f, 0, FOR_G) >> 10)
             if lane is None:

@@ -490,10 +490,7 @@ def read_words(words: Words, pairs: Pairs, begin: Int, end: Int) -> None:
 def _stepped(w: Any, g: Any, x: Any, square: np.float32, step: np.float32, delta: np.float32, number: Int) -> Any:
     """Return the bits, but for the tag, of a word after a step, see `step_words`."""
     total = g + square * x * x
-    if delta < ZERO:
-        moved = w - step * x * (delta / (delta - g))
-    else:
-        moved = w - step * x / np.sqrt(total + delta)
+    moved = w - step * x / np.sqrt(total + delta)
     g_code = tagged_format.encode_g(total, tagged_format.random32(number, 0, tagged_format.G_RANDOM))
     w_code = tagged_format.encode_w(moved, tagged_format.random32(number, 0, tagged_format.W_RANDOM))
     return np.uint32(g_code | w_code)

@@ -15,8 +15,7 @@ from xclass.api.inputs import Inputs
 from xclass.data.batch import Batch
 from xclass.kernels import fast_math
 from xclass.reductions.core.probabilities import ClassLists
-from xclass.reductions.multilabel import ranking
-from xclass.reductions.multilabel.reduction import MOST_LISTED
+from xclass.reductions.multilabel import ranking, reduction
 
 BITS = 9
 
@@ -83,7 +82,7 @@ def check(
         learns = learn and not np.isnan(batch.label[i]) and not (flags is not None and flags[i])
         some += not plain.labels.are_few
         want = plain.example(blocks_of(batch, i), own.tolist(), float(batch.weight[i]), learns)
-        order = sorted(want.values(), reverse=True)[:MOST_LISTED]
+        order = sorted(want.values(), reverse=True)[: reduction.MOST_LISTED]
         assert [p for _, p in got] == pytest.approx(order, rel=tolerance, abs=1e-9), i
         for y, p in got:
             assert p == pytest.approx(want[y + 1], rel=tolerance, abs=1e-9), (i, y)
@@ -129,11 +128,13 @@ def test_some_labels_are_candidates_where_there_are_many():
         check_models(model, plain)
 
 
-@pytest.mark.parametrize("learn", [True, False])
-def test_several_passes(learn):
-    """Whether the scorers go on to learn in the third pass or not; chance decides where few examples are left out."""
+@pytest.mark.parametrize(("sure", "learn"), [(-9, True), (oracle.SURE, False)])
+def test_several_passes(monkeypatch, sure, learn):
+    """Whether the scorers go on to learn in the third pass or not."""
+    monkeypatch.setattr(oracle, "SURE", sure)
+    monkeypatch.setattr(reduction, "SURE", sure)
     plain = oracle.Multilabel(12 - 3, passes=3)
-    text = stream(5 if learn else 8, 220, 20)
+    text = stream(5, 220, 20)
     with for_passes(3, "multilabel", None, bits=12) as model:
         for _ in range(3):
             check(model, plain, text, held_out=0.05)

@@ -10,7 +10,8 @@ Idea      Each label has a linear scorer w with a bias b and a confidence in eac
           s = b + w . x is the score, within 3 of 0; n examples have had the label; the index gives cosine and naive
           Bayes, and the nearest examples vote. V and E are learned by AdaGrad in the first pass, on the candidates
           that are ranked: all of them where some labels are candidates, else the best by score and by vote and those
-          that the index proposes. n counts the examples from which V learns.
+          that the index proposes. n counts the examples from which V learns. Eight labels y with the same y // 8, from
+          1, are a block, see `tagged_words`; blocks learn in the order of the candidates, by scores from before it.
 Source    Crammer, Kulesza, Dredze, "Adaptive Regularization of Weight Vectors", NIPS 2009, with diagonal confidences:
           G is the sum of x**2 over a weight's steps, and its variance 1 / (1 + G / r). The rest is this project's own;
           docs/defaults.md has the measurements.
