@@ -186,12 +186,13 @@ def test_what_cannot_be_averaged_is_refused(words, message):
     assert message in result.err
 
 
-def test_lists_with_listed_names_are_averaged_and_counted_once(inline, tmp_path, monkeypatch):
+@pytest.mark.parametrize("reduction", [["--plt", 4], ["--multilabel"]])
+def test_lists_with_listed_names_are_averaged_and_counted_once(reduction, inline, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = ["cold | ice\n", "tea,hot | leaf boil\n", "cake | dough\n", "hot,cake | boil dough\n"] * 40
     (tmp_path / "a.vw").write_text("".join(lines))
     (tmp_path / "b.vw").write_text("".join(reversed(lines)))
-    words = ["--plt", 4, "--named_labels", "tea,hot,cake,cold", "-b", 10, "--passes", 2, "--holdout_off"]
+    words = [*reduction, "--named_labels", "tea,hot,cake,cold", "-b", 10, "--passes", 2, "--holdout_off"]
     learn(*words, "-d", "a.vw", "-d", "b.vw", "--workers", 2, "--sync_every", 60, "-f", "m")
     assert model_file.load("m").arrays["label_counts"].tolist() == [80, 160, 160, 80, 320]
     learn("-t", "-i", "m", "-d", "a.vw", "-p", "p", "--quiet")

@@ -27,6 +27,7 @@ LEARNERS = {
     "oaa --layout vw": ("oaa", 6, {"bits": 12, "layout": "vw"}),
     "oaa": ("oaa", 6, {"bits": 12}),
     "multilabel_oaa": ("multilabel_oaa", 7, {"bits": 12}),
+    "multilabel": ("multilabel", None, {"bits": 12}),
     "cpt --sgd": ("cpt", 6, {"bits": 12, "sgd": True}),
     "cpt": ("cpt", 6, {"bits": 12}),
     "cpt --cpt_arity 4": ("cpt", 6, {"bits": 12, "cpt_arity": 4}),
@@ -75,7 +76,8 @@ def errors(model: Learner, text: list[str]) -> float:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    "name", ["scalar --l1", "oaa --layout vw", "cpt", "cpt --cpt_arity 4", "cpt --rerank", "multiclass"]
+    "name",
+    ["scalar --l1", "oaa --layout vw", "cpt", "cpt --cpt_arity 4", "cpt --rerank", "multiclass", "multilabel"],
 )
 def test_a_single_model_stays_as_it_is(name, tmp_path):
     model = new(name, 1)

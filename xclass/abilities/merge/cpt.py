@@ -17,7 +17,7 @@ import numpy as np
 
 from ...binary import feature_scaling, merged_words, merging
 from ...binary.adagrad import Weights
-from ...binary.document_frequency import EXAMPLES, VALUED, Frequencies
+from ...binary.document_frequency import EXAMPLES
 from ...binary.feature_scaling import COLUMNS, Scales
 from ...errors import ModelError
 from ...model import stored_arrays
@@ -26,10 +26,9 @@ from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.multiclass.searched_trees import DECIDED, SEARCHED
 from . import index as merged_index
 from . import trees
-from .sources import Sources, not_continued
+from .sources import CONTINUE, Sources, check_names, not_continued
 
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
-CONTINUE = "let all continue from one model that has learned from an example of each class (-i BASE, --base BASE)"
 
 
 def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
@@ -42,13 +41,13 @@ def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
 
 def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
     learners, base = sources.learners, sources.base
-    _check_names(sources)
+    check_names(sources)
     _check_features(sources)
     notes = _merge_trees(target, sources)
     if target.scales is not None:
         _merge_scales(target.scales, [one.scales for one in learners], base.scales)
     if target.frequencies is not None:
-        _merge_frequencies(target.frequencies, [one.frequencies for one in learners], base.frequencies)
+        merged_index.merge_frequencies(target.frequencies, [one.frequencies for one in learners], base.frequencies)
     if target.index is not None:
         assert target.frequencies is not None  # the index needs them
         frequencies = [target.frequencies, *(one.frequencies for one in learners)]
@@ -126,18 +125,6 @@ def _take_in_turn(target: ProbabilityTree, sources: Sources) -> list[str]:
     ]
 
 
-def _check_names(sources: Sources) -> None:
-    others = zip([sources.base_keys, *sources.keys], [sources.base_path, *sources.paths], strict=True)
-    for keys, path in others:
-        for number, (own, merged) in enumerate(zip(keys, sources.keys[0], strict=False), 1):
-            if own != merged:
-                raise ModelError(
-                    f"class {number} is {own} in {path} and {merged} in {sources.paths[0]}, and weights of classes "
-                    "cannot be renumbered: give each training the same --named_labels @FILE with the names of all "
-                    f"classes, or {CONTINUE}"
-                )
-
-
 # -- features
 
 
@@ -160,14 +147,6 @@ def _check_features(sources: Sources) -> None:
             f"{weighted[True]} weights features by inverse document frequency, and {weighted[False]} does not, "
             f"because it saw other values than 1; {SAME_FEATURES.format(advice='unit')}"
         )
-
-
-def _merge_frequencies(target: Frequencies, models: Sequence[Frequencies], base: Frequencies) -> None:
-    state = merging.added_counts([one.state for one in models], base.state)
-    target.state[:] = np.minimum(state, stored_arrays.MAX_COUNT)
-    target.state[VALUED] = max(one.state[VALUED] for one in models)
-    count = merging.added_counts([one.count for one in models], base.count)
-    target.count[:] = np.minimum(count, stored_arrays.MAX_COUNT)
 
 
 def _merge_scales(target: Scales, models: Sequence[Scales], base: Scales) -> None:

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int, Int64s, UInt32s
-from ...binary.document_frequency import WEIGHT, Frequencies
+from ...binary.document_frequency import VALUED, WEIGHT, Frequencies
 from ...binary.merging import added_counts
 from ...kernels.constants import LARGEST
 from ...kernels.jit import jit
+from ...model import stored_arrays
 from ...model.table_changes import Changes, joined
 from ...reductions.multiclass import feature_index
 from ...reductions.multiclass.feature_index import MOST_SHARE, FeatureIndex, Index
@@ -73,6 +74,15 @@ def merge(
     index.wear[:] = np.minimum(wear, full)
     own_numbers = [before, *((one.index.weight, one.index.norm2) for one in models)]
     _merge_classes(index, own_numbers, maps, lengths, frequencies[0])
+
+
+def merge_frequencies(target: Frequencies, models: Sequence[Frequencies], base: Frequencies) -> None:
+    """Fill new counts of features with those of a base and what models have added to them."""
+    state = added_counts([one.state for one in models], base.state)
+    target.state[:] = np.minimum(state, stored_arrays.MAX_COUNT)
+    target.state[VALUED] = max(one.state[VALUED] for one in models)
+    count = added_counts([one.count for one in models], base.count)
+    target.count[:] = np.minimum(count, stored_arrays.MAX_COUNT)
 
 
 def _changes(model: Index, base: Index, classes: Int64s) -> Changes:

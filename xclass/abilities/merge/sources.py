@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from ...errors import ModelError
 from ...model.table_changes import Changes
 
+CONTINUE = "let all continue from one model that has learned from an example of each class (-i BASE, --base BASE)"
+
 
 class Sources(NamedTuple):
     """Hold the learners that a new learner is merged from; they have the same options.
@@ -44,3 +46,16 @@ def check_continued(k: int | None, sources: Sources) -> None:
     """Raise ModelError if `average_slots` has found a model (index k) whose sums are smaller than those of a base."""
     if k is not None and sources.has_base:
         raise not_continued(sources.paths[k], sources.base_path, "a sum of squared gradients is smaller")
+
+
+def check_names(sources: Sources) -> None:
+    """Raise ModelError if a class has other names in other models, for learners whose words depend on its number."""
+    others = zip([sources.base_keys, *sources.keys], [sources.base_path, *sources.paths], strict=True)
+    for keys, path in others:
+        for number, (own, merged) in enumerate(zip(keys, sources.keys[0], strict=False), 1):
+            if own != merged:
+                raise ModelError(
+                    f"class {number} is {own} in {path} and {merged} in {sources.paths[0]}, and weights of classes "
+                    "cannot be renumbered: give each training the same --named_labels @FILE with the names of all "
+                    f"classes, or {CONTINUE}"
+                )

@@ -313,5 +313,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "inspect"),
+    abilities=("describe", "explain", "inspect", "merge"),
 )
