@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import check_classifier_multioutput, paramet
 from xclass.formats import vw_writer
 from xclass.sklearn import XClassifier, XMultilabelClassifier
 
-REDUCTIONS = ("multilabel_oaa", "plt")
+REDUCTIONS = ("multilabel_oaa", "plt", "multilabel")
 REPEATED = "each example is learned at the current rate, so that a weight of 2 is not the example twice"
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": REPEATED,
@@ -100,7 +100,8 @@ def test_fit_learns_the_model_of_the_command(tmp_path, name, named):
     X, y = data()
     labels = lists_of(y, np.array(["a", "b", "c", "d", "e", "f"])) if named else lists_of(y)
     lines = vw_writer.lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None)
-    run("--" + name, 6, *["--learn_names"] * named, "-b", 14, "--quiet", "-f", "c", stdin="".join(lines), cwd=tmp_path)
+    words = ["--" + name] + [6] * (name != "multilabel")  # which needs no number of labels
+    run(*words, *["--learn_names"] * named, "-b", 14, "--quiet", "-f", "c", stdin="".join(lines), cwd=tmp_path)
     model = XMultilabelClassifier(name, bits=14).fit(X, labels)
     model.learner_.core.schema.form = ""
     model.save(tmp_path / "e")
@@ -194,7 +195,7 @@ def test_each_classifier_names_the_other_one():
             ValueError, match=r"a list of labels.*, and XClassifier learns one; XMultilabelClassifier lea"
         ):
             XClassifier().fit(np.eye(2), y)
-    with pytest.raises(ValueError, match=r"reduction: 'oaa' is none of .*plt; give it to XClassifier"):
+    with pytest.raises(ValueError, match=r"reduction: 'oaa' is none of multilabel, .*plt; give it to XClassifier"):
         XMultilabelClassifier("oaa").fit(np.eye(2), [[1], [2]])
     with pytest.raises(ValueError, match=r"reduction: 'plt' is none of .*; give it to XMultilabelClassifier"):
         XClassifier("plt").fit(np.eye(2), [1, 2])

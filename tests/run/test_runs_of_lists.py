@@ -64,7 +64,7 @@ def test_predictions_are_labels_above_the_threshold_or_the_best_ones(place):
     assert predicted(place)[5] in ("", *map(str, range(10)))
 
 
-@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa"])
+@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa", "--multilabel"])
 def test_with_held_out_lines_figures_are_those_of_the_best_pass(tmp_path, reduction):
     rng = np.random.default_rng(3)
     words = [(rng.choice(8, 1 + i % 2, replace=False), rng.integers(8)) for i in range(90)]
@@ -78,7 +78,7 @@ def test_with_held_out_lines_figures_are_those_of_the_best_pass(tmp_path, reduct
     assert record["outcomes"]["examples"] == 18
 
 
-@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa"])
+@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa", "--multilabel"])
 def test_labels_without_a_name_do_not_exist(tmp_path, reduction):
     """Lists of more labels than there are names have those with a name before the example, and so has macro F1."""
     names = ["tea", "hot", "coffee", "milk", "cow"]
@@ -87,7 +87,7 @@ def test_labels_without_a_name_do_not_exist(tmp_path, reduction):
     ])  # fmt: skip
     (tmp_path / "d").write_text(lines)
     words = (reduction, 11, "--learn_names", "--quiet", "-p", "stdout")
-    listed = ("--top_k", 11) if reduction == "--plt" else ("--probabilities",)
+    listed = ("--top_k", 11) if reduction != "--multilabel_oaa" else ("--probabilities",)
     new = learn("d", *words, *listed, "-f", "m", "--summary", "s", cwd=tmp_path).lines
     assert [len(line.split()) for line in new] == [0, 2, 3, 3] and "\n:" not in "\n".join(new)
     assert (
@@ -145,7 +145,7 @@ def test_results_of_a_run_are_those_of_its_predictions(place):
     )
 
 
-@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa"])
+@pytest.mark.parametrize("reduction", ["--plt", "--multilabel_oaa", "--multilabel"])
 def test_unsorted_lists_are_measured_under_vws_rules_of_bad_lines(place, reduction):
     lines = "1,5 | a b\n", "5,1,1 | a b\n"
     sorted_, unsorted = (learn("--on_bad_line", "vw", reduction, 8, stdin=line * 20).err for line in lines)
@@ -179,10 +179,11 @@ def test_merged_models_keep_the_threshold_that_all_have(tmp_path):
     assert "the models keep different values of --threshold, and the merged model keeps none" in result.err
 
 
-@pytest.mark.parametrize("name", ["plt", "multilabel_oaa"])
+@pytest.mark.parametrize("name", ["plt", "multilabel_oaa", "multilabel"])
 def test_a_program_reads_and_replaces_the_threshold_of_a_model(tmp_path, name):
     lines = ["0,1 | a b", "2 | c"] * 50
-    for given, kept in (({}, 0.5), ({"threshold": 0.99}, 0.99)):
+    known = [0, 1, 2, 3, 4] if name != "multilabel" else [0, 1, 2]  # labels
+    for given, kept in (({}, 0.5), ({"threshold": 0.9999}, 0.9999)):
         with library.Learner(name, 5, bits=10, **given) as model:
             model.learn_many(lines)
             assert model.options["threshold"] == kept
@@ -190,7 +191,7 @@ def test_a_program_reads_and_replaces_the_threshold_of_a_model(tmp_path, name):
         with library.load(tmp_path / "m") as model:
             assert model.options["threshold"] == kept
             assert model.predict("| a") == ([0, 1] if kept == 0.5 else [])
-        for threshold, labels in ((0, [0, 1, 2, 3, 4]), (0.3, [0, 1]), (1.0, [])):
+        for threshold, labels in ((0, known), (0.3, [0, 1]), (1.0, [])):
             with library.load(tmp_path / "m", threshold=threshold) as model:
                 copy = pickle.loads(pickle.dumps(model))
                 assert model.predict("| a") == copy.predict("| a") == labels

@@ -43,7 +43,7 @@ def test_an_option_can_have_every_value_that_its_search_tries(name, option, foun
     assert len(set(values)) > 1 or len(found.values) == 1
 
 
-@pytest.mark.parametrize("reduction", ["plt", "multilabel_oaa"])
+@pytest.mark.parametrize("reduction", ["plt", "multilabel_oaa", "multilabel"])
 def test_a_threshold_is_searched_where_the_measure_depends_on_it(reduction):
     declared = options_of(configuration.option_groups()[reduction])["threshold"]
     assert search.resolved(declared.search, FACTS._replace(reduction=reduction)) is None

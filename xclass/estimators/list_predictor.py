@@ -19,7 +19,7 @@ from ..reductions.core.spec import Wanted
 from . import targets
 from .class_labels import ClassLabels
 
-LEAST = np.finfo(np.float64).epsneg  # probability at least: estimates by squares may be 0 and 1
+LEAST = np.finfo(np.float64).epsneg  # probability at least: estimates may be 0 and 1, and not all labels may be ranked
 
 
 class ListPredictor:
@@ -28,7 +28,12 @@ class ListPredictor:
     def __init__(self, learner: Learner, labels: ClassLabels) -> None:
         self._learner, self._labels = learner, len(labels.values)
         self._to_positions = labels.class_positions(learner.core.names.names)
-        self._classes = learner.core.spec.classes or 0
+
+    @property
+    def _classes(self) -> int:
+        """Return the number of classes of the learner, those seen so far if it grows."""
+        core = self._learner.core
+        return core.spec.classes or core.reduction.classes_seen
 
     def chosen(self, X: Any) -> Any:
         """Return the labels above the threshold as a CSR matrix, int64[n, K]."""
@@ -57,7 +62,7 @@ class ListPredictor:
 
     def _all(self, task: BatchTask) -> Float64s:
         position, listed = self._first(self._classes, task)
-        p = np.zeros((task.batch.n, self._labels + 1))  # the last column is that of other classes
+        p = np.full((task.batch.n, self._labels + 1), LEAST)  # the last column is that of other classes
         np.put_along_axis(p, position, listed, axis=1)
         return p[:, :-1]
 

@@ -12,7 +12,7 @@ from test_validated_threshold import lines_of
 import xclass as library
 
 A, B = 0.55, 1.5
-REDUCTIONS = ["plt", "multilabel_oaa"]
+REDUCTIONS = ["plt", "multilabel_oaa", "multilabel"]
 
 
 def uneven(n, seed=0):

@@ -15,7 +15,7 @@ from xclass.reductions.core.probabilities import ClassLists
 from xclass.reductions.core.validated_threshold import BEST_F1, BINS, FIRST, ValidatedThreshold
 from xclass.sklearn import XMultilabelClassifier
 
-REDUCTIONS = ["plt", "multilabel_oaa"]
+REDUCTIONS = ["plt", "multilabel_oaa", "multilabel"]
 
 
 def lines_of(n, seed=0, labels=12):

@@ -21,7 +21,7 @@ def banner(learner: Multilabel) -> list[str]:
 
 
 def learning_lines(learner: Multilabel, binary: gd.Options) -> list[str]:
-    return [f"Scorers learn by AROW, r = {learner.options.arow_r:g}"]
+    return [f"Scorers: AROW with regularisation {learner.options.arow_r:g}"]
 
 
 def summary(learner: Multilabel) -> list[str]:
