@@ -13,7 +13,8 @@ from xclass.errors import UsageError
 from xclass.model import model_file
 
 EVERY_VARIANT = every_variant(slow=True)
-LEARNING_ONLY = ("g", "n", "sums", "cells", "key", "wear", "seen")  # ends of the names of arrays for learning only
+# ends of the names of arrays for learning only
+LEARNING_ONLY = ("g", "bias_g", "n", "sums", "cells", "key", "wear", "seen")
 
 
 def stream(name: str, seed: int, n: int) -> str:

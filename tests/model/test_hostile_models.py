@@ -390,7 +390,7 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("multilabel", put("ranking.state", (1, 0), 0.0), "ranking.state"),
     ("multilabel", put("ranking.bias", 1, np.nan), "ranking.bias"),
     ("multilabel", put("ranking.bias_g", 1, -1.0), "ranking.bias_g"),
-    ("multilabel", make("ranking.seen", lambda a: a[:-1]), "ranking.seen"),
+    ("multilabel", make("ranking.examples", lambda a: a[:-1]), "ranking.examples"),
     ("multilabel", put("scorers.doublings", 0, 3), "scorers.doublings"),
     ("softmax_tree", put("tree.left", 0, 0), "tree.left"),
     ("softmax_tree", put("tree.left", 0, 10**6), "tree.left"),

@@ -81,7 +81,9 @@ def test_sixteen_bits_predict_nearly_the_same(place, name, options):
     assert "-i s: this model was shrunk, or saved with --predict_only_model" in result.err
 
 
-@pytest.mark.parametrize("args", [("--oaa", K, "-b", 18), ("--multiclass", K), ("--cpt", K), ("--recall_tree", K)])
+@pytest.mark.parametrize(
+    "args", [("--oaa", K, "-b", 18), ("--multiclass", K), ("--multilabel",), ("--cpt", K), ("--recall_tree", K)]
+)
 def test_a_quarter_of_the_bytes_is_the_default(place, args):
     (place / "test.vw").write_text(rich(2, 300))
     learn(*args, "--quiet", "-f", "m", stdin=rich(1, 3000))

@@ -96,7 +96,7 @@ def check_models(model: Learner, plain: oracle.Multilabel) -> None:
     assert state[0] == pytest.approx(np.array(plain.scorers.v), rel=1e-6)
     assert state[1] == pytest.approx(np.array(plain.scorers.squares), rel=1e-6)
     assert state[0, ranking.EXPONENT] != 1  # it was learned
-    n = contents.arrays["ranking.seen"]
+    n = contents.arrays["ranking.examples"]
     assert {y: n[y] for y in np.flatnonzero(n)} == plain.scorers.n
     frequent = [y for y in contents.arrays["labels.frequent"].tolist() if y]
     assert frequent == sorted(plain.labels.n, key=lambda y: (-plain.labels.n[y], plain.labels.counted[y]))[:64]

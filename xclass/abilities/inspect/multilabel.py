@@ -49,7 +49,7 @@ def word_lines(learner: Multilabel) -> Iterator[str]:
     for number, value in enumerate(scorers.state[0].tolist()):
         yield f"{'E' if number == ranking.EXPONENT else f'V{number}'} = {value:g}"
     for y in range(1, len(learner.counts)):
-        yield f"label = {_name(learner, y)} bias = {scorers.bias[y]:g} examples = {scorers.seen[y]:g}"
+        yield f"label = {_name(learner, y)} bias = {scorers.bias[y]:g} examples = {scorers.examples[y]:g}"
 
 
 def _name(learner: Multilabel, y: int) -> str:

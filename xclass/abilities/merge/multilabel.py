@@ -61,8 +61,10 @@ def _merged_scorers(
     own = np.zeros((2, labels + 1))
     merging.average_parameters(own, [np.array(one, np.float64) for one in others], np.array(first, np.float64))
     target.bias[: labels + 1], target.bias_g[: labels + 1] = own
-    seen = [one.seen[: labels + 1] for one in every]
-    target.seen[: labels + 1] = np.minimum(merging.added_counts(seen[1:], seen[0]), ranking.LARGEST_PARAMETER)
+    examples = [one.examples[: labels + 1] for one in every]
+    target.examples[: labels + 1] = np.minimum(
+        merging.added_counts(examples[1:], examples[0]), ranking.LARGEST_PARAMETER
+    )
     return target
 
 

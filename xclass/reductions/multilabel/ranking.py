@@ -57,7 +57,7 @@ EXPONENT = OPINIONS
 NUMBERS = OPINIONS + 1
 LARGEST_EXPONENT = 2.0
 LARGEST_PARAMETER = 1e30  # in a model file
-BY_LABEL = ("bias", "bias_g", "seen")  # fields of `Scorers`
+BY_LABEL = ("bias", "bias_g", "examples")  # fields of `Scorers`
 
 
 class Scorers(NamedTuple):
@@ -66,7 +66,7 @@ class Scorers(NamedTuple):
     words: tagged_words.Words
     bias: Float32s  # float32[labels + 1], b by label
     bias_g: Float32s  # float32[labels + 1]
-    seen: Float64s  # float64[labels + 1], n by label
+    examples: Float64s  # float64[labels + 1], n by label
     state: Float64s  # float64[2, NUMBERS], V and E, and their sums of squared slopes
 
 
@@ -121,13 +121,17 @@ def new_ranking(n: int, most: int) -> Ranked:
 def arrays(scorers: Scorers, labels: int, predict_only: bool) -> dict[str, Stored]:
     """Return the arrays that a model file stores, for so many labels, without G if `predict_only` is set."""
     stored: dict[str, Stored] = {"ranking.state": scorers.state}
-    for name in BY_LABEL:
+    for name in _stored(predict_only):
         stored[f"ranking.{name}"] = getattr(scorers, name)[: labels + 1]
     return {**stored, **tagged_words.arrays("scorers", scorers.words, predict_only)}
 
 
-def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int) -> Scorers:
-    """Return new scorers filled with the arrays of a model file, see `arrays`.
+def _stored(predict_only: bool) -> tuple[str, ...]:
+    return tuple(name for name in BY_LABEL if not (predict_only and name == "bias_g"))
+
+
+def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int, predict_only: bool) -> Scorers:
+    """Return new scorers filled with the arrays of a model file, see `arrays`; some may miss if `predict_only` is set.
 
     Parameters are bounded so that their products stay finite, and sums of squared slopes are never below the initial 1.
     """
@@ -137,7 +141,7 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int) -> Sco
     stored_arrays.check_range("ranking.state", state[1], 1, sys.float_info.max)
     scorers.state[:] = state
     scorers = with_labels(scorers, labels)
-    for name in BY_LABEL:
+    for name in _stored(predict_only and "ranking.bias_g" not in stored):
         target = getattr(scorers, name)
         values = stored_arrays.take(f"ranking.{name}", stored, target.dtype, (labels + 1,))
         low = -LARGEST_PARAMETER if name == "bias" else 0.0
@@ -171,9 +175,9 @@ def with_labels(scorers: Scorers, labels: int) -> Scorers:
         return scorers
     old = len(scorers.bias)
     size = max(labels + 1, 2 * old) + 7 & ~7  # whole blocks
-    bias, bias_g, seen = np.full(size, FIRST_BIAS), np.zeros(size, np.float32), np.zeros(size)
-    bias[:old], bias_g[:old], seen[:old] = scorers.bias, scorers.bias_g, scorers.seen
-    return scorers._replace(bias=bias, bias_g=bias_g, seen=seen)
+    bias, bias_g, examples = np.full(size, FIRST_BIAS), np.zeros(size, np.float32), np.zeros(size)
+    bias[:old], bias_g[:old], examples[:old] = scorers.bias, scorers.bias_g, scorers.examples
+    return scorers._replace(bias=bias, bias_g=bias_g, examples=examples)
 
 
 def new_scratch(scorers: Scorers, most_features: int, candidates: int, most_labels: int) -> Scratch:
@@ -230,7 +234,7 @@ def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label
     """Set o(y) of a label with score s; `score` is what the index says about it."""
     s = min(max(s, -LARGEST_SCORE), LARGEST_SCORE)
     cosine = max(score[feature_index.COSINE], 0.0)
-    n = scorers.seen[label]
+    n = scorers.examples[label]
     rarity = 0.1 * math.log(n + 1.0)
     o[ONE_], o[SCORE], o[ABOVE], o[NEAR] = 1.0, s, max(s, 0.0), max(s + NEAR_ZERO, 0.0)
     o[COSINE], o[ROOT_COSINE], o[BAYES] = cosine, math.sqrt(cosine), 0.1 * score[feature_index.BAYES]
@@ -350,7 +354,7 @@ def rank(
                 k, blocks = regressor_of(scratch, blocks, label[j])
                 scratch.y[k] = ONE
                 if adapts:
-                    scorers.seen[label[j]] += np.float64(batch.weight[i])
+                    scorers.examples[label[j]] += np.float64(batch.weight[i])
             score_blocks(scorers, scratch, count, known, blocks)
             slack = SLACK_ALL if every else SLACK_SOME
             for j in range(blocks):

@@ -282,7 +282,7 @@ class Multilabel(label_lists.MultilabelLearner):
             neighbours.restore(self.neighbours, arrays, labels)
             self.index.restore(arrays, self.predict_only)
             stored_arrays.check_range("index_classes.label", arrays["index_classes.label"], 1, labels)
-            self.scorers = ranking.restored(self.scorers, arrays, labels)
+            self.scorers = ranking.restored(self.scorers, arrays, labels, self.predict_only)
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
