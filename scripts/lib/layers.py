@@ -21,6 +21,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("api",),
     ("abilities",),
     ("reductions.registry", "reductions.presets"),
+    ("reductions.plt",),
     ("reductions.multilabel",),
     ("reductions.multiclass", "reductions.mach", "reductions.multilabel_oaa"),
     ("reductions.*",),  # any folder with a reduction

@@ -1,4 +1,4 @@
-"""Oracle of the probabilistic label tree, as the paper has it and as VW 9.11.9 does.
+"""Oracle of the probabilistic label tree of VW 9.11.9.
 
 Source   Jasinska, Dembczynski, Busa-Fekete, Pfannschmidt, Klerx, Hullermeier, "Extreme F-measure Maximization using
          Sparse Probability Estimates", ICML 2016; VW's --plt for the tree and for the order of its updates.
@@ -6,9 +6,8 @@ Idea     The labels are the leaves of a tree. A regressor at each node estimates
          example is below it, given that some is below its parent. The product of these along the path of a label is
          its probability. An example trains the nodes that some of its labels are below towards 1, and their children
          that none is below towards -1; the other nodes learn nothing.
-Play     "paper": an example without a label trains the root towards -1. "vw": it learns nothing, and labels that the
-         last inner node lacks take part in a search. VW adds the losses of the nodes in the order of its sets. The
-         clock of a node begins at 0, and the examples that were not learned are taken from it.
+         VW also searches labels that the last inner node lacks, and adds the losses of the nodes in the order of its
+         sets. The clock of a node begins at 0, and the examples that were not learned are taken from it.
 Names    k labels, 0 to k - 1 | n a node: the root is 0, the children of n are b n + 1 to b n + b.
 """
 
@@ -81,9 +80,7 @@ class LabelTree:
     Parameters
     ----------
     k, arity : number of labels, and of the children of a node
-    play : "paper" or "vw"
     bits : log2 of the number of slots in VW's layout
-    sure : score from which on a node is not trained towards what it says, as xclass does; the paper trains all
     **rule : keywords of `Learner`, see `resolve_rule`
 
     Attributes
@@ -92,9 +89,8 @@ class LabelTree:
     left_out : number of examples that were not learned, which the caller counts
     """
 
-    def __init__(self, k: int, arity: int = 2, *, play: str = "paper", bits: int = 18, sure: float = np.inf, **rule):
-        self.k, self.arity, self.play = k, arity, play
-        self.sure = sure
+    def __init__(self, k: int, arity: int = 2, *, bits: int = 18, **rule):
+        self.k, self.arity = k, arity
         self.inner = -(-(k - 1) // (arity - 1))
         self.nodes = k + self.inner
         self.updates = [0.0] * self.nodes
@@ -139,7 +135,7 @@ class LabelTree:
             stack.append((0, p))
         while stack:
             n, p = stack.pop()
-            for c in self.children(n, self.play == "vw"):
+            for c in self.children(n, True):
                 below = p * self._sigmoid(features, c)
                 if below > F(threshold):
                     if c < self.inner:
@@ -158,7 +154,7 @@ class LabelTree:
                 if n < self.nodes:
                     found.append((n - self.inner, p))
                 continue
-            for c in self.children(n, self.play == "vw"):
+            for c in self.children(n, True):
                 heap.push((p * self._sigmoid(features, c), c))
         return found
 
@@ -175,8 +171,6 @@ class LabelTree:
             for c in self.children(n):
                 if c not in self.positive.order:
                     self.negative.add(c)
-        if self.play == "paper" and not labels:
-            return [(0, -1)]
         return [(n, 1) for n in self.positive.order] + [(n, -1) for n in self.negative.order]
 
     def loss(self, features: list[tuple], labels: Sequence[int]) -> np.float32:
@@ -188,13 +182,8 @@ class LabelTree:
 
     def learn(self, features: list[tuple], labels: Sequence[int], weight: float = 1.0) -> None:
         """Learn from an example, whose prediction VW has made before, collecting the nodes once for its loss."""
-        if self.play == "vw":
-            self.targets(labels)
+        self.targets(labels)
         for n, y in self.targets(labels):
-            if self.play == "paper" and self.learner.clip(self._score(features, n)) * y > self.sure:
-                continue
-            clock = self.updates[n]
-            if self.play == "vw":
-                clock -= self.left_out + float(self.learner.initial_t)
+            clock = self.updates[n] - self.left_out - float(self.learner.initial_t)
             self.learner.learn(features, y, weight, n, clock)
             self.updates[n] += weight

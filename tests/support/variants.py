@@ -79,7 +79,11 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"experts": 3, "group_lasso": 0.002, "prune_every": 30, "calibration": "c"},
         {"experts": 1, "quadratic": ["wn"]},
     ],
-    "plt": [{"kary_tree": 4, "layout": "vw"}, {"sgd": True, "threshold": 0.2, "quadratic": ["wn"]}],
+    "plt": [
+        {"plt_tree": "kmeans", "tree_sample": 25},
+        {"plt_tree": "balanced", "threshold": 0.2, "quadratic": ["wn"]},
+        {"plt_tree": "random", "random_seed": 5, "max_doublings": 3},
+    ],
     "mach": [{"loss_function": "logistic", "calibration": "c"}, {"sgd": True, "random_seed": 7, "quadratic": ["wn"]}],
 }
 AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data

@@ -168,8 +168,8 @@ class Options(OptionGroup):
     )
     layout: str = option(
         "placement of weights: `odd` gives every feature its own row, `vw` rounds the number of subproblems up to a "
-        "power of two as VW does; `tagged`, the only one of --cpt, --multiclass and --multilabel, keeps weights in "
-        "words of four bytes that no two regressors share",
+        "power of two as VW does; `tagged`, the only one of --cpt, --multiclass, --multilabel and --plt, keeps "
+        "weights in words of four bytes that no two regressors share",
         aliases=("--weight_layout",),
         choices=("odd", "vw", "tagged"),
         default="odd",
@@ -209,9 +209,9 @@ class Options(OptionGroup):
         ),
         no_effect("constant", "--noconstant leaves the constant out", noconstant=True),
         conflict(
-            "--layout tagged belongs to --cpt, --multiclass and --multilabel; give odd or vw",
+            "--layout tagged belongs to --cpt, --multiclass, --multilabel and --plt; give odd or vw",
             layout="tagged",
-            reduction=lambda name: name not in ("cpt", "multiclass", "hsm", "multilabel"),
+            reduction=lambda name: name not in ("cpt", "multiclass", "hsm", "multilabel", "plt"),
         ),
         conflict(
             "--link glf1 is for --recall_tree; give identity or logistic",

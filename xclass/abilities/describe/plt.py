@@ -4,45 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from ...binary import gd, in_words
+from ...binary import gd, in_words, tagged_words
+from ...reductions.cpt import label_tree
+from ...reductions.plt import nodes
+from ...reductions.plt.options import GROWN, SAMPLED
 from ...reductions.plt.reduction import LabelTree
 from . import tree_view
 from .tree_view import NodeView, TreeNode
 
 
 def banner(learner: LabelTree) -> list[str]:
-    tree = learner.tree
-    shape = f"Tree: {tree.nodes:,} nodes, {tree.arity} children each, labels in the order of their numbers"
-    return [shape, in_words.table(learner.learner_options.bits, gd.SLOT_BYTES), *learner.crowding]
+    o, words = learner.options, learner.nodes.words
+    origin = f"Tree: grown as by --plt_tree {o.plt_tree}"
+    if o.plt_tree == SAMPLED:
+        origin = f"Tree: built from {f'the first {o.tree_sample:,}' if o.tree_sample else 'all'} examples"
+    elif o.plt_tree not in GROWN:
+        origin = f"Tree: that of {o.plt_tree}"
+    used = 4 * tagged_words.size(words)
+    more = o.max_doublings or 0
+    growth = f"growing to at most {in_words.size(used << more)}" if more and not learner.testing else "at most"
+    size = f"{in_words.size(used)}, {growth}" if more and not learner.testing else f"at most {in_words.size(used)}"
+    return [
+        *([] if learner.loaded else [f"{origin}, up to {nodes.LANES} children each"]),
+        f"Weights: {tagged_words.size(words):,} of 4 bytes (-b {learner.bits}), {size}",
+    ]
 
 
-def vw_banner(learner: LabelTree) -> list[str]:
-    top_k = learner.listing_options.top_k
-    searches = [f"top_k = {top_k}" if top_k else f"threshold = {learner.threshold:g}"] if learner.testing else []
-    return [f"PLT k = {learner.tree.labels}", f"kary_tree = {learner.tree.arity}", *searches]
+def learning_lines(learner: LabelTree, binary: gd.Options) -> list[str]:
+    return ["Regressors: AROW; features are weighted by log count and inverse document frequency"]
+
+
+def summary(learner: LabelTree) -> list[str]:
+    return [
+        *learner.report.lines(), tagged_words.occupancy([learner.nodes.words]), *tree_view.lines(figures(learner))
+    ]  # fmt: skip
 
 
 def figures(learner: LabelTree) -> dict[str, float]:
-    tree, depths, first, depth = learner.tree, [], 0, 0
-    while first < tree.nodes:
-        last = min(tree.arity * first + 1, tree.nodes)
-        depths += [depth] * (last - max(first, min(tree.inner, last)))
-        first, depth = tree.arity * first + 1, depth + 1
-    return {**learner.report.figures(), **tree_view.figures(tree.nodes, np.array(depths))}
+    own = tree_view.figures(int(learner.tree.size[nodes.NODES]), label_tree.depths(learner.tree))
+    return {**learner.report.figures(), **own}
 
 
 def outline(learner: LabelTree, levels: int) -> Iterator[TreeNode]:
     tree = learner.tree
 
-    def view(n: int) -> NodeView:
-        if n >= tree.inner:
-            label = n - tree.inner
+    def view(a: int) -> NodeView:
+        left = int(tree.left[a])
+        if left == 0:
+            label = int(tree.label[a]) - 1
             return NodeView(labels=((label + learner.lowest, float(learner.counts[label])),))
-        begin = tree.arity * n + 1
-        return NodeView(
-            tuple(range(begin, min(begin + tree.arity, tree.nodes))), facts={"updates": f"{learner.updated[n]:.12g}"}
-        )
+        return NodeView((left, left + 1), facts={"leaves": int(tree.leaves[a])})
 
-    return tree_view.preorder(0, levels, view)
+    if tree.size[nodes.NODES]:
+        yield from tree_view.preorder(0, levels, view)

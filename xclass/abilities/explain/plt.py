@@ -8,11 +8,13 @@ import numpy as np
 
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
+from ...kernels.constants import GOLDEN
 from ...reductions.core import label_arrays
+from ...reductions.cpt import label_tree
 from ...reductions.plt import nodes
 from ...reductions.plt.reduction import LabelTree
 from . import shares
-from .reasons import MOST_OTHERS, shares_of
+from .reasons import MOST_OTHERS, NOTHING, shares_of
 
 LEAST = 1e-300  # of a probability, so that its logarithm is finite
 
@@ -23,22 +25,27 @@ def explain(learner: LabelTree, batch: Batch, k: int) -> Reasons:
     The score of a label is the logarithm of its probability, the sum of those of the nodes on its path.
     """
     tree, lowest = learner.tree, learner.lowest
-    found, p = learner.best_labels(batch, k + MOST_OTHERS)
+    if not tree.size[nodes.NODES]:
+        return NOTHING
+    x, found, p = learner.best_labels(batch, k + MOST_OTHERS)
     ranked = found.tolist()
     own = label_arrays.whole(batch)[: None if not np.isnan(batch.label[0]) else 0] - lowest
-    wanted = [*ranked[:k], *(y for y in own.tolist() if 0 <= y < tree.labels and y not in ranked[:k])]
-    place, x = batch.index.astype(np.uint64) * learner.table.width, batch.value
+    wanted = [*ranked[:k], *(y for y in own.tolist() if y not in ranked[:k] and label_tree.find(tree, y + 1) >= 0)]
+    h = batch.index.astype(np.uint64) * GOLDEN
 
-    def turn(n: int) -> Turn:
-        products = shares.of_table(learner.table, place, x, n + tree.first)
-        score = float(products.sum())
-        side = f"branch {(n - 1) % tree.arity}" if n else "root"
-        return Turn(str(n), side, score, float(nodes.sigmoid(np.float32(score))), shares_of(products))
+    def turn(a: int) -> Turn:
+        place = 0 if a == 0 else 8 * int(tree.place[nodes.top_of(tree, a)] >> 3) + int(nodes.lane_of(tree, a))
+        products, bias = shares.of_regressor(learner.nodes.words, h, x, place), float(learner.nodes.bias[a])
+        score = float(products.sum()) + bias
+        side = f"branch {place & 7}" if a else "root"
+        return Turn(str(a), side, score, float(nodes.probability(np.float32(score))), (
+            *shares_of(products), Share("bias", bias)
+        ))  # fmt: skip
 
     def explained(y: int) -> ExplainedClass:
-        path = [tree.inner + y]
+        path = [int(label_tree.find(tree, y + 1))]
         while path[0] > 0:
-            path.insert(0, (path[0] - 1) // tree.arity)
+            path.insert(0, int(nodes.top_of(tree, path[0])))
         turns = tuple(map(turn, path))
         logs = [Share(f"node {one.node}", math.log(max(one.probability or 0.0, LEAST))) for one in turns]
         score = math.fsum(share.share for share in logs)
@@ -49,4 +56,4 @@ def explain(learner: LabelTree, batch: Batch, k: int) -> Reasons:
         for y, q in zip(ranked, p.tolist(), strict=True)
         if y not in wanted
     ]
-    return Reasons(list(map(explained, wanted)), others, tree.labels, "exp(score)")
+    return Reasons(list(map(explained, wanted)), others, int(tree.leaves[0]), "exp(score)")

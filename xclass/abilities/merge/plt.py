@@ -1,32 +1,58 @@
-"""Merge probabilistic label trees, whose labels must have the same numbers in all models."""
+"""Merge probabilistic label trees.
+
+If one tree has grown from those of all other models, or is equal to them, all have the same nodes, whose weights are
+averaged. Otherwise the nodes of different models are not the same, and merging is refused.
+"""
 
 from __future__ import annotations
 
-from ...binary import merging, weight_table
+import numpy as np
+
+from ...array_types import Float32s
+from ...binary import merged_words, merging
 from ...errors import ModelError
+from ...kernels.constants import LARGEST
+from ...reductions.cpt.label_tree import NODES
+from ...reductions.plt import nodes
 from ...reductions.plt.reduction import LabelTree
-from .sources import Sources, check_continued
+from . import index as merged_index
+from . import trees
+from .sources import CONTINUE, Sources, check_names, not_continued
+
+
+def _of_all(values: Float32s, m: int, unlearned: float) -> Float32s:
+    """Return the numbers of the first m nodes, `unlearned` for those that a smaller tree lacks."""
+    return np.pad(values, (0, max(0, m - len(values))), constant_values=unlearned)[:m]
 
 
 def listed_tables(learner: LabelTree) -> dict[str, tuple[str, ...]]:
-    return {"weights": weight_table.COLUMNS}
+    return {"weights": (merged_words.WORD,)}
 
 
-def merge(learner: LabelTree, sources: Sources) -> list[str]:
-    for keys, path in zip(sources.keys, sources.paths, strict=True):
-        if list(keys) != list(sources.merged_keys[: len(keys)]):
-            raise ModelError(
-                f"{path} has the names of its labels in another order than {sources.paths[0]}, so that they are in "
-                "other places of the tree; train all with the same --named_labels"
-            )
+def merge(target: LabelTree, sources: Sources) -> list[str]:
     learners, base = sources.learners, sources.base
-    learner.table, k = merging.merge_tables(
-        learner.table, [one.table for one in learners], base.table, learner.rule.adaptive, sources.examples,
-        sources.changes_of("weights"),
-    )  # fmt: skip
-    learner.tables = [learner.table]
-    check_continued(k, sources)
-    for name in ("updated", "counts"):
-        own = getattr(base, name)
-        getattr(learner, name)[:] = own + sum(getattr(one, name) - own for one in learners)
-    return learner.merge_threshold(learners)
+    check_names(sources)
+    grown = max((one.tree for one in learners), key=lambda tree: int(tree.size[NODES]))
+    for one, path in zip(learners, sources.paths, strict=True):
+        if not trees.extends(one.tree, base.tree):
+            raise not_continued(path, sources.base_path, "its tree has not grown from that of the base")
+        if not trees.extends(grown, one.tree):
+            raise ModelError(
+                f"{' and '.join(sources.paths[:2])} have different trees, whose nodes do not correspond; "
+                f"{CONTINUE}, or give all the same tree (--save_tree FILE, then --plt_tree FILE)"
+            )
+    words = merged_words.merged([one.nodes.words for one in learners], base.nodes.words, sources.changes_of("weights"))
+    target.tree, target.nodes = grown, nodes.new_nodes(grown, words)
+    m = int(grown.size[NODES])
+    biases, sums = (
+        [_of_all(getattr(one.nodes, name), m, unlearned).astype(np.float64) for one in (base, *learners)]
+        for name, unlearned in (("bias", -1.0), ("seen", 0.0))
+    )
+    added = [np.maximum(one - sums[0], 0.0) for one in sums[1:]]
+    begun = np.where(sums[0] > 0, biases[0], np.max(biases, axis=0))  # 1 where a model has begun, else -1
+    target.nodes.bias[:m] = merging.weighted_mean(biases[1:], added, begun)
+    target.nodes.seen[:m] = np.minimum(sums[0] + np.sum(added, axis=0), LARGEST)
+    target.random[:] = learners[0].random
+    merged_index.merge_frequencies(target.frequencies, [one.frequencies for one in learners], base.frequencies)
+    target.merge_counts(learners, base)
+    return target.merge_threshold(learners)

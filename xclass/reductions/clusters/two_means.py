@@ -29,7 +29,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int, Int8s, Int64s
-from ...data.batch import Batch
+from ...data import batch_ops
+from ...data.batch import NO_LABELS, NO_LISTS, Batch
 from ...kernels import quickselect, rng
 from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import jit
@@ -205,6 +206,10 @@ class Sample:
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
+        if batch.has_lists:  # an example counts for each of its labels
+            rows = np.repeat(np.arange(batch.n), np.diff(batch.label_start))
+            label, counted = batch.labels, counted[rows] & (batch.labels > 0)
+            batch = batch_ops.pick([(batch, rows)])._replace(label=label, label_start=NO_LISTS, labels=NO_LABELS)
         self._sums = centroids.add_batch(self._sums, batch, counted)
         return not self.examples or self.seen < self.examples
 

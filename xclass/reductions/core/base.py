@@ -292,4 +292,7 @@ class Reduction:
     # whether it only collects examples in its stages and learns from all of them in `end_pass`
     learns_at_end: bool = False
     abilities: tuple[str, ...] = ()  # names of the folders of `abilities` that have a module for it
+    folder: str = ""  # name of these modules, if it is not that of the reduction
+    # record of the learner that follows VW to the digit, for --vw_exact and the models it trained, if it is another one
+    vw_record: Reduction | None = None
     not_merged: str = ""  # why models of it cannot be merged, for the message; empty if it has the ability `merge`

@@ -372,6 +372,13 @@ class MultilabelLearner(Learner):
             kept = {"threshold": self._fixed}
         return {"outside": self.outside, **kept}
 
+    def merge_counts(self, learners: Sequence[MultilabelLearner], base: MultilabelLearner) -> None:
+        """Set `counts` to those of the base and what the learners have added to them."""
+        self._grow(max(len(one.counts) - 1 for one in (base, *learners)))
+        for one, factor in ((base, 1 - len(learners)), *((one, 1) for one in learners)):
+            self.counts[: len(one.counts) - 1] += factor * one.counts[:-1]
+            self.counts[-1] += factor * one.counts[-1]
+
     def merge_threshold(self, learners: Sequence[MultilabelLearner]) -> list[str]:
         """Keep the threshold that all of the learners keep; return a note for the user if they keep different ones."""
         choosers = [one.chooser for one in learners if one.chooser is not None]

@@ -37,18 +37,21 @@ MOST_QUOTED = 60  # characters of a word in a message
 WORD = re.compile(r"[^ \t\r\n]+")  # a word; names in the data contain none of the excluded characters
 
 
-def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Result:
-    """Return the file of some trees, as a result that is written at the end of a run; label j is `names[j - 1]`."""
+def result(path: str, trees: Sequence[Tree], names: Sequence[str] = (), lowest: int = 1) -> Result:
+    """Return the file of some trees, as a result that is written at the end of a run; label j is `names[j - 1]`.
+
+    Without names, label j is written as j - 1 + `lowest`.
+    """
     highest = max((int(tree.label.max()) for tree in trees), default=0)
     if names and highest > len(names):
         raise DataError(
             f"{path}: the tree cannot be written there: it has the label {highest}, and there are {len(names)} names"
         )
-    lines = itertools.chain(["# node parent label"], *(_lines(tree, names) for tree in trees))
+    lines = itertools.chain(["# node parent label"], *(_lines(tree, names, lowest) for tree in trees))
     return Result(path, "the tree", lines)
 
 
-def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
+def _lines(tree: Tree, names: Sequence[str], lowest: int) -> Iterator[str]:
     nodes = int(tree.size[NODES])
     parent, label = tree.parent[:nodes].tolist(), tree.label[:nodes].tolist()
     for a in range(nodes):
@@ -56,7 +59,7 @@ def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
         if label[a] < 0:
             yield f"{a} {parent_word}"
         else:
-            yield f"{a} {parent_word} {class_names.key_of(names[label[a] - 1]) if names else label[a]}"
+            yield f"{a} {parent_word} {class_names.key_of(names[label[a] - 1]) if names else label[a] - 1 + lowest}"
 
 
 class _TreeBuilder:
@@ -95,8 +98,8 @@ class _TreeBuilder:
         return f"{self.path}:{self.line[at]}"
 
 
-def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
-    """Read the trees of a file, whose labels are numbers if there are no names of the labels from 1 on."""
+def read(path: str, names: Sequence[str] = (), lowest: int = 1) -> list[Tree]:
+    """Read the trees of a file, whose labels are numbers from `lowest` on if there are no names for those from 1 on."""
     label_of_name = {class_names.key_of(name): j for j, name in enumerate(names, 1)}
     trees: list[_TreeBuilder] = []
     try:
@@ -104,7 +107,7 @@ def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
             for count, text in enumerate(file, 1):
                 words = WORD.findall(text)
                 if words and not words[0].startswith("#"):
-                    _add_node(words, path, count, label_of_name, trees)
+                    _add_node(words, path, count, label_of_name, lowest, trees)
     except OSError as error:
         raise DataError(f"{path}: the tree cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -114,7 +117,9 @@ def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
     return [_finish(tree) for tree in trees]
 
 
-def _add_node(words: list[str], path: str, line: int, label_of_name: dict[str, int], trees: list[_TreeBuilder]) -> None:
+def _add_node(
+    words: list[str], path: str, line: int, label_of_name: dict[str, int], lowest: int, trees: list[_TreeBuilder]
+) -> None:
     """Add the node of one line to the last of `trees`; a root begins another tree."""
     where = f"{path}:{line}"
     if not 2 <= len(words) <= 3:
@@ -123,7 +128,7 @@ def _add_node(words: list[str], path: str, line: int, label_of_name: dict[str, i
             f"word{'s' if len(words) > 1 else ''}"
         )
     node = _node_number(words[0], where, "a node")
-    label = _label(words[2], where, label_of_name) if len(words) == 3 else -1
+    label = _label(words[2], where, label_of_name, lowest) if len(words) == 3 else -1
     if words[1] == "-":
         if len(trees) == MOST_TREES:
             raise DataError(
@@ -183,17 +188,17 @@ def _quoted(word: str) -> str:
     return repr(word if len(word) <= MOST_QUOTED else word[:MOST_QUOTED] + "...")
 
 
-def _label(word: str, where: str, label_of_name: dict[str, int]) -> int:
+def _label(word: str, where: str, label_of_name: dict[str, int], lowest: int) -> int:
     """Return the label of a word; `label_of_name` maps names to labels and is empty if labels are numbers."""
     if label_of_name:
         if word not in label_of_name:
             raise DataError(f"{where}: label {_quoted(word)} is not one of --named_labels")
         return label_of_name[word]
-    value = class_names.number_of(word)
+    value = class_names.number_of(word) + 1 - lowest
     if not 1 <= value <= HIGHEST_LABEL:
         raise DataError(
-            f"{where}: a label is a whole number from 1 to {HIGHEST_LABEL}, or one of --named_labels, not "
-            f"{_quoted(word)}"
+            f"{where}: a label is a whole number from {lowest} to {HIGHEST_LABEL - 1 + lowest}, or one of "
+            f"--named_labels, not {_quoted(word)}"
         )
     return value
 

@@ -1,111 +1,111 @@
-"""Score, search and train the nodes of a probabilistic label tree.
+"""Score, search, grow and train the nodes of a probabilistic label tree.
 
-Cost      Learning takes O(s) for each node that is trained, in long loops over these nodes; a search scores the
-          children of each node that it opens.
-Names     n a node, numbered breadth first: the root is 0, the children of n are B n + 1 to B n + B. The last K nodes
-          are the leaves of the labels.
-Idea      The nodes on the paths of an example's labels, in falling order, follow from merging the leaves and the
-          parents of the nodes found so far, both in falling order: no set of nodes is needed. What an example trains
-          are the root and the children of these nodes. Their scores are kept for the search, which precedes training.
+Names     m nodes of the binary tree | block: up to three levels of it, see `label_tree`; its top is the node that is
+          not inside another block | lane: one of the eight regressors of a block | row: what is known about a block
+          while an example is processed | s score | p probability of a node, given its parent.
+Idea      A block of the binary tree is one node of the label tree, with up to eight children: the nodes that leave the
+          block, which are leaves and tops of blocks below. A child has the lane to which its path leads, with 0 for the
+          levels that it lacks. So a leaf that is split keeps its lane and its regressor, if the block has room. One
+          pass over the features of an example scores all children.
 """
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt64s
-from ...binary import gd
+from ...array_types import Bools, Float32s, Int, Int64s, UInt32s, UInt64s
+from ...binary import arow, document_frequency, tagged_words
 from ...data.batch import Batch
-from ...kernels import fast_math, intrinsics
-from ...kernels.constants import ONE, ZERO
+from ...kernels import fast_math, rng, top_k
+from ...kernels.constants import GOLDEN, HALF, ONE, TWO, ZERO
 from ...kernels.jit import bare
+from ..core import label_arrays
+from ..cpt import binary_nodes, label_tree
+from ..multilabel import features
+from . import search
+from .search import Found, Search
 
-SURE = np.float32(4)  # score from which on a node is not trained towards what it says, a probability of 0.982
-FIRST = 3  # subproblem of the root if the layout is not VW's: children begin at multiples of 2 or 4, in one cache line
-
-
-class Tree(NamedTuple):
-    """Describe a tree by its numbers of labels, children of a node, inner nodes and nodes, and by its subproblems."""
-
-    labels: int
-    arity: int
-    inner: int
-    nodes: int
-    # children of an inner node that are scored: below `nodes`, or with --vw_exact of any number; VW also scores the
-    # children that the last inner node lacks, and xclass does not predict their labels
-    end: int
-    first: int  # subproblem of the root, whose next ones are those of the other nodes; see FIRST
+NODES = label_tree.NODES
+LANES = 8  # children of a block
+SLOPE = np.float32(3)  # of the logistic function of scores, which are 1 or -1 at the margin
+LARGEST_EXPONENT = np.float32(30)
+OPEN, MARKED = 0, 1  # indices into Rows.size
+ROOT_BLOCK = 0  # the root's own regressor is in lane 0 of a block that has no other
 
 
-class Search(NamedTuple):
-    """Say what a search for labels finds."""
+class Nodes(NamedTuple):
+    """Hold the regressors of the nodes; node a belongs to those of the lane that leads to it."""
 
-    least: int  # number of labels to find, the most probable ones; below it, labels of any probability are found
-    threshold: np.float32  # all labels whose probability is above it are found as well
-    known: Int64s  # int64[n], how many labels each example may get, the first ones
+    words: tagged_words.Words
+    bias: Float32s  # float32[m]
+    seen: Float32s  # float32[m], G of the bias
+
+
+class Rows(NamedTuple):
+    """Hold what is known about the blocks that were opened for an example."""
+
+    of_top: Int64s  # int64[m], row of the block whose top the node is, plus 1; 0 between examples
+    top: Int64s  # int64[rows]
+    score: Float32s  # float32[8 * rows]
+    node: Int64s  # int64[8 * rows], children, -1 where there is none
+    positive: Int64s  # int64[rows], bits of the lanes above labels of the example
+    marked: Int64s  # int64[rows], the rows that have such lanes, in the order in which they learn
+    size: Int64s  # int64[2], rows, and rows that are marked
 
 
 class Scratch(NamedTuple):
     """Hold one thread's scratch for an example."""
 
-    place: UInt64s  # uint64[s], hash * width of each feature
-    x: Float32s  # float32[s], values
-    heap_p: Float32s  # float32[nodes + B], probabilities of the nodes in the heap
-    heap_node: Int64s  # int64[nodes + B]
-    child: UInt64s  # uint64[B], subproblems of the children of the node that is opened, with --vw_exact
-    child_score: Float32s  # float32[B]
-    label: Int64s  # int64[K], labels found
-    p: Float32s  # float32[K], their probabilities
-    positive: Int64s  # int64[...], nodes on the paths of the labels
-    first: Int64s  # int64[...], for each of them the lane of its first child
-    score: Float32s  # float32[lanes], scores of the nodes that are trained
-    lanes: gd.Lanes
+    h: UInt64s  # uint64[s]
+    x: Float32s  # float32[s]
+    feature: UInt32s  # uint32[s], as the features are in the batch
+    change: Float32s  # float32[s], scratch
+    rows: Rows
+    heap_p: Float32s  # float32[m + 8], probabilities of the nodes in the heap
+    heap_node: Int64s  # int64[m + 8]
+    best: Int64s  # int64[least], scratch for the most probable labels that the heap has
+    best_p: Float32s  # float32[least]
+    label: Int64s  # int64[(m + 1) / 2], labels found
+    p: Float32s  # float32[(m + 1) / 2], their probabilities
+    y: Float32s  # float32[8]
+    own: Float32s  # float32[8], score of the root
+    at_root: Int64s  # int64[8], 0
+    block: arow.BlockScratch
 
 
-class Found(NamedTuple):
-    """Hold the labels found for some examples of a batch, those of an example in falling order of probability."""
-
-    label: Int64s  # int64[...], 0-based
-    p: Float32s  # float32[...]
-    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[n], number of labels of each example
-    size: Int64s  # int64[1], labels found so far
-
-
-def new_tree(labels: int, arity: int, phantoms: bool, first: int) -> Tree:
-    inner = -(-(labels - 1) // (arity - 1))
-    nodes = labels + inner
-    return Tree(labels, arity, inner, nodes, nodes + arity if phantoms else nodes, first)
+def new_nodes(tree: label_tree.Tree, words: tagged_words.Words) -> Nodes:
+    """Return regressors of a tree that have learned nothing."""
+    m = len(tree.left)
+    bias = np.full(m, -ONE)
+    bias[0] = ONE
+    return Nodes(words, bias, np.zeros(m, np.float32))
 
 
-def new_found(count: Int64s, room: int) -> Found:
-    """Return room for so many labels; `count` is that of all examples of the batch."""
-    return Found(np.empty(room, np.int64), np.empty(room, np.float32), count, np.zeros(1, np.int64))
-
-
-def grown(found: Found, labels: int) -> Found:
-    """Return the same with twice the room, and room for `labels` more."""
-    larger = new_found(found.count, 2 * len(found.label) + labels)
-    size = larger.size[0] = found.size[0]
-    larger.label[:size], larger.p[:size] = found.label[:size], found.p[:size]
+def with_capacity(nodes: Nodes, tree: label_tree.Tree) -> Nodes:
+    """Return the same regressors with space for the nodes of a larger tree."""
+    larger = new_nodes(tree, nodes.words)
+    larger.bias[: len(nodes.bias)], larger.seen[: len(nodes.seen)] = nodes.bias, nodes.seen
     return larger
 
 
-def new_scratch(tree: Tree, features: int, labels: int) -> Scratch:
-    """Return scratch for examples of at most so many features and labels."""
-    depth, below = 1, tree.nodes - 1
-    while below > 0:
-        depth, below = depth + 1, (below - 1) // tree.arity
-    nodes = labels * depth
-    lanes = min(tree.nodes, 1 + nodes * tree.arity)
-    heap = tree.nodes + tree.arity
+def new_scratch(tree: label_tree.Tree, size: int, least: int) -> Scratch:
+    """Return scratch for examples of at most `size` features, and searches for at most `least` labels or all."""
+    m = len(tree.left)
+    rows = m // 2 + 2
+    labels = m // 2 + 1
     return Scratch(
-        np.empty(features, np.uint64), np.empty(features, np.float32), np.empty(heap, np.float32),
-        np.empty(heap, np.int64), np.empty(tree.arity, np.uint64), np.empty(tree.arity, np.float32),
-        np.empty(tree.labels, np.int64), np.empty(tree.labels, np.float32), np.empty(nodes, np.int64),
-        np.empty(nodes, np.int64), np.empty(lanes, np.float32), gd.new_lanes(lanes),
+        np.empty(size, np.uint64), np.empty(size, np.float32), np.empty(size, np.uint32), np.empty(size, np.float32),
+        Rows(
+            np.zeros(m, np.int64), np.empty(rows, np.int64), np.empty(8 * rows, np.float32),
+            np.empty(8 * rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64), np.zeros(2, np.int64),
+        ),
+        np.empty(m + LANES, np.float32), np.empty(m + LANES, np.int64),
+        np.empty(max(1, min(least, labels)), np.int64), np.empty(max(1, min(least, labels)), np.float32),
+        np.empty(labels, np.int64), np.empty(labels, np.float32),
+        np.empty(LANES, np.float32), np.empty(LANES, np.float32), np.zeros(LANES, np.int64),
+        arow.block_scratch(size),
     )  # fmt: skip
 
 
@@ -113,243 +113,283 @@ def new_scratch(tree: Tree, features: int, labels: int) -> Scratch:
 
 
 @bare
-def load(table: gd.Table, batch: Batch, i: Int, scratch: Scratch) -> Int:
-    """Copy the features of example i; return their number."""
-    begin = batch.start[i]
-    count = np.int64(batch.start[i + 1] - begin)
+def load(weighted: document_frequency.Weighted, i: int, scratch: Scratch) -> Int:
+    """Load the features of example i that have a value; return their number."""
+    count: Int = np.int64(features.load(weighted, i, 1.0, scratch.feature, scratch.x, scratch.change))
     for f in range(count):
-        scratch.place[f] = np.uint64(batch.index[begin + f]) * table.width
-        scratch.x[f] = batch.value[begin + f]
-    table.guard.now[0] = i
+        scratch.h[f] = np.uint64(scratch.feature[f]) * GOLDEN
     return count
 
 
 @bare
-def sigmoid(s: np.float32) -> np.float32:
-    """Return the probability of a score, NaN for NaN."""
-    return s if math.isnan(s) else ONE / (ONE + fast_math.expf(-s))
-
-
-# the heap, whose order at equal probabilities is that of libstdc++'s push_heap and pop_heap, as in VW
-
-
-@bare
-def _rise(heap_p: Float32s, heap_node: Int64s, i: Int, p: np.float32, n: Int) -> None:
-    """Put a node into the free place i or above it."""
-    while i > 0 and heap_p[(i - 1) // 2] < p:
-        heap_p[i], heap_node[i] = heap_p[(i - 1) // 2], heap_node[(i - 1) // 2]
-        i = (i - 1) // 2
-    heap_p[i], heap_node[i] = p, n
+def probability(s: np.float32) -> np.float32:
+    """Return the probability of a score."""
+    x = min(max(SLOPE * s, -LARGEST_EXPONENT), LARGEST_EXPONENT)
+    p: np.float32 = ONE / (ONE + fast_math.exp32(-x))
+    return p
 
 
 @bare
-def _remove_first(heap_p: Float32s, heap_node: Int64s, size: Int) -> None:
-    """Remove the first node of a heap that has `size` of them afterwards."""
-    hole = 0
-    while 2 * hole + 1 < size:
-        child = 2 * hole + 2
-        if child == size or heap_p[child] < heap_p[child - 1]:
-            child -= 1
-        heap_p[hole], heap_node[hole] = heap_p[child], heap_node[child]
-        hole = child
-    _rise(heap_p, heap_node, hole, heap_p[size], heap_node[size])
+def lane_of(tree: label_tree.Tree, a: Int) -> Int:
+    """Return the lane of a child of a block."""
+    q: Int = tree.place[a] & 7
+    if q == 1:
+        above = tree.parent[a]
+        q = 2 * (tree.place[above] & 7) + (a - tree.left[above])
+    while q < LANES:
+        q *= 2
+    return q - LANES
 
 
 @bare
-def _score_row(table: gd.Table, scratch: Scratch, features: Int, begin: Int, count: Int) -> None:
-    """Score subproblems from `begin` on, which are neighbours, as `gd.score` would one by one, two at a time."""
-    flat, mask, stride, place, x = table.flat, table.mask, table.stride, scratch.place, scratch.x
-    for j in range(0, count - 1, 2):
-        first = np.uint64(begin + j)
-        second = first + np.uint64(1)
-        a, b = ZERO, ZERO
-        for f in range(features):
-            a += flat[((place[f] + first) & mask) * stride] * x[f]
-            b += flat[((place[f] + second) & mask) * stride] * x[f]
-        scratch.child_score[j], scratch.child_score[j + 1] = a, b
-    for j in range(0 if len(table.shrunk) > 0 else count & ~1, count):
-        scratch.child_score[j] = gd.score(table, place, x, features, np.uint64(begin + j), ZERO)
+def top_of(tree: label_tree.Tree, a: Int) -> Int:
+    """Return the top of the block that has a node as a child, or inside; that of the root is the root."""
+    if a > 0:
+        a = np.int64(tree.parent[a])
+    while tree.place[a] & 7 != 1:
+        a = np.int64(tree.parent[a])
+    return a
 
 
 @bare
-def _prefetch(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, n: Int) -> None:
-    """Prefetch the weights of the first children of a node, which is probably opened next."""
-    child = np.uint64(tree.arity * n + 1 + tree.first)
-    for f in range(features):
-        intrinsics.prefetch(table.flat, np.int64(((scratch.place[f] + child) & table.mask) * table.stride))
+def _list_children(tree: label_tree.Tree, top: Int, node: Int64s, first: Int) -> None:
+    """Write the children of a block to `node[first:first + 8]`, by lane."""
+    for q in range(LANES):
+        node[first + q] = -1
+    node[first] = top
+    for level in range(3):  # a child at lane q is replaced by its own children, if it is inside the block
+        step = 4 >> level
+        for q in range(0, LANES, 2 * step):
+            a = node[first + q]
+            if a >= 0 and tree.left[a] > 0:
+                node[first + q] = tree.left[a]
+                node[first + q + step] = tree.left[a] + 1
 
 
 @bare
-def _first_leaf(tree: Tree, n: Int) -> Int:
-    """Return the leaf below a node that has the lowest label, or the node if it is a leaf."""
-    last = n
-    while last < tree.inner:
-        n, last = tree.arity * n + 1, tree.arity * last + tree.arity
-    return max(n, tree.inner)
+def open_row(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, top: Int) -> Int:
+    """Return the row of a block, which is scored if it was not yet."""
+    rows = scratch.rows
+    if rows.of_top[top] > 0:
+        known: Int = rows.of_top[top] - 1
+        return known
+    row: Int = rows.size[OPEN]
+    rows.size[OPEN] += 1
+    rows.of_top[top] = row + 1
+    rows.top[row] = top
+    rows.positive[row] = 0
+    first = LANES * row
+    _list_children(tree, top, rows.node, first)
+    tagged_words.score_block(
+        nodes.words, scratch.h, scratch.x, count, tree.place[top] >> 3, scratch.block.at, rows.score, first
+    )
+    for q in range(first, first + LANES):
+        if rows.node[q] >= 0:
+            rows.score[q] += nodes.bias[rows.node[q]]
+    return row
 
 
 @bare
-def search(
-    tree: Tree, table: gd.Table, scratch: Scratch, features: Int, wanted: Search, positive: Int, root: np.float32,
-    i: Int,
-) -> int:  # fmt: skip
+def close_rows(scratch: Scratch) -> None:
+    """Forget what is known, at the end of an example."""
+    rows = scratch.rows
+    for row in range(rows.size[OPEN]):
+        rows.of_top[rows.top[row]] = 0
+    rows.size[:] = 0
+
+
+@bare
+def root_score(nodes: Nodes, scratch: Scratch, count: Int) -> np.float32:
+    """Return the score of the root, which has no weights before an example without a label."""
+    s: np.float32 = nodes.bias[0]
+    if nodes.seen[0] > ZERO:
+        tagged_words.score_block(
+            nodes.words, scratch.h, scratch.x, count, np.int64(ROOT_BLOCK), scratch.block.at, scratch.own, np.int64(0)
+        )
+        s += scratch.own[0]
+    return s
+
+
+@bare
+def find_best(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, wanted: Search, i: Int) -> int:
     """Find the best labels of example i, which is loaded; return how many.
 
-    `scratch.label` and `scratch.p` are written, best first. The children of the first `positive` nodes of
-    `scratch.positive`, which are in falling order, have been scored; `root` is the score of the root.
+    `scratch.label` and `scratch.p` are written, best first. Nodes are opened in falling order of their probabilities;
+    what cannot be found any more is left out of the heap.
     """
-    heap_p, heap_node, score = scratch.heap_p, scratch.heap_node, scratch.child_score
-    heap_p[0], heap_node[0] = sigmoid(root), 0
-    known = wanted.known[i]
-    size, found = int(known > 0), 0
+    heap_p, heap_node, rows = scratch.heap_p, scratch.heap_node, scratch.rows
+    if tree.size[NODES] == 0:
+        return 0
+    heap_p[0], heap_node[0] = probability(root_score(nodes, scratch, count)), 0
+    least = scratch.best.shape[0]
+    waiting: Any = np.int64(0)  # of the most probable labels found or in the heap
+    size, found = 1, 0
     while size > 0:
-        p, n = heap_p[0], heap_node[0]
+        p, a = heap_p[0], heap_node[0]
         if found >= wanted.least and not p > wanted.threshold:
             break
         size -= 1
-        _remove_first(heap_p, heap_node, size)
-        if size > 0 and heap_node[0] < tree.inner:
-            _prefetch(tree, table, scratch, features, heap_node[0])
-        if n >= tree.inner:
-            if n < tree.nodes:
-                scratch.label[found], scratch.p[found] = n - tree.inner, p
+        search.remove_first(heap_p, heap_node, size)
+        if tree.left[a] == 0:
+            if tree.label[a] <= wanted.known[i]:
+                scratch.label[found], scratch.p[found] = tree.label[a], p
                 found += 1
             continue
-        begin = tree.arity * n + 1
-        end = min(begin + tree.arity, tree.end)
-        place = _find(scratch.positive, positive, n)
-        if place >= 0:
-            for j in range(end - begin):
-                score[j] = scratch.score[scratch.first[place] + j]
-        else:
-            _score_row(table, scratch, features, begin + tree.first, end - begin)
-        for j in range(end - begin):
-            if known < tree.labels and _first_leaf(tree, begin + j) >= tree.inner + known:
+        first = LANES * open_row(tree, nodes, scratch, count, a)
+        for q in range(first, first + LANES):
+            child = rows.node[q]
+            if child < 0:
                 continue
-            _rise(heap_p, heap_node, size, p * sigmoid(score[j]), begin + j)
+            below = p * probability(rows.score[q])
+            if waiting == least and below < scratch.best_p[least - 1] and not below > wanted.threshold:
+                continue
+            if tree.left[child] == 0:
+                if tree.label[child] > wanted.known[i]:
+                    continue
+                waiting = top_k.insert(scratch.best, scratch.best_p, waiting, child, below)
+            search.rise(heap_p, heap_node, size, below, child)
             size += 1
     return found
 
 
 @bare
-def _find(nodes: Int64s, count: Int, n: Int) -> Int:
-    """Return the place of a node among the first `count` of `nodes`, which fall; -1 if it is not there."""
-    low, high = np.int64(0), np.int64(count)
-    while low < high:
-        middle = (low + high) // 2
-        if nodes[middle] > n:
-            low = middle + 1
+def mark(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, leaf: Int) -> None:
+    """Mark the lanes on the path to a leaf as positive, opening their rows."""
+    rows, a = scratch.rows, leaf
+    while a > 0:
+        top = top_of(tree, a)
+        row = open_row(tree, nodes, scratch, count, top)
+        bit = np.int64(1) << lane_of(tree, a)
+        if rows.positive[row] & bit != 0:
+            return
+        if rows.positive[row] == 0:
+            rows.marked[rows.size[MARKED]] = row
+            rows.size[MARKED] += 1
+            _begin(nodes, rows, LANES * row, lane_of(tree, a))
+        rows.positive[row] |= bit
+        a = top
+
+
+@bare
+def _begin(nodes: Nodes, rows: Rows, first: Int, lane: Int) -> None:
+    """Let the child in a lane be sure of 1, if the block has never learned: so far all examples of it are below it."""
+    for q in range(first, first + LANES):
+        a = rows.node[q]
+        if a >= 0 and (nodes.bias[a] != -ONE or nodes.seen[a] != ZERO):
+            return
+    nodes.bias[rows.node[first + lane]] = ONE
+    rows.score[first + lane] += TWO
+
+
+@bare
+def _side(rows: Rows, first: Int, last: Int) -> float:
+    """Return the sum of the probabilities of the children in some lanes."""
+    total = 0.0
+    for q in range(first, last):
+        if rows.node[q] >= 0:
+            total += np.float64(probability(rows.score[q]))
+    return total
+
+
+@bare
+def insert(
+    tree: label_tree.Tree, nodes: Nodes, alpha: float, random: UInt64s, scratch: Scratch, count: Int, label: Int
+) -> Int:  # fmt: skip
+    """Insert a new label into the tree; return its leaf.
+
+    It descends as `binary_nodes.objective` says. The probability of right is the share of the children on the right.
+    The regressors of both leaves begin with what is true of the labels so far: the old one is below their parent in
+    all examples, and the new one in none.
+    """
+    if tree.size[NODES] == 0:
+        label_tree.insert_root(tree, label)
+        return np.int64(0)
+    rows = scratch.rows
+    a: Int = np.int64(0)
+    first: Int = np.int64(0)
+    step: Int = np.int64(0)
+    while tree.left[a] > 0:
+        if tree.place[a] & 7 == 1:
+            first, step = LANES * open_row(tree, nodes, scratch, count, a), np.int64(LANES)
+        step //= 2
+        left, p = np.int64(tree.left[a]), 0.5
+        if 0.0 <= alpha < 1.0:
+            sides = _side(rows, first, first + step), _side(rows, first + step, first + 2 * step)
+            p = sides[1] / (sides[0] + sides[1]) if sides[0] + sides[1] > 0.0 else 0.5
+        if alpha < 0.0:
+            right = rng.draw(random) >= HALF
         else:
-            high = middle
-    return low if low < count and nodes[low] == n else np.int64(-1)
-
-
-@bare
-def paths(tree: Tree, label: Int64s, first: Int, last: Int, nodes: Int64s) -> int:
-    """Write the nodes on the paths of `label[first:last]`, in falling order; return how many.
-
-    The labels ascend and are 0-based, -1 for those that the tree lacks.
-    """
-    size, up, j = 0, 0, last - 1
-    while True:
-        while j >= first and label[j] < 0:
-            j -= 1
-        leaf = tree.inner + label[j] if j >= first else np.int64(-1)
-        above = (nodes[up] - 1) // tree.arity if up < size and nodes[up] > 0 else np.int64(-1)
-        n = max(leaf, above)
-        if n < 0:
-            return size
-        j -= leaf == n
-        up += above == n
-        if size == 0 or nodes[size - 1] != n:
-            nodes[size] = n
-            size += 1
-
-
-@bare
-def targets(tree: Tree, scratch: Scratch, positive: Int) -> int:
-    """List the nodes that an example trains, and their labels, as lanes; return how many.
-
-    The first `positive` nodes of `scratch.positive` are as from `paths`. If there are none, the root learns -1.
-    """
-    sub, y = scratch.lanes.sub, scratch.lanes.y
-    sub[0] = tree.first
-    y[0] = ONE if positive > 0 else -ONE
-    lanes, following = 1, positive - 2
-    for j in range(positive - 1, -1, -1):
-        n = scratch.positive[j]
-        if n >= tree.inner:
-            break
-        scratch.first[j] = lanes
-        begin = tree.arity * n + 1
-        for c in range(begin, min(begin + tree.arity, tree.nodes)):
-            sub[lanes] = np.uint64(c + tree.first)
-            y[lanes] = -ONE
-            if following >= 0 and scratch.positive[following] == c:
-                y[lanes] = ONE
-                following -= 1
-            lanes += 1
-    return lanes
+            leaves = np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1])
+            right = binary_nodes.objective(alpha, p, leaves[0], leaves[1]) > 0.0
+        tree.leaves[a] += 1
+        a = left + 1 if right else left
+        first += step if right else 0
+    tree.leaves[a] += 1
+    bias, seen = nodes.bias[a], nodes.seen[a]
+    leaf: Int = label_tree.split(tree, a, label)
+    inside = tree.place[a] & 7 != 1
+    nodes.bias[leaf - 1], nodes.seen[leaf - 1] = (bias, seen) if inside else (ONE, ZERO)
+    nodes.bias[leaf], nodes.seen[leaf] = -ONE, ZERO
+    if inside:
+        row = rows.of_top[top_of(tree, a)] - 1
+        _list_children(tree, rows.top[row], rows.node, LANES * row)
+        rows.score[LANES * row + lane_of(tree, leaf)] += nodes.bias[leaf]
+    return leaf
 
 
 @bare
 def train(
-    tree: Tree, table: gd.Table, rule: gd.Rule, scratch: Scratch, features: Int, lanes: Int, weight: np.float32,
-    updated: Float64s,
+    tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, weight: np.float32, empty: bool
 ) -> None:  # fmt: skip
-    """Train the nodes of the lanes, whose scores are known; `updated`, the weight of their updates, is their clock."""
-    lane = scratch.lanes
-    trained = 0
-    for j in range(lanes):
-        p, y = gd.clip(scratch.score[j], table.range), lane.y[j]
-        if p * y > SURE:
-            continue
-        lane.sub[trained], lane.p[trained], lane.y[trained] = lane.sub[j], p, y
-        updated[np.int64(lane.sub[j]) - tree.first] += weight
-        trained += 1
-    if rule.adaptive:
-        gd.learn_lanes(table, rule, scratch.place, scratch.x, features, trained, lane, weight, np.float64(0))
-        return
-    for j in range(trained):
-        clock = updated[np.int64(lane.sub[j]) - tree.first]
-        gd.learn(table, rule, scratch.place, scratch.x, features, lane.sub[j], lane.p[j], lane.y[j], weight, clock)
-
-
-@bare
-def has_room(found: Found, scratch: Scratch, count: Int, i: Int) -> bool:
-    """Add the `count` labels found for example i to the others; return False, and add none, if there is no room."""
-    size = found.size[0]
-    if size + count > len(found.label):
-        return False
-    for j in range(count):
-        found.label[size + j], found.p[size + j] = scratch.label[j], scratch.p[j]
-    found.count[i] = count
-    found.size[0] = size + count
-    return True
+    """Train the children of the blocks that `mark` has marked; if the example is `empty`, the root learns -1."""
+    rows, y = scratch.rows, scratch.y
+    if empty or nodes.seen[0] > ZERO:
+        scratch.own[0] = root_score(nodes, scratch, count)
+        y[:] = ZERO
+        y[0] = -ONE if empty else ONE
+        arow.learn_block(
+            nodes.words, scratch.h, scratch.x, count, np.int64(ROOT_BLOCK), scratch.own, np.int64(0), y,
+            nodes.bias, nodes.seen, scratch.at_root, weight, scratch.block,
+        )  # fmt: skip
+    for j in range(rows.size[MARKED]):
+        row = rows.marked[j]
+        first = LANES * row
+        for q in range(LANES):
+            y[q] = ZERO if rows.node[first + q] < 0 else ONE if rows.positive[row] >> q & 1 else -ONE
+        arow.learn_block(
+            nodes.words, scratch.h, scratch.x, count, tree.place[rows.top[row]] >> 3, rows.score, first, y,
+            nodes.bias, nodes.seen, rows.node, weight, scratch.block,
+        )  # fmt: skip
 
 
 @bare
 def learn_batch(
-    tree: Tree, table: gd.Table, rule: gd.Rule, wanted: Search, batch: Batch, label: Int64s, learned: Bools,
-    begin: int, end: int, scratch: Scratch, updated: Float64s, found: Found,
+    tree: label_tree.Tree, nodes: Nodes, alpha: float, random: UInt64s, wanted: Search, batch: Batch,
+    weighted: document_frequency.Weighted, label: Int64s, learned: Bools, begin: int, end: int, scratch: Scratch,
+    found: Found,
 ) -> int:  # fmt: skip
     """Search the best labels of examples begin..end-1, and train on those that are learned.
 
-    Return the first example for which `found` has no room, or `end`. `label` has the 0-based labels of all examples, as
-    `paths` needs them, `learned` is bool[n], and `updated` as in `train`.
+    Return the first example for which something lacks room, or `end`. `label` has the 1-based labels of all examples,
+    0 for those that are not learned, and `learned` is bool[n].
     """
     for i in range(begin, end):
-        features = load(table, batch, i, scratch)
-        positive, lanes = 0, 0
-        if learned[i]:
-            positive = paths(tree, label, batch.label_start[i], batch.label_start[i + 1], scratch.positive)
-            lanes = targets(tree, scratch, positive)
-            gd.score_lanes(table, scratch.place, scratch.x, features, scratch.lanes.sub, lanes, scratch.score)
-            root = scratch.score[0]
-        else:
-            root = gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO)
-        if not has_room(found, scratch, search(tree, table, scratch, features, wanted, positive, root, i), i):
+        first, last = label_arrays.span(batch, label, i)
+        if learned[i] and (not label_tree.has_capacity(tree, last - first) or tagged_words.is_full(nodes.words)):
+            return i
+        count = load(weighted, i, scratch)
+        if not search.has_room(found, scratch, find_best(tree, nodes, scratch, count, wanted, i), i):
+            close_rows(scratch)
             return i
         if learned[i]:
-            train(tree, table, rule, scratch, features, lanes, batch.weight[i], updated)
+            for j in range(first, last):
+                if label[j] > 0 and label_tree.find(tree, label[j]) < 0:
+                    insert(tree, nodes, alpha, random, scratch, count, label[j])
+            empty = True
+            for j in range(first, last):
+                if label[j] > 0:
+                    mark(tree, nodes, scratch, count, label_tree.find(tree, label[j]))
+                    empty = False
+            train(tree, nodes, scratch, count, batch.weight[i], empty)
+        close_rows(scratch)
     return end

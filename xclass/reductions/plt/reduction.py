@@ -1,200 +1,235 @@
 """Learn lists of labels by a tree with an estimate at each node of the probability that some label is below it.
 
-Source    Jasinska, Dembczynski, Busa-Fekete, Pfannschmidt, Klerx, Hullermeier, "Extreme F-measure Maximization using
-          Sparse Probability Estimates", ICML 2016 (probabilistic label trees); VW's plt.cc for the tree.
-Cost      O(s) for each node that an example trains: of each label the path, at most log_B K nodes, and their children.
-          A search opens the most probable nodes; O(K) memory in addition to the weights.
-Names     s features of one example | K labels | B children of a node, --kary_tree.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
-          * the tree has the labels in the order of their numbers
-          * an example without a label trains the root alone
-          * a node is not trained towards what it already says with a probability above 0.982
-          from VW's plt.cc, without `--vw_exact`: see docs/differences_from_vw.md.
+Source    Jasinska-Kobus, Wydmuch, Thiruvenkatachari, Dembczynski, "Online Probabilistic Label Trees", AISTATS 2021, for
+          the tree that grows; Jasinska, Dembczynski, Busa-Fekete, Pfannschmidt, Klerx, Hullermeier, "Extreme F-measure
+          Maximization using Sparse Probability Estimates", ICML 2016, for probabilistic label trees.
 Idea      The estimate at a node is the probability of a label below it, given that there is one below its parent. The
           product along the path to a leaf is the probability of its label. An example trains the nodes on the paths of
-          its labels towards 1 and their other children towards -1. Products fall along a path, so a search that always
-          opens the most probable node finds the labels in the order of their probabilities.
+          its labels towards 1 and their siblings towards -1. Products fall along a path, so a search that always opens
+          the most probable node finds the labels in the order of their probabilities.
+          A label enters the tree with its first example. The leaf that it splits becomes a node above its old label,
+          whose new leaf begins sure of 1, and the new label's leaf begins sure of -1: this is what all examples so far
+          have said. Regressors do not learn while they are sure of what is right (`arow`), so all is as if the tree had
+          been known from the start.
+Cost      O(s) for each block of up to eight nodes. The path of a label has about log2(K) / 3 of them, and a search
+          opens the most probable ones; O(K) memory in addition to the weights.
+Names     s features of one example | K labels | alpha is --plt_alpha.
+Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
+          * a node has up to eight children, which are three levels of a binary tree that grows as that of `cpt`
+          * regressors learn by AROW and give probabilities by a logistic function of three times the score
+          * there are no auxiliary regressors
+          * an example without a label trains the root alone
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...array_types import Float32s, Int64s
-from ...binary import finite, gd
+from ...binary import adagrad, document_frequency, finite, gd, tagged_words
 from ...data.batch import Batch
-from ...kernels.constants import ZERO
+from ...errors import DataError
+from ...kernels.constants import LARGEST
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
-from ...options.relations import conflict, refused
 from ..core import label_arrays, label_lists, probabilities
 from ..core.base import Reduction
+from ..core.calibration import Result
 from ..core.contract import BatchTask
 from ..core.label_lists import MultilabelLearner
 from ..core.probabilities import ClassLists
-from ..core.spec import LearnerSpec, Wanted
-from . import nodes, vw_order
+from ..core.spec import LearnerSpec
+from ..cpt import binary_nodes, label_tree, sampled_tree, tree_file
+from . import nodes, options, search, vw_learner
+from .options import GROWN, SAMPLED, Options
 
-ENABLED = "gd, scorer-identity, plt"
 MANY = 0.01  # threshold below which an example may have very many labels above it
 FIRST_ROOM = 16  # labels found for an example that are expected at first
-
-
-@dataclass(frozen=True)
-class Options(label_lists.Options):
-    """Declare the options of probabilistic label trees."""
-
-    plt: int = option(
-        "number of labels; labels are 0..K-1, lists of them as in 1,5,7",
-        metavar="K",
-        minimum=1,
-        maximum=2**28,
-        stored=True,
-    )
-    kary_tree: int = option(
-        "number of children of each node of the tree", metavar="B", default=2, minimum=2, maximum=2**16,
-        stored=True,
-    )  # fmt: skip
-
-    RULES = (
-        conflict(
-            "--loss_function {loss_function} gives no probabilities; --plt needs logistic",
-            loss_function=lambda loss: loss not in (None, "logistic"),
-        ),
-        refused("link", "has no effect with --plt, which always predicts probabilities; leave it out"),
-    )
-
-
-def tree_of(spec: LearnerSpec) -> nodes.Tree:
-    first = 0 if spec.binary.layout == "vw" else nodes.FIRST
-    return nodes.new_tree(spec.options.plt, spec.options.kary_tree, spec.vw_exact, first)
-
-
-def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    return gd.resolve_defaults(spec.binary, tree_of(spec).nodes, reduction=True)
-
-
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    tree = tree_of(spec)
-    stored_arrays.check_rows("weights.sums", arrays, tree.nodes + tree.first)
-    stored_arrays.check_rows("updated", arrays, tree.nodes)
+MOST_RESERVED = 1 << 20  # labels for which the tree reserves space at first
 
 
 class LabelTree(MultilabelLearner):
     """Learn and predict with a tree of regressors (`--plt`).
 
+    Labels of the tree are counted from 1.
+
     Attributes
     ----------
-    tree : shape of the tree; its nodes are the subproblems of `table` from `tree.first` on
-    updated : float64[nodes], sum of the weights of each node's updates, its clock
-    order : what --vw_exact keeps from one example to the next, else None
+    tree, nodes : the tree and its regressors; replaced by larger ones when they are full
+    frequencies : in how many examples each feature occurs, by which features are weighted
+    sample : examples collected for building the tree, None if none are needed
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
-        self.tree = tree_of(spec)
-        self.set_up(spec, self.tree.labels)
-        self.learner_options = spec.binary
-        bits, number = spec.binary.bits, self.tree.nodes + self.tree.first
-        gd.check_memory(bits, extra_bytes=8 * number)
-        self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
-        width = gd.vw_width(number) if spec.binary.layout == "vw" else gd.odd_width(number)
-        self.table = gd.new_table(self.rule, bits, number, width, weights_only=spec.wanted.weights_only)
-        self.tables = [self.table]
-        if spec.vw_exact and "initial_t" not in spec.given:  # where it is 1 without being given, VW's nodes begin at 0
-            self.rule = self.rule._replace(initial_t=0.0)
-        self.crowding = gd.crowding_warning(bits, number, width, spec.binary.layout)
-        self.updated = np.zeros(self.tree.nodes)
-        self.order = vw_order.new_order(self.tree, self.updated) if spec.vw_exact else None
-        self.stages = [self._learn_batch]
+        o: Options = spec.options
+        self.options = o
+        self.set_up(spec, None)
+        self.bits, self.loaded = spec.binary.bits, spec.loaded
+        self.predict_only = spec.binary.predict_only_model
+        if not spec.wanted.weights_only:  # else the table may be packed, and is checked when it is restored
+            gd.check_memory(self.bits, options.SLOT_BYTES, 0)
+        lines = max(self.bits - adagrad.LOG2_LINE_SLOTS, 1)
+        words = tagged_words.new_words(lines, o.max_doublings or 0, spec.wanted.weights_only)
+        self._set_tree(label_tree.empty_tree(min(o.plt, MOST_RESERVED)), words)
+        self.frequencies = document_frequency.Frequencies(False, spec.constant, spec.wanted.weights_only)
+        self.alpha = {"balanced": 1.0, "random": binary_nodes.RANDOM}.get(o.plt_tree, o.plt_alpha)
+        self.random = np.array([spec.seed], np.uint64)
+        self.largest_step = finite.largest_step(1.0)
+        self.names = spec.names
+        self.sample: sampled_tree.Sample | None = None
+        if not spec.loaded and not spec.testing and o.plt_tree == SAMPLED:
+            self.sample = sampled_tree.Sample(o.tree_sample)
+        elif not spec.loaded and o.plt_tree not in GROWN:
+            self._set_tree(self._read(o.plt_tree), words)
+        self.stages = [self.prepare, self._learn_batch]
 
-    def want(self, wanted: Wanted) -> None:
-        super().want(wanted)
-        options = self.listing_options
-        self.enabled = ENABLED + " -top_k" * (options.top_k is not None) + " -prob" * options.probabilities
+    def _set_tree(self, tree: label_tree.Tree, words: tagged_words.Words) -> None:
+        self.tree, self.nodes = tree, nodes.new_nodes(tree, words)
 
-    def vw_measures(self) -> str:
-        shown = "top_k" if self.listing_options.top_k else "threshold" if self.threshold > 0 else ""
-        return shown if self.testing else ""
+    # the initial tree
+
+    @property
+    def preview_size(self) -> int | None:
+        """Return the number of examples to preview (0 for all), None if none are needed."""
+        return None if self.sample is None else self.sample.examples
+
+    def preview(self, task: BatchTask) -> bool:
+        """Add the examples of a task to the sample; return whether more are needed."""
+        assert self.sample is not None  # else there is no preview
+        label = task.batch.labels + 1 - self.lowest
+        label[label > label_lists.MOST_LABELS] = 0
+        return self.sample.add(task.batch._replace(labels=label), task.learned())
+
+    def end_preview(self) -> None:
+        assert self.sample is not None
+        for tree in self.sample.trees([int(self.random[0])], self.share, min(self.options.plt, MOST_RESERVED)):
+            self._set_tree(tree, self.nodes.words)
+        self.sample = None
+
+    def _read(self, path: str) -> label_tree.Tree:
+        if not os.path.exists(path):
+            choices = ", ".join((*GROWN, SAMPLED))
+            raise DataError(f"{path}: there is no such file; give --plt_tree {choices}, or the name of a file")
+        trees = tree_file.read(path, self.names, self.lowest)
+        if len(trees) != 1:
+            raise DataError(f"{path}: the file has {len(trees)} trees, but --plt has one; give another file")
+        highest = int(trees[0].label.max())
+        if highest > label_lists.MOST_LABELS:
+            raise DataError(
+                f"{path}: the tree has the label {highest - 1 + self.lowest}, but labels are below "
+                f"{label_lists.MOST_LABELS + self.lowest}"
+            )
+        return trees[0]
+
+    # learning and prediction
 
     @property
     def most_rows(self) -> int | None:
-        many = self.most_ranked if self.least >= MANY else self.tree.labels
+        many = self.most_ranked if self.least >= MANY else len(self.tree.left)
         return max(1, probabilities.MOST_PAIRS // many)
 
+    def prepare(self, task: BatchTask) -> None:
+        """Compute the weights of features, as the first stage."""
+        task.plan = self.frequencies.weighted_counts(task.batch, task.learned() & (not self.repeats))
+
     def _learn_batch(self, task: BatchTask) -> None:
-        """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
-        order = self.order
-        label = self.positives(task) if order is None else label_arrays.whole(task.batch)
-        batch, learned = task.batch, task.learned()
-        wanted = nodes.Search(min(self.most_ranked, self.tree.labels), np.float32(self.least), self.known(task))
-        most, count, loss = label_arrays.most(batch), np.empty((2, batch.n), np.int64), np.zeros(batch.n)
-        parts: dict[int, list[nodes.Found]] = {}
+        """Predict and learn a batch; batches that are only predicted are split over threads."""
+        label = self.positives(task) + 1
+        batch, learned, weighted = task.batch, task.learned(), task.plan
+        wanted = search.Search(self.most_ranked, np.float32(self.least), self.known(task))
+        count = np.empty(batch.n, np.int64)
+        parts: dict[int, search.Found] = {}
 
         def job(begin: int, end: int) -> None:
-            scratch = nodes.new_scratch(self.tree, batch.most_features, most)
-            table = finite.guarded(self.table, task)
-            fixed = self.tree, table, self.rule, wanted, batch, label, learned
-            found, above = (nodes.new_found(counts, (end - begin) * FIRST_ROOM) for counts in count)
-            at = begin
+            found, at = search.new_found(count, (end - begin) * FIRST_ROOM), begin
             while True:
-                if order is None:
-                    at = nodes.learn_batch(*fixed, at, end, scratch, self.updated, found)
-                else:
-                    results = vw_order.Results(found, above, loss)
-                    at = vw_order.learn_batch(*fixed, at, end, scratch, order, results)
+                scratch = nodes.new_scratch(self.tree, batch.most_features, self.most_ranked)
+                at = nodes.learn_batch(
+                    self.tree, self.nodes, self.alpha, self.random, wanted, batch, weighted, label, learned, at, end,
+                    scratch, found,
+                )  # fmt: skip
                 if at == end:
                     break
-                found, above = (nodes.grown(one, self.tree.labels) for one in (found, above))
-            parts[begin] = [found, above]
+                if task.learn:
+                    self._enlarge(label_arrays.most(batch))
+                found = search.grown(found, len(scratch.label))
+            parts[begin] = found
 
-        self.share(job, [(0, batch.n)] if task.learn or order else self.thread_ranges(batch.n), batch.n)
-        found, above = zip(*(parts[begin] for begin in sorted(parts)), strict=True)
-        ranked = self._lists(found)
-        if order is not None:
-            k = self.listing_options.top_k
-            chosen = self._lists(above) if k is None else self.best(ranked, k)
-            self.finish(task, ranked, chosen, loss, chosen)
-            return
+        self.share(job, [(0, batch.n)] if task.learn else self.thread_ranges(batch.n), batch.n)
+        ranked = self._lists([parts[begin] for begin in sorted(parts)])
         above = label_lists.selected(ranked, ranked.scores > np.float32(wanted.threshold))
         row = np.repeat(np.arange(batch.n), np.diff(above.start))
         rising = np.lexsort((above.labels, row))
         self.finish(task, ranked, above._replace(scores=above.scores[rising], labels=above.labels[rising]))
 
-    def _lists(self, parts: Sequence[nodes.Found]) -> ClassLists:
+    def _enlarge(self, labels: int) -> None:
+        """Double what has no room for another example of so many labels."""
+        if tagged_words.is_full(self.nodes.words):
+            self.nodes = self.nodes._replace(words=tagged_words.doubled(self.nodes.words))
+        if not label_tree.has_capacity(self.tree, labels):
+            self.tree = label_tree.with_double_capacity(self.tree)
+            self.nodes = nodes.with_capacity(self.nodes, self.tree)
+
+    def _lists(self, parts: Sequence[search.Found]) -> ClassLists:
         """Return the labels found for the parts of a batch."""
-        label = np.concatenate([part.label[: part.size[0]] for part in parts]) + self.lowest
+        label = np.concatenate([part.label[: part.size[0]] for part in parts]) - 1 + self.lowest
         p = np.concatenate([part.p[: part.size[0]] for part in parts])
-        p = np.nan_to_num(p) if self.order is None else p  # weights of a loaded model may give NaN
         return ClassLists(p, label, np.concatenate([[0], np.cumsum(parts[0].count)]), has_rest=False)
 
-    def best_labels(self, batch: Batch, least: int | None = None) -> tuple[Int64s, Float32s]:
-        """Return the best labels of the only example of a batch, counted from 0, and their probabilities."""
-        scratch = nodes.new_scratch(self.tree, batch.most_features, 1)
-        features = nodes.load(self.table, batch, 0, scratch)
-        least = min(least or self.most_ranked, self.tree.labels)
-        wanted = nodes.Search(least, np.float32(self.threshold), np.array([self.named]))
-        root = gd.score(self.table, scratch.place, scratch.x, features, np.uint64(self.tree.first), ZERO)
-        count = nodes.search(self.tree, self.table, scratch, features, wanted, 0, root, 0)
-        return scratch.label[:count], scratch.p[:count]
+    def best_labels(self, batch: Batch, least: int) -> tuple[Float32s, Int64s, Float32s]:
+        """Return the best labels of the only example of a batch, from 0, and their probabilities.
 
-    # model
+        Before them are the weighted values of all features, float32[z].
+        """
+        weighted = self.frequencies.weighted_counts(batch, np.zeros(1, bool))
+        scratch = nodes.new_scratch(self.tree, batch.most_features, least)
+        count = nodes.load(weighted, 0, scratch)
+        wanted = search.Search(least, np.float32(self.threshold), np.array([self.named]))
+        found = nodes.find_best(self.tree, self.nodes, scratch, count, wanted, 0)
+        x = np.zeros_like(batch.value)
+        x[weighted.batch.value != 0] = scratch.x[:count]
+        return x, scratch.label[:found] - 1, scratch.p[:found]
+
+    # results and model
+
+    def results(self) -> list[Result]:
+        results = super().results()
+        if self.options.save_tree is not None:
+            names = self.names if self.lowest else ()
+            results.append(tree_file.result(self.options.save_tree, [self.tree], names, self.lowest))
+        return results
 
     def arrays(self) -> dict[str, Stored]:
-        stored = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
-        return {**stored, **self.count_arrays(), "updated": self.updated}
+        m = int(self.tree.size[nodes.NODES])
+        return {
+            **label_tree.arrays("tree", self.tree),
+            **tagged_words.arrays("weights", self.nodes.words, self.predict_only),
+            "bias": self.nodes.bias[: max(m, 1)],
+            "seen": self.nodes.seen[: max(m, 1)],
+            "random": self.random,
+            **self.frequencies.arrays(),
+            **self.count_arrays(),
+        }
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; it contains nothing that a kernel uses as an index."""
+        """Restore a model; `label_tree.restored` and `tagged_words.restored` say what their checks protect."""
+        self.sample = None
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            gd.restore_table("weights", self.table, arrays, self.learner_options.resume, self.rule)
+            self._set_tree(
+                label_tree.restored("tree", arrays), tagged_words.restored("weights", self.nodes.words, arrays)
+            )
+            m = max(int(self.tree.size[nodes.NODES]), 1)
+            for name, values in (("bias", self.nodes.bias), ("seen", self.nodes.seen)):
+                values[:m] = stored_arrays.take(name, arrays, np.float32, (m,))
+            stored_arrays.check_range("bias", self.nodes.bias, -LARGEST, LARGEST)
+            stored_arrays.check_range("seen", self.nodes.seen, 0, LARGEST)
+            self.random[:] = stored_arrays.take("random", arrays, np.uint64, (1,))
+            self.frequencies.restore(arrays)
             self.restore_counts(arrays, facts)
-            stored_arrays.fill("updated", arrays, self.updated)
-            stored_arrays.check_range("updated", self.updated, 0, float(np.finfo(np.float64).max))
 
 
 REDUCTION = Reduction(
@@ -203,12 +238,27 @@ REDUCTION = Reduction(
     summary="lists of labels: a tree of regressors, for thousands",
     options=Options,
     labels="multilabel",
-    enabled=ENABLED,
+    enabled="plt",
     build=LabelTree,
-    resolve_defaults=resolve_defaults,
-    label_range=label_lists.label_range,
+    resolve_defaults=options.resolve_defaults,
+    label_range=label_lists.growing_range,
     check=label_lists.check,
-    check_arrays=check_arrays,
     probabilities=True,
     abilities=("describe", "explain", "inspect", "merge"),
+    vw_record=Reduction(
+        name="plt",
+        title="Probabilistic label tree",
+        summary="lists of labels: VW's tree",
+        options=Options,
+        labels="multilabel",
+        enabled=vw_learner.ENABLED,
+        build=vw_learner.VwLabelTree,
+        resolve_defaults=vw_learner.resolve_defaults,
+        label_range=label_lists.label_range,
+        check=label_lists.check,
+        check_arrays=vw_learner.check_arrays,
+        probabilities=True,
+        abilities=("describe", "explain", "inspect", "merge"),
+        folder="vw_plt",
+    ),
 )

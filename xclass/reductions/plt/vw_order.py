@@ -16,8 +16,9 @@ from ...binary import gd, loss
 from ...data.batch import Batch
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
-from . import nodes
-from .nodes import Found, Scratch, Search, Tree
+from . import search, vw_nodes
+from .search import Found, Search
+from .vw_nodes import Scratch, Tree
 
 PRIMES = np.array(  # numbers of buckets, of which each set takes the next one when it grows
     [13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061, 712697, 1447153, 2938679],
@@ -148,7 +149,7 @@ def _above(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, thresho
     """Find the labels whose probability is above a threshold, in VW's order; return how many."""
     stack_p, stack, score = scratch.heap_p, scratch.heap_node, scratch.child_score
     stack[0] = 0
-    stack_p[0] = nodes.sigmoid(gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO))
+    stack_p[0] = vw_nodes.sigmoid(gd.score(table, scratch.place, scratch.x, features, np.uint64(0), ZERO))
     size, found = int(stack_p[0] > threshold), 0
     while size > 0:
         size -= 1
@@ -157,11 +158,11 @@ def _above(tree: Tree, table: gd.Table, scratch: Scratch, features: Int, thresho
             scratch.label[0], scratch.p[0] = 0, p  # the only node is a leaf
             return 1
         for j in range(tree.arity):
-            scratch.child[j] = np.uint64(tree.arity * n + 1 + j + tree.first)
+            scratch.child[j] = np.uint64(tree.arity * n + 1 + j)
         gd.score_lanes(table, scratch.place, scratch.x, features, scratch.child, tree.arity, score)
         for j in range(tree.arity):
             c = tree.arity * n + 1 + j
-            below = p * nodes.sigmoid(score[j])
+            below = p * vw_nodes.sigmoid(score[j])
             if below > threshold and c < tree.inner:
                 stack[size], stack_p[size] = c, below
                 size += 1
@@ -183,7 +184,7 @@ def _train(
     entry = these.following[0]
     while entry > 0:
         n = these.value[entry]
-        sub = np.uint64(n + tree.first)
+        sub = np.uint64(n)
         p = gd.clip(gd.score(table, scratch.place, scratch.x, features, sub, ZERO), table.range)
         total += loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])
         if learns:
@@ -199,14 +200,17 @@ def learn_batch(
     tree: Tree, table: gd.Table, rule: gd.Rule, wanted: Search, batch: Batch, label: Int64s, learned: Bools,
     begin: int, end: int, scratch: Scratch, order: Order, results: Results,
 ) -> int:  # fmt: skip
-    """Predict examples begin..end-1, and train on those that are learned, as `nodes.learn_batch` does."""
+    """Predict examples begin..end-1, and train on those that are learned.
+
+    Return the first example for which `results` have no room, or `end`. `label` has the 0-based labels of all examples,
+    as they are in the file, and `learned` is bool[n].
+    """
     for i in range(begin, end):
-        features = nodes.load(table, batch, i, scratch)
-        root = gd.score(table, scratch.place, scratch.x, features, np.uint64(tree.first), ZERO)
-        count = nodes.search(tree, table, scratch, features, wanted, 0, root, i)
-        if not nodes.has_room(results.found, scratch, count, i):
+        features = vw_nodes.load(table, batch, i, scratch)
+        count = vw_nodes.find_best(tree, table, scratch, features, wanted, i)
+        if not search.has_room(results.found, scratch, count, i):
             return i
-        nodes.has_room(results.above, scratch, _above(tree, table, scratch, features, wanted.threshold), i)
+        search.has_room(results.above, scratch, _above(tree, table, scratch, features, wanted.threshold), i)
         results.losses[i] = 0.0
         if not learned[i]:
             order.left_out[0] += batch.weight[i]

@@ -1,0 +1,146 @@
+"""Declare, resolve and check the options of probabilistic label trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...binary import gd, tagged_words
+from ...options.declare import option
+from ...options.relations import conflict, no_effect, refused
+from ...options.search import between, one_of
+from ..core import label_lists
+from ..core.spec import LearnerSpec
+
+GROWN = ("online", "balanced", "random")  # --plt_tree: trees that begin empty
+SAMPLED = "kmeans"  # --plt_tree: a tree that is built from the first examples
+OF_VW = {"odd", "vw"}  # --layout of the models that --vw_exact trains
+SUPPORTED_OPTIONS = ("bits", "layout", "predict_only_model")  # options of the binary learner
+OWN = "plt_tree plt_alpha tree_sample save_tree max_doublings"
+START_BITS = 20  # -b at which a table begins that is doubled when it is full
+SLOT_BYTES = 8
+
+
+def _is_file(tree: str | None) -> bool:
+    return tree not in (None, *GROWN, SAMPLED)
+
+
+@dataclass(frozen=True)
+class Options(label_lists.Options):
+    """Declare the options of probabilistic label trees."""
+
+    plt: int = option(
+        "learn lists of labels, such as `1,5,7 | words`, by a tree. K is the approximate number of labels, which are "
+        "numbers from 0 or names; --vw_exact needs their number, and labels are 0..K-1",
+        metavar="[K]",
+        value_if_bare=0,
+        minimum=0,
+        maximum=label_lists.MOST_LABELS,
+        stored=True,
+    )
+    plt_tree: str = option(
+        "where a new label is inserted: `online` by balance and by the probabilities of the nodes, `balanced` by "
+        "balance alone, `random` at random; `kmeans` builds a tree of similar labels from the first --tree_sample "
+        "examples; any other word is a FILE that holds a tree. Labels that such a tree lacks are inserted as by "
+        "`online`",
+        metavar="online|balanced|random|kmeans|FILE",
+        default="online",
+        stored=True,
+        reads=True,
+        files=lambda tree, _: [tree] if _is_file(tree) else [],
+        search=one_of("online", "kmeans", first=("kmeans",)),
+    )
+    tree_sample: int = option(
+        "number of examples from which `kmeans` builds its tree; 0 uses all of the data, which the command reads in an "
+        "extra pass and `Learner` keeps in memory until the end of the pass",
+        default=100_000,
+        minimum=0,
+        stored=True,
+    )
+    save_tree: str = option("write the tree to this file, in the format that --plt_tree FILE reads", writes="the tree")
+    plt_alpha: float = option(
+        "weight of balance against the probabilities of the nodes when a label is inserted [alpha]; 0 follows the "
+        "probabilities alone, and the tree can then be as deep as it has labels",
+        default=0.75,
+        minimum=0,
+        maximum=1,
+        metavar="ALPHA",
+        stored=True,
+        search=between(0.25, 1.0, "linear", weight=0.5),
+    )
+    max_doublings: int = tagged_words.doublings_option()
+    kary_tree: int = option(
+        "with --vw_exact, number of children of each node of the tree", metavar="B", default=2, minimum=2,
+        maximum=2**16, stored=True,
+    )  # fmt: skip
+
+    RULES = (
+        refused(
+            gd.other_options(SUPPORTED_OPTIONS),
+            "has no effect with --plt, whose regressors learn by AROW; leave it out, or give --vw_exact",
+            vw_exact=None,
+            loaded=None,
+        ),
+        refused(
+            (*gd.other_options(SUPPORTED_OPTIONS), "kary_tree"),
+            "has no effect on this model, whose regressors learn by AROW; leave it out",
+            layout="tagged",
+        ),
+        refused(
+            "layout",
+            "{layout} cannot be used with --plt, which keeps its weights in tagged words; leave it out, or give "
+            "--vw_exact",
+            layout=OF_VW,
+            vw_exact=None,
+            loaded=None,
+        ),
+        refused("kary_tree", "needs --vw_exact: a node of --plt has up to eight children", vw_exact=None, loaded=None),
+        refused(
+            "vw_exact",
+            "cannot continue this model, which was trained without it; leave it out, or train another model",
+            layout="tagged",
+        ),
+        refused(OWN, "has no effect on the tree of --vw_exact, which is VW's; leave it out", vw_exact=True),
+        refused(
+            OWN,
+            "has no effect on this model, which was trained with --vw_exact; leave it out",
+            loaded=True,
+            layout=OF_VW,
+        ),
+        conflict("--plt needs the number of labels with --vw_exact; give --plt K", vw_exact=True, plt=0),
+        conflict(
+            "--loss_function {loss_function} gives no probabilities; --plt needs logistic",
+            loss_function=lambda loss: loss not in (None, "logistic"),
+            vw_exact=True,
+        ),
+        refused("link", "has no effect with --plt, which always predicts probabilities; leave it out", vw_exact=True),
+        conflict(
+            "--plt_tree {plt_tree} has labels whose names are not known before the data is read; list the names with "
+            "--named_labels @FILE",
+            plt_tree=_is_file,
+            learn_names=True,
+            named_labels=None,
+            loaded=None,
+        ),
+        no_effect(
+            "tree_sample",
+            "--plt_tree {plt_tree} does not build the tree from examples; give --plt_tree kmeans",
+            plt_tree=lambda tree: tree != SAMPLED,
+        ),
+        no_effect(
+            "plt_alpha",
+            "--plt_tree {plt_tree} does not use the probabilities of nodes; leave it out",
+            plt_tree={"balanced", "random"},
+        ),
+    )
+
+
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
+    """Return the values of options whose defaults depend on other options."""
+    o: Options = spec.options
+    resolved: dict[str, object] = {"layout": "tagged", "loss_function": "hinge"}
+    if spec.binary.bits is None:
+        resolved["bits"] = START_BITS
+    if o.max_doublings is None:
+        most = tagged_words.affordable_doublings(SLOT_BYTES << START_BITS)
+        resolved["max_doublings"] = 0 if spec.binary.bits is not None else most
+    return {**gd.resolve_defaults(spec.binary, 1, True), **resolved}
