@@ -41,7 +41,7 @@ from ...errors import ModelError
 from ...kernels import fast_math, hash_table, top_k
 from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
-from ...kernels.jit import bare, jit
+from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays
@@ -259,7 +259,7 @@ def other_weight(index: Index, number: int, own: Float64s) -> float:
     return weight
 
 
-@bare
+@jit
 def set_own(index: Index, label: Int64s, begin: Int, end: Int, weight: float, own: Float64s) -> None:
     """Set the items of the classes of labels begin..end-1 in `own` to a weight."""
     for j in range(begin, end):
