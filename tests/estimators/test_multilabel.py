@@ -100,7 +100,7 @@ def test_fit_learns_the_model_of_the_command(tmp_path, name, named):
     X, y = data()
     labels = lists_of(y, np.array(["a", "b", "c", "d", "e", "f"])) if named else lists_of(y)
     lines = vw_writer.lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None)
-    words = ["--" + name] + [6] * (name != "multilabel")  # which needs no number of labels
+    words = ["--" + name] + [6] * (name == "multilabel_oaa")  # the others need no number of labels
     run(*words, *["--learn_names"] * named, "-b", 14, "--quiet", "-f", "c", stdin="".join(lines), cwd=tmp_path)
     model = XMultilabelClassifier(name, bits=14).fit(X, labels)
     model.learner_.core.schema.form = ""
