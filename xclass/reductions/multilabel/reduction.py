@@ -38,6 +38,7 @@ ENABLED = "multilabel"
 SUPPORTED_OPTIONS = ("bits", "layout", "predict_only_model")  # options of the binary learner that apply
 SLOTS, PROPOSALS = 16, 24  # of the index: labels of a feature, and labels that it proposes
 SURE = 2.0  # standard errors by which further passes must be better, see `FurtherPasses`
+MOST_EXPECTED = 1 << 20
 MOST_ROWS = 256  # examples of a batch, each with up to a thousand candidates
 MOST_LISTED = 64  # labels of an example that are listed at least, where so many are candidates
 
@@ -103,10 +104,11 @@ class Multilabel(label_lists.MultilabelLearner):
         self.predict_only = spec.binary.predict_only_model
         gd.check_memory(self.bits, adagrad.SLOT_BYTES)
         self.frequencies = document_frequency.Frequencies(True, spec.constant)
-        self.labels = frequent.new_labels()
+        expected = min(o.multilabel, MOST_EXPECTED)  # memory for so many labels need not grow
+        self.labels = frequent.with_labels(frequent.new_labels(), expected)
         self.neighbours = neighbours.new_neighbours()
         self.index = feature_index.FeatureIndex(INDEX_BITS, SLOTS, PROPOSALS)
-        self.scorers = ranking.new_scorers(self.bits, o.max_doublings or 0)
+        self.scorers = ranking.with_labels(ranking.new_scorers(self.bits, o.max_doublings or 0), expected)
         self.largest_step = finite.largest_step(1.0)
         self.scales_examples = True
         self.passes, self.passes_ended = spec.passes, 0
@@ -290,7 +292,8 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     if spec.binary.bits is None:
         resolved["bits"] = START_BITS
     if spec.options.max_doublings is None:
-        resolved["max_doublings"] = 0 if spec.binary.bits is not None else tagged_words.MOST_DOUBLINGS
+        first = adagrad.SLOT_BYTES << START_BITS
+        resolved["max_doublings"] = 0 if spec.binary.bits is not None else tagged_words.affordable_doublings(first)
     return {**gd.resolve_defaults(spec.binary, 1, True), **resolved}
 
 
