@@ -22,9 +22,24 @@ from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare
 from . import tagged_words
 
-R = ONE  # of the paper: the larger, the shorter the steps
-BIAS_SQUARE = np.float32(0.3)  # square of the value of the feature whose weight is the bias
-TOLERANCE = np.float32(0.1)  # by which y s may be below 1 without a step
+
+class Rule(NamedTuple):
+    """Hold what a step depends on besides the example."""
+
+    r: np.float32  # of the paper: the larger, the shorter the steps
+    bias_square: np.float32  # square of the value of the feature whose weight is the bias
+    tolerance: np.float32  # by which y s may be below 1 without a step
+
+
+RULE = Rule(ONE, np.float32(0.3), np.float32(0.1))
+
+
+class Biases(NamedTuple):
+    """Hold the biases of all regressors; regressor q of the scores has those at `at[q]`."""
+
+    bias: Float32s  # float32[...]
+    seen: Float32s  # float32[...], their G
+    at: Int64s
 
 
 class BlockScratch(NamedTuple):
@@ -48,17 +63,7 @@ def block_scratch(most_features: int) -> BlockScratch:
 @bare
 def learn_block(
     words: tagged_words.Words, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, first: Int, y: Float32s,
-    bias: Float32s, seen: Float32s, at: Int64s, weight: np.float32, scratch: BlockScratch,
-) -> None:  # fmt: skip
-    """Do what `learn_block_by` does, with R, BIAS_SQUARE and TOLERANCE."""
-    learn_block_by(words, h, x, count, block, s, first, y, bias, seen, at, weight, R, BIAS_SQUARE, TOLERANCE, scratch)
-
-
-@bare
-def learn_block_by(
-    words: tagged_words.Words, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, first: Int, y: Float32s,
-    bias: Float32s, seen: Float32s, at: Int64s, weight: np.float32, r: np.float32, bias_square: np.float32,
-    tolerance: np.float32, scratch: BlockScratch,
+    biases: Biases, weight: np.float32, rule: Rule, scratch: BlockScratch,
 ) -> None:  # fmt: skip
     """Update the regressors of a block by an AROW step each.
 
@@ -69,10 +74,9 @@ def learn_block_by(
     ----------
     s, first : `s[first:first + 8]` are the scores, with the biases
     y : float32[8], label of each regressor, -1 or 1, or 0 if it does not learn
-    bias, seen, at : float32[...], biases and their G; regressor q has those at `at[first + q]`; written
-    bias_square : square of the value of the feature whose weight is the bias
-    tolerance : by which y s may be below 1 without a step
+    biases : written; `at[first:first + 8]` are positions of biases
     """
+    r, bias_square, tolerance = rule
     square, step = scratch.square, scratch.step
     learns = False
     for q in range(8):
@@ -85,10 +89,10 @@ def learn_block_by(
     for q in range(8):
         step[q] = ZERO
         if square[q] > ZERO:
-            a = at[first + q]
-            variance = r / (r + seen[a])
+            a = biases.at[first + q]
+            variance = r / (r + biases.seen[a])
             tau = (y[q] - s[first + q]) / (scratch.reach[q] + bias_square * variance + r / weight)
-            bias[a] += bias_square * variance * tau
-            seen[a] += weight * bias_square
+            biases.bias[a] += bias_square * variance * tau
+            biases.seen[a] += weight * bias_square
             step[q] = -tau
     tagged_words.move(words, h, count, block, step, scratch.rate, number)

@@ -356,12 +356,12 @@ def rank(
                 if adapts:
                     scorers.examples[label[j]] += np.float64(batch.weight[i])
             score_blocks(scorers, scratch, count, known, blocks)
-            slack = SLACK_ALL if every else SLACK_SOME
+            biases = arow.Biases(scorers.bias, scorers.bias_g, scratch.place)
+            rule = arow.Rule(r, BIAS2, SLACK_ALL if every else SLACK_SOME)
             for j in range(blocks):
-                arow.learn_block_by(
+                arow.learn_block(
                     scorers.words, scratch.h, scratch.x, count, scratch.block[j], scratch.s, 8 * j,
-                    scratch.y[8 * j : 8 * j + 8], scorers.bias, scorers.bias_g, scratch.place, batch.weight[i], r,
-                    BIAS2, slack, scratch.steps,
+                    scratch.y[8 * j : 8 * j + 8], biases, batch.weight[i], rule, scratch.steps,
                 )  # fmt: skip
         for j in range(blocks):
             scratch.number[scratch.block[j]] = 0

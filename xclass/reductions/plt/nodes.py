@@ -349,7 +349,7 @@ def train(
         y[0] = -ONE if empty else ONE
         arow.learn_block(
             nodes.words, scratch.h, scratch.x, count, np.int64(ROOT_BLOCK), scratch.own, np.int64(0), y,
-            nodes.bias, nodes.seen, scratch.at_root, weight, scratch.block,
+            arow.Biases(nodes.bias, nodes.seen, scratch.at_root), weight, arow.RULE, scratch.block,
         )  # fmt: skip
     for j in range(rows.size[MARKED]):
         row = rows.marked[j]
@@ -358,7 +358,7 @@ def train(
             y[q] = ZERO if rows.node[first + q] < 0 else ONE if rows.positive[row] >> q & 1 else -ONE
         arow.learn_block(
             nodes.words, scratch.h, scratch.x, count, tree.place[rows.top[row]] >> 3, rows.score, first, y,
-            nodes.bias, nodes.seen, rows.node, weight, scratch.block,
+            arow.Biases(nodes.bias, nodes.seen, rows.node), weight, arow.RULE, scratch.block,
         )  # fmt: skip
 
 
