@@ -188,6 +188,17 @@ def test_fixed_options_are_not_searched(stream):
     assert {"max_depth", "bern_hyper", "ngram"} <= set(fixed.searches("recall_tree"))
 
 
+def test_scorers_of_lists_have_their_own_search(tmp_path):
+    path = tmp_path / "lists.vw"
+    path.write_text(streams.multilabel(1, 9, 1200))
+    options = reader.Options(data=(str(path),))
+    lists = Stream(configuration.configured("multilabel", 0, {}), options, cache.Options())
+    searches = Space(lists, {}, ("multilabel", 0), "error", {}).searches("multilabel")
+    lists.close()
+    assert {"arow_r", "ngram", "passes"} <= searches.keys()
+    assert {"l1", "loss_function", "layout", "rank_by"}.isdisjoint(searches)
+
+
 def test_reductions_without_probabilities_are_left_out(stream):
     with pytest.raises(UsageError, match="--ect does not estimate probabilities; give --metric error"):
         Space(stream, {}, ("ect", K), "log_loss", {})

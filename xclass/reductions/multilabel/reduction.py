@@ -24,6 +24,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...options.relations import refused
+from ...options.search import between
 from ..core import label_arrays, label_lists
 from ..core.base import Reduction
 from ..core.contract import BatchTask
@@ -64,6 +65,7 @@ class Options(label_lists.Options):
         maximum=1000.0,
         metavar="R",
         stored=True,
+        search=between(0.3, 3.0, "log", first=(0.5,), weight=0.5),
     )
     max_doublings: int = tagged_words.doublings_option()
 
