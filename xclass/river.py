@@ -243,8 +243,8 @@ class MultiLabelClassifier(_Labels, base.MultiLabelClassifier):
 
     Parameters
     ----------
-    reduction : str, default "multilabel_oaa"
-        "multilabel_oaa" or "plt", see `xclass.Learner`.
+    reduction : str, default "multilabel"
+        "multilabel", "multilabel_oaa" or "plt", see `xclass.Learner`.
     classes : int, optional
         Number of labels that may occur as True, for the reductions that need it.
     **options
@@ -258,7 +258,7 @@ class MultiLabelClassifier(_Labels, base.MultiLabelClassifier):
     Examples
     --------
     >>> from xclass.river import MultiLabelClassifier
-    >>> model = MultiLabelClassifier(classes=3, bits=14)
+    >>> model = MultiLabelClassifier(bits=14)
     >>> for _ in range(10):
     ...     model.learn_one({"tea": 1, "cup": 1}, {"hot": True, "sweet": False})
     ...     model.learn_one({"cake": 1}, {"hot": False, "sweet": True})
@@ -266,7 +266,7 @@ class MultiLabelClassifier(_Labels, base.MultiLabelClassifier):
     {'hot': False, 'sweet': True}
     """
 
-    def __init__(self, reduction: str = "multilabel_oaa", classes: int | None = None, **options: Any) -> None:
+    def __init__(self, reduction: str = "multilabel", classes: int | None = None, **options: Any) -> None:
         record = configuration.record_of(reduction)
         if record is not None and record.labels != "multilabel":
             raise UsageError(f"reduction: {reduction!r} learns one label an example; give it to Classifier")
@@ -275,7 +275,8 @@ class MultiLabelClassifier(_Labels, base.MultiLabelClassifier):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the parameters for River's own checks."""
-        yield {"classes": 10, "bits": 14}
+        yield {"bits": 14}
+        yield {"reduction": "multilabel_oaa", "classes": 10, "bits": 14}
         yield {"reduction": "plt", "classes": 10, "bits": 14}
 
     def learn_one(self, x: dict[Any, Any], y: dict[Any, bool], w: float = 1.0) -> None:

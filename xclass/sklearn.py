@@ -226,8 +226,9 @@ class XMultilabelClassifier(Estimator):
 
     Parameters
     ----------
-    reduction : str, default "multilabel_oaa"
-        Name of a reduction: "multilabel_oaa", which scores every label, or "plt", whose tree suits many labels.
+    reduction : str, default "multilabel"
+        Name of a reduction: "multilabel", whose labels grow; "multilabel_oaa", which scores every label; or "plt",
+        whose tree suits many labels.
     max_classes : int, optional
         Number of labels that the learner provides for. If it is None, it is the number in the data for `fit`: of
         columns of a matrix, or, of lists, one more than the highest number, or the number of names. For the first
@@ -255,8 +256,8 @@ class XMultilabelClassifier(Estimator):
     >>> from xclass.sklearn import XMultilabelClassifier
     >>> texts = ["tea with milk", "green tea", "coffee with milk", "black coffee"]
     >>> labels = [["tea", "milk"], ["tea"], ["coffee", "milk"], ["coffee"]]
-    >>> model = XMultilabelClassifier(passes=10, bits=14).fit(texts, labels)
-    >>> model.predict(["black tea", "milk coffee"])
+    >>> model = XMultilabelClassifier(bits=14).fit(texts * 5, labels * 5)
+    >>> model.predict(["green tea", "milk coffee"])
     [['tea'], ['coffee', 'milk']]
     >>> model.classes_.tolist()
     ['coffee', 'milk', 'tea']
@@ -266,7 +267,7 @@ class XMultilabelClassifier(Estimator):
 
     def __init__(
         self,
-        reduction: str = "multilabel_oaa",
+        reduction: str = "multilabel",
         passes: int = 1,
         bits: int | None = None,
         learning_rate: float | None = None,

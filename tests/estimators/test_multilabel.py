@@ -138,7 +138,7 @@ def test_the_top_labels_are_the_most_probable_ones(name):
 
 def test_pieces_bring_new_labels_and_a_matrix_keeps_its_columns():
     X, y = data()
-    model = XMultilabelClassifier(bits=16, max_classes=9).partial_fit(X[:100], lists_of(y[:100, :3]))
+    model = XMultilabelClassifier("multilabel_oaa", bits=16, max_classes=9).partial_fit(X[:100], lists_of(y[:100, :3]))
     assert_array_equal(model.classes_, [0, 1, 2])
     model.partial_fit(X, lists_of(y))
     assert_array_equal(model.classes_, np.arange(6))
@@ -154,6 +154,17 @@ def test_pieces_bring_new_labels_and_a_matrix_keeps_its_columns():
     given = XMultilabelClassifier(bits=14).partial_fit(X, y, classes=NAMES)
     assert_array_equal(given.classes_, np.sort(NAMES))
     assert len(XMultilabelClassifier(bits=14).fit(X, np.c_[y, 0 * y]).classes_) == 12
+
+
+def test_labels_of_the_default_grow_through_pieces():
+    X, y = data()
+    model = XMultilabelClassifier(bits=16).partial_fit(X[:100], lists_of(y[:100, :3]))
+    for _ in range(4):
+        model.partial_fit(X, lists_of(y))
+    model.partial_fit(X[:1], [[11]])
+    assert_array_equal(model.classes_, [*range(6), 11])
+    assert model.score(X, lists_of(y)) > 0.8
+    assert model.predict_proba(X).shape == (X.shape[0], 7)
 
 
 @pytest.mark.parametrize(
@@ -182,10 +193,10 @@ def test_labels_may_be_a_column_of_a_table():
     lists = [["x"], ["y", "z"], []]
     frame = pandas.DataFrame({"labels": lists, "x": [1, 0, 0], "y": [0, 1, 0]})
     for y in (frame["labels"], frame[["labels"]]):
-        assert XMultilabelClassifier(passes=9, bits=10).fit(np.eye(3), y).predict(np.eye(3)) == lists
-    predicted = XMultilabelClassifier(passes=9, bits=10).fit(np.eye(3), frame[["x", "y"]]).predict(np.eye(3))
+        assert XMultilabelClassifier("multilabel_oaa", 9, 10).fit(np.eye(3), y).predict(np.eye(3)) == lists
+    predicted = XMultilabelClassifier("multilabel_oaa", 9, 10).fit(np.eye(3), frame[["x", "y"]]).predict(np.eye(3))
     assert_array_equal(predicted, frame[["x", "y"]])
-    mixed = XMultilabelClassifier(passes=9, bits=10).fit(np.eye(3), [1, [2, 3], []])
+    mixed = XMultilabelClassifier("multilabel_oaa", 9, 10).fit(np.eye(3), [1, [2, 3], []])
     assert mixed.predict(np.eye(3)) == [[1], [2, 3], []]
 
 
