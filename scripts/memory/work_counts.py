@@ -26,6 +26,7 @@ REDUCTIONS: dict[str, dict] = {  # name in the table -> reduction and options of
     "cpt, 4 branches": {"reduction": "cpt", "cpt_arity": 4},
     "cpt, 2 trees, reranked": {"reduction": "cpt", "trees": 2, "rerank": True},
     "multiclass": {"reduction": "multiclass"},
+    "multilabel": {"reduction": "multilabel"},
     "log_multi": {"reduction": "log_multi"},
     "random_tree": {"reduction": "random_tree"},
 }
