@@ -162,7 +162,7 @@ def with_double_capacity(scorers: Scorers) -> Scorers:
 def new_scorers(bits: int, doublings: int, weights_only: bool = False) -> Scorers:
     """Return untrained scorers; the parameters are those of `adagrad.new_weights`."""
     state = np.zeros((2, NUMBERS))
-    state[0, [ONE_, SCORE, COSINE, EXPONENT]] = -2.0, 1.0, 0.5, 1.0
+    state[0, [ONE_, SCORE, COSINE, EXPONENT]] = -1.0, 2.0, 0.5, 1.0
     state[1] = 1.0
     none = np.empty(0, np.float32)
     words = tagged_words.new_words(max(bits - adagrad.LOG2_LINE_SLOTS, 1), doublings, weights_only)
