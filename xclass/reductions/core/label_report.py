@@ -68,7 +68,7 @@ def inverse_propensity(count: Int64s, label: Int, constants: tuple[float, float]
 
 @jit
 def measure(
-    batch: Batch, weights: Float32s, label: Int64s, learned: Bools, ranked: LabelLists, p: Float32s, chosen: LabelLists,
+    batch: Batch, weights: Float32s, label: Int64s, learned: Bools, ranked: ClassLists, chosen: LabelLists,
     lowest: int, count: Int64s, constants: tuple[float, float], place: Int64s, sums: Sums, loss: Float64s,
 ) -> None:  # fmt: skip
     """Add the examples of a batch to `sums`, and those that are learned to `count`.
@@ -79,7 +79,6 @@ def measure(
     label : see `label_arrays.span`; ascending for each example
     learned : bool[n], whether to count each example, or bool[0] for none
     ranked, chosen : predicted labels, the best first, and those above the threshold; a label occurs once in a list
-    p : float32[...], probabilities of the ranked labels
     lowest : the lowest label, whose sums are in row 0
     count, constants : see `inverse_propensity`
     place : int64[places], ascending, k of each measure
@@ -98,7 +97,9 @@ def measure(
         total[1] += weight
         first, last = label_arrays.span(batch, label, i)
         for j in range(ranked.start[i], min(ranked.start[i + 1], ranked.start[i] + PLACES[-1])):
-            forecast = np.float64(p[j]) if p[j] > 0 else 0.0  # weights of a loaded model may give NaN
+            forecast = (
+                np.float64(ranked.scores[j]) if ranked.scores[j] > 0 else 0.0
+            )  # weights of a loaded model may give NaN
             row = min(int(min(forecast, 1.0) * calibration.BINS), calibration.BINS - 1)
             bins[0, row] += weight
             bins[1, row] += weight * forecast
@@ -282,7 +283,7 @@ class LabelReport:
         loss = np.empty(batch.n)
         measure(
             batch, batch.weight if weights is None else weights, label_arrays.whole(batch), learned,
-            LabelLists(ranked.labels, ranked.start), ranked.scores, chosen, self.lowest, count, self.propensity,
+            ranked, chosen, self.lowest, count, self.propensity,
             self.place, self.sums, loss,
         )  # fmt: skip
         return loss

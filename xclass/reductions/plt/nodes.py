@@ -55,6 +55,13 @@ class Rows(NamedTuple):
     size: Int64s  # int64[2], rows, and rows that are marked
 
 
+class Growth(NamedTuple):
+    """Say where a new label is inserted."""
+
+    alpha: float  # weight of balance; binary_nodes.RANDOM for a random place
+    random: UInt64s  # uint64[1], state of the random numbers
+
+
 class Scratch(NamedTuple):
     """Hold one thread's scratch for an example."""
 
@@ -292,15 +299,14 @@ def _side(rows: Rows, first: Int, last: Int) -> float:
 
 
 @bare
-def insert(
-    tree: label_tree.Tree, nodes: Nodes, alpha: float, random: UInt64s, scratch: Scratch, count: Int, label: Int
-) -> Int:  # fmt: skip
+def insert(tree: label_tree.Tree, nodes: Nodes, growth: Growth, scratch: Scratch, count: Int, label: Int) -> Int:
     """Insert a new label into the tree; return its leaf.
 
     It descends as `binary_nodes.objective` says. The probability of right is the share of the children on the right.
     The regressors of both leaves begin with what is true of the labels so far: the old one is below their parent in
     all examples, and the new one in none.
     """
+    alpha, random = growth
     if tree.size[NODES] == 0:
         label_tree.insert_root(tree, label)
         return np.int64(0)
@@ -364,7 +370,7 @@ def train(
 
 @bare
 def learn_batch(
-    tree: label_tree.Tree, nodes: Nodes, alpha: float, random: UInt64s, wanted: Search, batch: Batch,
+    tree: label_tree.Tree, nodes: Nodes, growth: Growth, wanted: Search, batch: Batch,
     weighted: document_frequency.Weighted, label: Int64s, learned: Bools, begin: int, end: int, scratch: Scratch,
     found: Found,
 ) -> int:  # fmt: skip
@@ -384,7 +390,7 @@ def learn_batch(
         if learned[i]:
             for j in range(first, last):
                 if label[j] > 0 and label_tree.find(tree, label[j]) < 0:
-                    insert(tree, nodes, alpha, random, scratch, count, label[j])
+                    insert(tree, nodes, growth, scratch, count, label[j])
             empty = True
             for j in range(first, last):
                 if label[j] > 0:

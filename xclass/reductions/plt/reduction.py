@@ -149,8 +149,8 @@ class LabelTree(MultilabelLearner):
             while True:
                 scratch = nodes.new_scratch(self.tree, batch.most_features, self.most_ranked)
                 at = nodes.learn_batch(
-                    self.tree, self.nodes, self.alpha, self.random, wanted, batch, weighted, label, learned, at, end,
-                    scratch, found,
+                    self.tree, self.nodes, nodes.Growth(self.alpha, self.random), wanted, batch, weighted, label,
+                    learned, at, end, scratch, found,
                 )  # fmt: skip
                 if at == end:
                     break
