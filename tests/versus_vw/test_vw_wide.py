@@ -144,6 +144,16 @@ def test_sampled_classes_are_never_held_out(vw, tmp_path):
     assert_same(vw, tmp_path, (SOUND * 3, f"{options} -p p0 -f model0"))
 
 
+def test_a_model_does_not_continue_to_sample_classes(vw, tmp_path):
+    assert_same(
+        vw, tmp_path,
+        (SOUND, "--oaa 5 --oaa_subsample 2 -p p0 -f model0"),
+        (SOUND, "-i model0 -p p1 -f model1"),
+        (SOUND, "-i model0 --oaa_subsample 2 -p p2 -f model2"),
+        (SOUND, "-i model0 -t -p p3"),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("label", ["4294967294", "-2", "2147483648", "99999999999999999999", ""])
 @pytest.mark.parametrize("lists", ["", "--scores", "--probabilities --loss_function logistic"])
 def test_labels_that_are_no_class_are_shown_as_by_vw(vw, tmp_path, label, lists):

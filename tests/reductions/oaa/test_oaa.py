@@ -299,6 +299,16 @@ def test_untrained_model_predicts_the_lowest_class(words):
     assert not many.table.flat.any()
 
 
+def test_errors_are_counted_while_classes_are_sampled():
+    config = configure("--oaa", K, "-b", 10, "--oaa_subsample", 2)
+    many = learner_of(config)
+    task, _ = go_through_stages(many, batch_of(config, TEXT))
+    many.close()
+    label = task.batch.label
+    wrong = (task.prediction != label) & ~np.isnan(label)
+    assert wrong.any() and task.loss.tolist() == np.where(wrong, task.batch.weight, 0.0).tolist()
+
+
 def test_classes_of_subsampling_are_drawn_evenly():
     config = configure("--oaa", 50, "-b", 12, "--oaa_subsample", 7)
     many = learner_of(config)

@@ -126,6 +126,8 @@ class OneAgainstAll(scorers.ClassScorers):
         self.as_vw = spec.vw_exact
         self.indexing = UNDECIDED if o.indexing is None else o.indexing  # lowest label, 0 or 1, or UNDECIDED
         self.sampled = o.oaa_subsample or 0
+        if spec.vw_exact and "oaa_subsample" not in spec.given:  # VW does not save the option in the model
+            self.sampled = 0
         self.next_negative = 0  # position in `order` where sampling continues
         self.random = np.array([spec.seed], np.uint64)
         self.order = np.arange(self.classes, dtype=np.int32)  # in which negative classes are sampled
@@ -192,7 +194,7 @@ class OneAgainstAll(scorers.ClassScorers):
         output_base = base_after if per_class else base_before
         task.prediction = (winner + output_base).astype(np.float64)
         labelled = ~np.isnan(batch.label)
-        if not self.sampled:
+        if not (self.sampled and self.as_vw):  # VW reports no loss while it samples
             if per_class and self.as_vw:  # VW counts unlabelled examples as errors
                 weight = batch.weight.astype(np.float64)
                 task.loss = np.where(task.prediction != batch.label, weight, 0.0)
