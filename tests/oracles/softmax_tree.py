@@ -68,6 +68,39 @@ def logistic_fit(x, right, c, alpha):
     return w[:-1], w[-1]
 
 
+def k_means(x, c, clusters, seed, runs=10):
+    """Return the cluster of each row and the means of the clusters: the best of some runs of weighted k-means.
+
+    Random numbers are drawn as xclass draws them.
+    """
+    rng = np.random.default_rng(seed)
+    best = np.inf
+    for _ in range(runs):
+        far = np.full((len(x), 1), np.inf)
+        centres = x[:0]
+        while len(centres) < clusters:
+            share = c * far.min(axis=1) if len(centres) else c
+            picks = rng.choice(len(x), 2 + int(np.log(clusters)) if len(centres) else 1, p=share / share.sum())
+            tries = [np.vstack([centres, x[pick]]) for pick in picks]
+            centres = min(tries, key=lambda some: c @ distances(x, some).min(axis=1))
+            far = distances(x, centres)
+        before = None
+        for _ in range(300):
+            cluster = distances(x, centres).argmin(axis=1)
+            if before is not None and (cluster == before).all():
+                break
+            before = cluster
+            centres = np.array([np.average(x[cluster == i], axis=0, weights=c[cluster == i]) for i in range(clusters)])
+        loss = c @ distances(x, centres).min(axis=1)
+        if loss < best:
+            best, result = loss, (cluster, centres)
+    return result
+
+
+def distances(x, centres):
+    return ((x[:, None] - centres[None]) ** 2).sum(axis=2)
+
+
 def merged(mean, mass):
     """Yield the clusters of each level above the leaves, as sets of sets of leaves, by algorithm 2."""
     level = [(frozenset([i]), mean[i], mass[i]) for i in range(len(mean))]

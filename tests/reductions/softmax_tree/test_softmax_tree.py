@@ -404,6 +404,30 @@ def test_k_means_ends_where_no_prototype_is_nearer_to_another_centre():
     assert len({(a, b) for a, b in zip(planted, where, strict=True)}) == 4
 
 
+def test_k_means_is_the_oracles():
+    rng = np.random.default_rng(3)
+    x = np.round(rng.standard_normal((70, 6)) * (rng.random((70, 6)) < 0.5), 2)
+    x[:, 0] += 0.01  # no row is empty
+    rows = rows_of(x, np.arange(1, 71), rng.choice((1.0, 3.0, 9.0), 70))
+    _, size, proto = initialise.prototypes(rows)
+    x = x.astype(np.float32).astype(np.float64)
+    single = set()
+    for seed in range(5):
+        where, centre = initialise.k_means(proto, size, 6, 8, seed)
+        expected, means = oracle.k_means(x, size, 8, seed)
+        assert where.tolist() == expected.tolist()
+        assert centre == pytest.approx(means.T)
+        single.add(tuple(oracle.k_means(x, size, 8, seed, runs=1)[0]))
+    assert len(single) > 1  # runs end differently
+
+
+def test_more_clusters_than_distinct_prototypes():
+    x = np.eye(3)[np.arange(9) % 3]
+    _, size, proto = initialise.prototypes(rows_of(x, np.arange(1, 10), np.ones(9)))
+    where, centre = initialise.k_means(proto, size, 3, 8, 0)
+    assert centre.T[where].tolist() == x.tolist()
+
+
 def test_nearest_clusters_meet_first():
     centre = np.array([[0.0, 10.0, 0.3, 11.0], [0.0, 0.0, 0.0, 0.0]])
     assert initialise.pair_clusters(centre, np.ones(4)) == [0, 2, 1, 3]
@@ -562,7 +586,7 @@ def test_defaults_are_reported_and_follow_the_data():
     sparse = "".join(f"{i % 40 + 1} |w w{i % 40} x{i % 97} y{i % 89}\n" for i in range(400))
     for options, message in (
         ({}, "depth 0, 1 leaves, at most all classes per leaf, l1 0.0707, 8 passes of gradient steps per leaf"),
-        ({"leaf_solver": "exact"}, "l1 0.15, leaves fitted to convergence"),
+        ({"leaf_solver": "exact"}, "l1 0.15, leaves by coordinate descent"),
         ({"leaf_passes": 3, "l1": 0.2}, "l1 0.2, 3 passes of gradient steps per leaf"),
         ({"depth": 0, "l2": 0.2}, "l1 0, l2 0.2, 8 passes of gradient steps per leaf"),
     ):

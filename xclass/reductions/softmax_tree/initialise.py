@@ -9,11 +9,10 @@ Idea      `prototypes`  as in the paper: the prototype of a class is the mean of
           `clusters`  the classes are halved repeatedly by 2-means (`two_means`).
           `random`  the weights of routers are drawn from the normal distribution and scaled to length 1. These routers
           only decide in which leaf a row begins, whatever its class (`reduction`); training starts with others.
-Cost      k-means: O(nonzeros of the prototypes or rows * leaves) per round, up to ROUNDS rounds.
+Cost      k-means: O(nonzeros of the prototypes or rows * leaves) per round, up to ROUNDS rounds in each of RUNS runs.
 Names     k classes | F features | L clusters, one per leaf | n rows
 Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
           * the first leaves are balanced clusters of classes
-          * k-means runs once, for up to 30 rounds
           * random routers have no intercept
 """
 
@@ -30,7 +29,8 @@ from ..clusters import two_means
 from ..clusters.two_means import Share
 from . import row_store
 
-ROUNDS = 30  # most rounds of k-means
+RUNS = 10  # of k-means, of which the best one is taken
+ROUNDS = 300  # most rounds of a run
 
 
 class Prototypes(NamedTuple):
@@ -121,35 +121,50 @@ def prototypes(rows: row_store.Rows) -> tuple[Int64s, Float64s, Prototypes]:
 
 
 def k_means(proto: Prototypes, size: Float64s, features: int, clusters: int, seed: int) -> tuple[Int64s, Float64s]:
-    """Cluster prototypes, or rows, by k-means, with initial centres drawn as in k-means++.
+    """Cluster prototypes, or rows, by k-means; of RUNS runs, take the one with the least sum of squared distances.
 
     `size` is float64[k], weight of each prototype. Return the cluster of each prototype, int64[k], and the means of the
     clusters, float64[F, L].
     """
-    k = len(size)
     rng = np.random.default_rng(seed)
+    runs = (_run(proto, size, features, clusters, rng) for _ in range(RUNS))
+    return min(runs, key=lambda run: run[0])[1:]
+
+
+def _run(
+    proto: Prototypes, size: Float64s, features: int, clusters: int, rng: np.random.Generator
+) -> tuple[float, Int64s, Float64s]:
+    """Return the weighted sum of squared distances of one run of k-means, and what `k_means` returns.
+
+    The initial centres are drawn as in scikit-learn's k-means++: after the first, each is the best of several draws.
+    """
     centre = np.zeros((features, clusters))
-    least = np.ones(k)
+    least, p = np.full(len(size), np.inf), size
     for c in range(clusters):
+        if not p.sum() > 0.0:  # there are no more distinct prototypes
+            break
+        draws = []
+        for pick in rng.choice(len(size), 2 + int(np.log(clusters)) if c else 1, p=p / p.sum()):
+            own = slice(*proto.start[pick : pick + 2])
+            drawn = np.zeros((features, 1))
+            drawn[proto.feature[own], 0] = proto.value[own]
+            _, distance = nearest(proto, drawn, _squares(drawn))
+            draws.append((np.maximum(np.minimum(least, distance), 0.0), drawn))
+        least, drawn = min(draws, key=lambda draw: float(size @ draw[0]))
+        centre[:, c] = drawn[:, 0]
         p = least * size
-        pick = int(rng.choice(k, p=p / p.sum())) if p.sum() > 0 else int(rng.integers(k))
-        own = slice(*proto.start[pick : pick + 2])
-        centre[proto.feature[own], c] = proto.value[own]
-        _, distance = nearest(proto, centre[:, c : c + 1].copy(), _squares(centre[:, c : c + 1]))
-        np.maximum(distance, 0.0, out=distance)
-        least = distance if c == 0 else np.minimum(least, distance)
-    cluster, last_loss = np.zeros(k, np.int64), np.inf
+    loss = np.inf
     for _ in range(ROUNDS):
         cluster, distance = nearest(proto, centre, _squares(centre))
-        if not distance.sum() < last_loss:
+        last_loss, loss = loss, float(size @ distance)
+        if not loss < last_loss:
             break
-        last_loss = distance.sum()
         mass = np.bincount(cluster, size, clusters)
         sums = np.zeros((features, clusters))
         add_rows(proto, size, cluster, sums)
         used = mass > 0.0  # empty clusters keep their centre
         centre[:, used] = sums[:, used] / mass[used]
-    return cluster, centre
+    return loss, cluster, centre
 
 
 def _squares(centre: Float64s) -> Float64s:

@@ -1,4 +1,4 @@
-"""Fit a leaf of a softmax tree to convergence: an L1-regularised softmax by block coordinate descent.
+"""Fit a leaf of a softmax tree, an L1-regularised softmax, by block coordinate descent.
 
 Source    `newton_step` for the blocks; intercepts by Darroch, Ratcliff, "Generalized Iterative Scaling", 1972.
 Idea      min over w, b of  sum_n c_n [log(sum_c exp(z_nc)) - z_ny]  +  alpha sum_c |w_c|_1,  with  z_nc = w_c.x_n +

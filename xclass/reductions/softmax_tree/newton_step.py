@@ -1,6 +1,6 @@
 """Take one proximal Newton step on the weights of an L1-regularised linear score.
 
-Both solvers of a softmax tree that run to convergence use it: `router_logistic` and `leaf_exact`.
+Both solvers of a softmax tree that minimise along coordinates use it: `router_logistic` and `leaf_exact`.
 
 Source    Yuan, Ho, Lin, "An Improved GLMNET for L1-regularized Logistic Regression", JMLR 2012: coordinate descent on
           the quadratic model of the loss, then a line search along the direction found. Written anew.

@@ -269,7 +269,7 @@ class SoftmaxTree(Learner):
             f"{len(tree.levels()) - 1}, {len(leaves)} leaves, at most "
             f"{'all' if most is None else most} classes per leaf, l1 {alpha:.3g}, "
             + (f"l2 {self.l2:.3g}, " if self.l2 else "")
-            + (f"{passes} passes of gradient steps per leaf" if solver == "steps" else "leaves fitted to convergence")
+            + (f"{passes} passes of gradient steps per leaf" if solver == "steps" else "leaves by coordinate descent")
         )
         self.info("iteration     objective  train error  in leaf     weights  unchanged  seconds")
         self.start_steps(settings.iterations * len(tree.left), "nodes")
