@@ -199,6 +199,23 @@ def test_lists_with_listed_names_are_averaged_and_counted_once(reduction, inline
     assert (tmp_path / "p").read_text().split()[:4] == ["cold", "tea,hot", "cake", "hot,cake"]
 
 
+@pytest.mark.parametrize("options", [(), ("--plt_tree", "kmeans", "--tree_sample", 20)])
+def test_labels_that_several_workers_meet_enter_one_tree(options, inline, tmp_path, monkeypatch):
+    """An example waits while the tree lacks one of its labels; the summary counts those that the driver learns, too."""
+    monkeypatch.chdir(tmp_path)
+    lists = [f"{y},{(y * y + 3) % 40} | w{y}\n" for y in range(40)]
+    (tmp_path / "a.vw").write_text("".join(lists[:25] * 4))
+    (tmp_path / "b.vw").write_text("".join(lists[15:] * 4))
+    words = ["--plt", *options, "-b", 12, "-d", "a.vw", "-d", "b.vw"]
+    said = learn(*words, "--workers", 2, "--sync_every", 30, "-f", "m").err
+    assert "number of examples = 200" in said and "leaves = 40" in said
+    loss, best = (float(re.search(rf"{name} = ([\d.]+)", said)[1]) for name in ("average loss", "precision at 1, 3, 5"))
+    assert loss == pytest.approx(1 - best, abs=1e-5)
+    assert model_file.load("m").arrays["label_counts"][-1] == 200
+    tested = learn("-t", "-i", "m", "-d", "a.vw", "-d", "b.vw").err
+    assert float(re.search(r"precision at 1, 3, 5 = ([\d.]+)", tested)[1]) > 0.95
+
+
 def test_a_full_object_store_is_an_error_that_says_so(place):
     """Fill the object store of another Ray, which has no disk to spill to, and run there; the old model stays."""
     old = learned_alone()

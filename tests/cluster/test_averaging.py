@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ CASES = {
     "names": ["--oaa", "30", "-b", "12", "--learn_names"],
     "cpt": ["--cpt", "30", "-b", "14"],
     "multiclass": ["--multiclass", "30", "-b", "14", "--index_bits", "8", "--learn_names", "--passes", "2"],
+    "plt": ["--plt", "-b", "14"],
 }
 
 UNTAGGED = {
@@ -97,6 +99,8 @@ def test_the_result_does_not_depend_on_who_learns_what(data, case):
     words = CASES[case]
     if case == "scalar":
         data = [_with_numbers(path) for path in data]
+    if case == "plt":
+        data = [_with_lists(path) for path in data]
     model, rounds = averaged(words, data)
     assert model == averaged(words, data, workers=2)[0] == averaged(words, data, forgetful=True)[0]
     assert (rounds[0].learned[0].result.counts.holdout is not None) == ("--passes" in words)
@@ -106,7 +110,7 @@ def test_the_result_does_not_depend_on_who_learns_what(data, case):
         assert "--passes" in words or model_contents.from_bytes(model).examples == one.examples
     waited = sum(len(one.cursor.waiting) for round_ in rounds for one in round_.learned)
     added = sum(len(round_.added) for round_ in rounds)
-    assert (waited > 0) == (added > 0) == (case in ("names", "cpt", "multiclass"))
+    assert (waited > 0) == (added > 0) == (case in ("names", "cpt", "multiclass", "plt"))
 
 
 @pytest.mark.parametrize("case", ["oaa", pytest.param("multiclass", marks=pytest.mark.slow), "sgd", "l1"])
@@ -130,6 +134,16 @@ def _with_numbers(path):
         lines.append((f"{int(number) / 30:.3f} " if number else "") + bar + features)
     Path(path + ".numbers").write_text("\n".join(lines) + "\n")
     return path + ".numbers"
+
+
+def _with_lists(path):
+    """Return a file with two labels for each one of another, of which the second is new before or after the first."""
+    lines = []
+    for line in Path(path).read_text().splitlines():
+        label, rest = re.fullmatch(r"(\d*)(.*)", line).groups()
+        lines.append(f"{label},{31 - int(label)}{rest}" if label else rest)
+    Path(path + ".lists").write_text("\n".join(lines) + "\n")
+    return path + ".lists"
 
 
 @pytest.mark.parametrize("case", ["oaa", "names", pytest.param("cpt", marks=pytest.mark.slow)])

@@ -124,6 +124,8 @@ class Averaged(PartsEngine):
         self._warn(round_.notes)
         for work, one in zip(round_.works, round_.learned, strict=True):
             self._add(work.part, self._worker_of(work), one.result)
+        if round_.tallies is not None:
+            self.run.model.reduction.add_tallies(round_.tallies)
         for task in round_.added:  # with examples by which classes were added
             for row in self.run.progress.count(task):
                 self.run.console.table_line(row)

@@ -30,6 +30,7 @@ from ..array_types import UInt8s
 from ..data.batch import Batch
 from ..errors import DataError, XclassError
 from ..merging import models as merging
+from ..reductions.core import label_arrays
 from ..reductions.core.contract import BatchTask
 from . import delta
 from .delta import Delta
@@ -46,6 +47,7 @@ class Round(NamedTuple):
     works: list[Work]
     learned: list[Learned]
     added: list[BatchTask]  # tasks of the examples by which classes were added
+    tallies: dict[str, Any] | None  # of these examples, see `Learner.tallies`; None if there are none
     notes: list[str]
 
 
@@ -111,6 +113,7 @@ class Averaging:
         fresh = _first_of_each([(work.part, one.fresh) for work, one in zip(works, learned, strict=True)])
         read = [(one.contents, one.arrays) for one in learned if one.contents is not None and one.arrays is not None]
         added: list[BatchTask] = []
+        tallies: dict[str, Any] | None = None
         notes: list[str] = []
         if len(read) == 1 and not fresh:
             ((contents, arrays),) = read
@@ -124,12 +127,14 @@ class Averaging:
         self.rounds += 1
         if self._learner is not None and (read or fresh):
             try:
+                self._learner.reduction.clear_tallies(self._learner.spec.wanted)
                 added = self._add_classes(self._learner, fresh)
+                tallies = self._learner.reduction.tallies() if added else None
             except XclassError:  # what was merged is kept
                 self._keep(self._learner)
                 raise
             self._keep(self._learner)
-        return Round(works, learned, added, notes)
+        return Round(works, learned, added, tallies, notes)
 
     def close(self) -> None:
         """Close the learner that merges, if there is one; the next round restores it from the model."""
@@ -167,6 +172,8 @@ class Averaging:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
         tasks: list[BatchTask] = []
         for part, one in fresh:
+            if one.batch.has_lists and learner.reduction.can_learn(label_arrays.whole(one.batch)).all():
+                continue  # examples of other parts had its labels
             batch = Batch(*map(np.array, one.batch))  # for read-only ones kernels would be compiled anew
             if one.name is not None:
                 if one.name not in learner.names.names:
@@ -189,11 +196,12 @@ class Averaging:
 
 
 def _first_of_each(fresh: Sequence[tuple[Part, Sequence[Fresh]]]) -> list[tuple[Part, Fresh]]:
-    """Return the first example of each class, in the order of parts and positions."""
+    """Return the first example of each class, or all lists, in the order of parts and positions."""
     found: dict[Any, tuple[Part, Fresh]] = {}
     for part, several in fresh:
         for one in several:
-            found.setdefault(one.name if one.name is not None else float(one.batch.label[0]), (part, one))
+            key: Any = one.name if one.name is not None else float(one.batch.label[0])
+            found.setdefault((part.number, one.position) if one.batch.has_lists else key, (part, one))
     return list(found.values())
 
 

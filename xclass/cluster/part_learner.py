@@ -24,6 +24,7 @@ from ..array_types import Int64s
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..data.schema import Schema
+from ..reductions.core import label_arrays
 from ..reductions.core.contract import BatchTask
 from ..run import passes
 from . import delta
@@ -50,7 +51,7 @@ class Fresh(NamedTuple):
     """Hold the first example of a class that the model cannot learn."""
 
     position: int
-    name: str | None  # of the class; None if labels are numbers
+    name: str | None  # of the class; None if labels are numbers, or lists
     batch: Batch  # of this example alone
 
 
@@ -143,7 +144,9 @@ class _Round:
         self._learner, self._stream, self._alone = learner, stream, alone
         self._held_out = passes.HeldOutLines(config.passes)
         self._by_name = config.parser.learn_names
-        self.fresh: dict[Any, Fresh] = {}  # first example of each class that the model cannot learn, by name or number
+        # first example of each class that the model cannot learn, by name or number; by its position if it has a list
+        self.fresh: dict[Any, Fresh] = {}
+        self._taken: set[int] = set()  # labels of the lists in `fresh`
         self.counter = Counter(learner, stream.reader, counted)
 
     def run(self, count: int) -> bool:
@@ -185,8 +188,12 @@ class _Round:
         if self._by_name:
             unknown[labelled] = label[labelled] == 0
             label[unknown & held_out] = class_names.UNKNOWN
-        rows = labelled & ~unknown & ~held_out
-        unknown[rows] = ~self._learner.reduction.can_learn(label[rows].astype(np.int64))
+        if batch.has_lists:
+            row = np.repeat(np.arange(batch.n), np.diff(batch.label_start))
+            unknown[row[~self._learner.reduction.can_learn(label_arrays.whole(batch))]] = True
+        else:
+            rows = labelled & ~unknown & ~held_out
+            unknown[rows] = ~self._learner.reduction.can_learn(label[rows].astype(np.int64))
         waits = unknown & ~held_out
         if not waits.any():
             return numbered, held_out
@@ -197,6 +204,9 @@ class _Round:
     def _keep(self, batch: Batch, positions: Int64s, rows: Int64s) -> None:
         """Let examples wait whose classes the model cannot learn, and take the first one of each class."""
         self._stream.wait(batch, positions, rows)
+        if batch.has_lists:
+            self._keep_lists(batch, positions, rows)
+            return
         known = self._stream.numbers.names.names
         for i in rows[np.sort(np.unique(batch.label[rows], return_index=True)[1])].tolist():
             name = known[int(batch.label[i]) - 1] if self._by_name else None
@@ -204,6 +214,18 @@ class _Round:
             if key not in self.fresh:
                 one = batch_ops.pick([(batch, np.array([i]))])
                 self.fresh[key] = Fresh(int(positions[i]), name, one)
+
+    def _keep_lists(self, batch: Batch, positions: Int64s, rows: Int64s) -> None:
+        """Take the examples with a label that the model cannot learn and no example before them has."""
+        label = label_arrays.whole(batch)
+        lacking = ~self._learner.reduction.can_learn(label)
+        for i in rows.tolist():
+            own = slice(batch.label_start[i], batch.label_start[i + 1])
+            new = set(label[own][lacking[own]].tolist()) - self._taken
+            if new:
+                self._taken |= new
+                position = int(positions[i])
+                self.fresh[position] = Fresh(position, None, batch_ops.pick([(batch, np.array([i]))]))
 
 
 def nbytes(contents: Contents) -> int:

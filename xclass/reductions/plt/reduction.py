@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Float32s, Int64s
+from ...array_types import Bools, Float32s, Int64s
 from ...binary import adagrad, document_frequency, finite, gd, tagged_words
 from ...data.batch import Batch
 from ...errors import DataError
@@ -131,6 +131,14 @@ class LabelTree(MultilabelLearner):
     def most_rows(self) -> int | None:
         many = self.most_ranked if self.least >= MANY else len(self.tree.left)
         return max(1, probabilities.MOST_PAIRS // many)
+
+    def can_learn(self, label: Int64s) -> Bools:
+        """Return whether the tree has a leaf of each label, or cannot have one."""
+        own = label + 1 - self.lowest
+        leaf = np.empty(len(label), np.int64)
+        label_tree.find_all(self.tree, own, leaf)
+        known: Bools = (leaf >= 0) | (own < 1) | (own > label_lists.MOST_LABELS)
+        return known
 
     def prepare(self, task: BatchTask) -> None:
         """Compute the weights of features, as the first stage."""
