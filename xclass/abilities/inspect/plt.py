@@ -62,7 +62,8 @@ def word_lines(learner: LabelTree) -> Iterator[str]:
         name = printable(class_names.text_of(label, learner.names)) if learner.lowest else label
         rest = f" label = {name}" if tree.left[a] == 0 else ""
         above = f" above = {nodes.top_of(tree, a)} lane = {nodes.lane_of(tree, a)}" if a else ""
-        yield f"node = {a}{above} bias = {learner.nodes.bias[a]:g} sum = {learner.nodes.seen[a]:g}{rest}"
+        seen = "" if learner.predict_only else f" sum = {learner.nodes.seen[a]:g}"
+        yield f"node = {a}{above} bias = {learner.nodes.bias[a]:g}{seen}{rest}"
 
 
 def children(learner: LabelTree) -> list[int]:

@@ -33,7 +33,7 @@ from ...array_types import Bools, Float32s, Int64s
 from ...binary import adagrad, document_frequency, finite, gd, tagged_words
 from ...data.batch import Batch
 from ...errors import DataError
-from ...kernels.constants import LARGEST
+from ...kernels.constants import LARGEST, ONE
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, label_lists, probabilities
@@ -217,7 +217,7 @@ class LabelTree(MultilabelLearner):
             **label_tree.arrays("tree", self.tree),
             **tagged_words.arrays("weights", self.nodes.words, self.predict_only),
             "bias": self.nodes.bias[: max(m, 1)],
-            "seen": self.nodes.seen[: max(m, 1)],
+            **({} if self.predict_only else {"seen": self.nodes.seen[: max(m, 1)]}),
             "random": self.random,
             **self.frequencies.arrays(),
             **self.count_arrays(),
@@ -231,9 +231,12 @@ class LabelTree(MultilabelLearner):
                 label_tree.restored("tree", arrays), tagged_words.restored("weights", self.nodes.words, arrays)
             )
             m = max(int(self.tree.size[nodes.NODES]), 1)
-            for name, values in (("bias", self.nodes.bias), ("seen", self.nodes.seen)):
-                values[:m] = stored_arrays.take(name, arrays, np.float32, (m,))
+            self.nodes.bias[:m] = stored_arrays.take("bias", arrays, np.float32, (m,))
             stored_arrays.check_range("bias", self.nodes.bias, -LARGEST, LARGEST)
+            if self.predict_only and "seen" not in arrays:
+                self.nodes.seen[0] = ONE  # so that the root is scored, which may have learned
+            else:
+                self.nodes.seen[:m] = stored_arrays.take("seen", arrays, np.float32, (m,))
             stored_arrays.check_range("seen", self.nodes.seen, 0, LARGEST)
             self.random[:] = stored_arrays.take("random", arrays, np.uint64, (1,))
             self.frequencies.restore(arrays)
