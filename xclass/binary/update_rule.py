@@ -64,7 +64,7 @@ class Options(OptionGroup):
     loss_function: str = option(
         "loss of the binary learner; `classic` is squared loss without the importance-aware step",
         choices=("squared", "logistic", "hinge", "quantile", "classic"),
-        default_text="logistic for --recall_tree and --plt, hinge for --log_multi, otherwise squared",
+        default_text="logistic for --recall_tree, hinge for --log_multi, otherwise squared",
         stored=True,
         search=_losses,
     )

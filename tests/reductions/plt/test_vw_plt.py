@@ -71,7 +71,7 @@ def test_labels_that_do_not_exist_are_never_predicted():
 
 
 def test_model_is_continued_without_vw_exact(tmp_path):
-    """The same rules go on, and lists are written in order."""
+    """The same rules go on but for rounding, and lists are written in order."""
     (tmp_path / "d").write_text(lists(9, 60))
     first = ("--plt", 9, "--vw_exact", "--loss_function", "logistic", "-f", "m")
     learn("d", *first, "--quiet", cwd=tmp_path)

@@ -4,7 +4,9 @@ Source    VW 9.11.9, plt.cc: the labels are the leaves of a complete tree, in th
 Cost      O(s) for each node that an example trains: of each label the path, at most log_B K nodes, and their children.
 Names     s features of one example | K labels | B children of a node, --kary_tree.
 
-A model that was trained so is continued by the same rules without `--vw_exact`; only what is written differs.
+A model that was trained so can be continued without `--vw_exact`. Its tree, loss and steps remain, but sums are not
+rounded as in VW and the labels of an example are taken in ascending order, so that weights differ slightly; with
+`--sgd` the clocks of the nodes begin at the default of `--initial_t`, not at VW's 0.
 """
 
 from __future__ import annotations
