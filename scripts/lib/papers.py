@@ -40,6 +40,7 @@ MEASURES |= {"train_" + name: MEASURES[name] for name in OF_TRAINING}
 RANKS = (1, 3, 5)  # of the measures of lists, which a summary has in one line
 OF_LISTS = {f"p{k}": (f"precision at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
 OF_LISTS |= {f"psp{k}": (f"psp at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
+OF_LISTS |= {f"ndcg{k}": (f"ndcg at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
 OF_LISTS |= {f"online_p{k}": OF_LISTS[f"p{k}"] for k in RANKS}
 MEASURES |= OF_LISTS
 WHILE_LEARNING = ("progressive", *(f"online_p{k}" for k in RANKS))  # measures of predictions before learning

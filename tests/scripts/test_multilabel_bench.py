@@ -39,7 +39,7 @@ def cells(result):
 
 def test_precision_is_that_of_the_summary_and_measured_once(data):
     words = [data, "--sets", "tiny", "--bits", 18, "--json", "j", "--methods", "xclass --plt;xclass --multilabel_oaa"]
-    rows = cells(tool("bench.multilabel", *words, "--variant", "slow=--plt {K} -l 0.001"))
+    rows = cells(tool("multilabel.bench", *words, "--variant", "slow=--multilabel_oaa {K} -l 0.001"))
     assert [row[1:3] for row in rows] == [
         [name, passes] for name in ("xclass --plt", "xclass --multilabel_oaa", "slow") for passes in "13"
     ]
@@ -50,7 +50,7 @@ def test_precision_is_that_of_the_summary_and_measured_once(data):
     expected = [papers.measured(summary, f"p{k}") for k in (1, 3, 5)]
     assert [float(cell) for cell in rows[0][3:6]] == pytest.approx(expected, abs=0.006)
     stored = Path("j").read_text()
-    assert cells(tool("bench.multilabel", *words)) == rows[:4] and Path("j").read_text() == stored
+    assert cells(tool("multilabel.bench", *words)) == rows[:4] and Path("j").read_text() == stored
 
 
 def test_picture_has_the_peers(data):
@@ -59,17 +59,17 @@ def test_picture_has_the_peers(data):
     peers = [{"set": name, "method": "peer", "precision": [50, 30, 20], "cpu": 3.0} for name in ("tiny", "other")]
     Path("peers").write_text(json.dumps(peers))
     words = [data, "--sets", "tiny", "--bits", 18, "--json", "j", "--methods", "xclass --plt", "--plot", "f.png"]
-    cells(tool("bench.multilabel", *words))
+    cells(tool("multilabel.bench", *words))
     alone = Path("f.png").read_bytes()
-    cells(tool("bench.multilabel", *words, "--peers", "peers"))
+    cells(tool("multilabel.bench", *words, "--peers", "peers"))
     assert alone.startswith(b"\x89PNG") and Path("f.png").read_bytes() != alone
 
 
 def test_methods_that_are_not_there_are_named(data):
-    result = tool("bench.multilabel", data, "--sets", "tiny", "--methods", "xclass --plt;plt")
+    result = tool("multilabel.bench", data, "--sets", "tiny", "--methods", "xclass --plt;plt")
     assert result.returncode == 1 and "--methods: 'plt' is none of xclass --multilabel; VW --plt" in result.stderr
     result = tool(
-        "bench.multilabel",
+        "multilabel.bench",
         data,
         "--sets",
         "tiny",

@@ -1,6 +1,6 @@
 """Precision, time and memory of the learners of label lists, beside Vowpal Wabbit's, as whole processes.
 
-    python -m scripts.bench.multilabel DATA_DIR --sets ml_bibtex,ml_cooking --passes 1,3
+    python -m scripts.multilabel.bench DATA_DIR --sets ml_bibtex,ml_cooking --passes 1,3
 
 DATA_DIR/SET has train.vw, test.vw (`1,5,7 | words`, labels from 0) and labels.txt, plain or .gz. `--variant` adds a row
 with other options of xclass: `--variant 'plt -l 1=--plt {K} -l 1'`. A method that xclass does not have is left out.
@@ -32,6 +32,7 @@ from scripts.lib.data_sets import prepare
 from scripts.lib.plots import PIXELS, label_points, log_axis, plotting
 from scripts.lib.processes import TOOLS, BenchError, Run, measure
 from scripts.lib.results import ResultStore
+from scripts.multilabel.lists import RANKS, labels_of, precision
 
 VW, XCLASS = "vw", "xclass"
 METHODS = {
@@ -43,7 +44,6 @@ METHODS = {
     "xclass --multilabel_oaa": (XCLASS, "--multilabel_oaa {K}"),
 }
 LINES_OF_A_PART = 250
-RANKS = (1, 3, 5)
 
 
 def main() -> None:
@@ -164,18 +164,6 @@ def predictions(tool: str, args: list[str], folder: Path) -> Iterator[list[bytes
         for line in answers[:: 2 if len(answers) == 2 * len(lines[first : first + part]) else 1]:
             pairs = [pair.rsplit(b":", 1) for pair in re.split(rb"[ ,]+", line) if pair]
             yield [label for label, _ in sorted(pairs, key=lambda pair: -float(pair[1]))[: RANKS[-1]]]
-
-
-def labels_of(line: bytes) -> set[bytes]:
-    """Return the labels of a line of text."""
-    words = line.partition(b"|")[0].split()
-    return set(words[0].split(b",")) if words else set()
-
-
-def precision(true: list[set[bytes]], ranked: list[list[bytes]]) -> list[float]:
-    """Return the precision at each of RANKS, over the examples that have a label."""
-    pairs = [pair for pair in zip(true, ranked, strict=True) if pair[0]]
-    return [sum(len(labels & set(best[:k])) for labels, best in pairs) / (k * len(pairs)) for k in RANKS]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Commands that measure `--multilabel` and its peers on lists of labels."""
