@@ -107,7 +107,7 @@ def test_problems_are_named():
     problems = check_reduction(replace(record, build=Forgetful))
     assert "learns_the_same_again" in {problem.check for problem in problems}
     assert all(problem.message for problem in problems)
-    with pytest.raises(UsageError, match="'oak' is not a reduction; give one of scalar, oaa"):
+    with pytest.raises(UsageError, match="'oak' is not a reduction; give one of scalar, multilabel, oaa"):
         check_reduction("oak")
 
 

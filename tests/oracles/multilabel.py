@@ -205,7 +205,7 @@ class Scorers:
         self.b: dict[int, np.float32] = {}
         self.big_g: dict[int, np.float32] = {}
         self.n: dict[int, float] = {}
-        self.v = [-2.0, 1.0, 0.0, 0.0, 0.5] + 7 * [0.0] + [1.0]
+        self.v = [-1.0, 2.0, 0.0, 0.0, 0.5] + 7 * [0.0] + [1.0]
         self.squares = 13 * [1.0]
 
     def rank(self, blocks: Sequence[Sequence[Feature]], said: Said) -> dict[int, float]:

@@ -173,7 +173,7 @@ def test_what_cannot_be_done_is_reported(backend, demo, tmp_path):
     with pytest.raises(demo.ConfigurationException, match="options=--pltt 4: there is no option --pltt"):
         backend(options="--pltt {K}").train(Corpus(*TEXTS))
     assert not (tmp_path / "xclass-model").exists()
-    trained = backend()
+    trained = backend(options="--multilabel_oaa {K} -b 16")
     trained.train(Corpus(*TEXTS))
     with pytest.raises(
         demo.OperationFailedException, match=r"4; allowed are .* train again if the vocabulary has grown"

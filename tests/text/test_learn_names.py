@@ -400,7 +400,7 @@ def test_more_names_than_classes(tmp_path):
     ],
 )
 def test_lines_that_are_wrong_are_named(text, message):
-    with Learner(bits=14, learn_names=True) as model, pytest.raises(DataError, match=message):
+    with Learner("multiclass", bits=14, learn_names=True) as model, pytest.raises(DataError, match=message):
         model.learn_many(text)
 
 

@@ -165,7 +165,7 @@ def test_other_thresholds_are_refused(words, message):
 def test_merged_models_choose_by_the_counts_of_all(tmp_path):
     for name, seed, goal in (("a", 1, "auto"), ("b", 2, "auto"), ("c", 3, "auto:0.7"), ("d", 4, 0.3)):
         text = "\n".join(lines_of(101, seed)) + "\n"
-        learn("--plt", 12, "-b", 12, "--threshold", goal, "-f", name, stdin=text, cwd=tmp_path)
+        learn("--multilabel_oaa", 12, "-b", 12, "--threshold", goal, "-f", name, stdin=text, cwd=tmp_path)
     learn("merge", "a", "b", "-f", "m", cwd=tmp_path)
     counts = []
     for name in "abm":

@@ -81,7 +81,7 @@ def test_other_learners_refuse_tagged_words(words):
     lines = "1 | a\n-1 | b\n" if "--binary" in words else "1 | a\n2 | b\n3 | c\n"
     result = xclass(*words, "--layout", "tagged", "-b", 8, stdin=lines)
     assert result.status == 2
-    assert "--layout tagged belongs to --cpt and --multiclass" in result.err
+    assert "--layout tagged belongs to --cpt, --multiclass, --multilabel and --plt" in result.err
     assert "give odd or vw" in result.err
     assert "--scalar" not in result.err  # which is no option
 

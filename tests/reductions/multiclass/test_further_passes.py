@@ -23,9 +23,16 @@ def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
 @pytest.mark.parametrize(("copy_p", "learn"), [(0.5, True), (0.3, True), (0.7, False)])
 def test_the_lower_log_loss_decides(copy_p, learn):
     further = FurtherPasses()
-    weight, label = np.array([1, 2, 5], np.float32), np.array([3, 4, 0])
-    further.compare(weight, label, np.array([0.5, 0.5, 0.1]), np.array([copy_p, copy_p, 0.9]))
+    loss, copy_loss = -np.log([0.5, 0.5]), -np.log([copy_p, copy_p])
+    further.compare(np.array([1, 2], np.float32), loss, copy_loss)
     assert further.decide() is learn is further.scorers_learn
+
+
+@pytest.mark.parametrize(("loss", "learn"), [([0.0, 1.0], False), ([0.0, 0.1], True)])
+def test_scorers_must_be_better_by_some_standard_errors(loss, learn):
+    further = FurtherPasses(1.2)
+    further.compare(np.ones(2, np.float32), np.array(loss), np.ones(2))
+    assert further.decide() is learn
 
 
 def lines(n: int, noise: float, seed: int, classes: int = 300) -> str:
