@@ -205,8 +205,8 @@ class Scorers:
         self.b: dict[int, np.float32] = {}
         self.big_g: dict[int, np.float32] = {}
         self.n: dict[int, float] = {}
-        self.v = [-1.0, 2.0, 0.0, 0.0, 0.5] + 7 * [0.0] + [1.0]
-        self.squares = 13 * [1.0]
+        self.v = [-1.0, 2.0, 0.0, 0.0, 0.5] + 6 * [0.0] + [1.0]
+        self.squares = 12 * [1.0]
 
     def rank(self, blocks: Sequence[Sequence[Feature]], said: Said) -> dict[int, float]:
         """Return the probabilities of the labels that are ranked, in the order of the candidates."""
@@ -214,8 +214,7 @@ class Scorers:
         self.s = {y: self.score(y, self.row) + self.b.get(y, FIRST_BIAS) for y in said.index}
         ranked = set(said.index)
         if said.few:
-            ranked = {y for y in said.index if said.index[y][1] > 0}
-            ranked |= set(sorted(said.index, key=lambda y: -self.s[y])[:BEST])
+            ranked = set(sorted(said.index, key=lambda y: -self.s[y])[:BEST])
             voted = [y for y in said.index if said.votes.get(y, 0.0) > 0]
             ranked |= set(sorted(voted, key=lambda y: -said.votes[y])[:BEST])
         self.o = {y: self.opinions(y, said) for y in said.index if y in ranked}
@@ -232,11 +231,10 @@ class Scorers:
 
     def opinions(self, y: int, said: Said) -> list[float]:
         s = min(max(float(self.s[y]), -LARGEST_SCORE), LARGEST_SCORE)
-        cosine, _, bayes = said.index[y]
-        cosine, n, vote = max(cosine, 0.0), self.n.get(y, 0.0), said.votes.get(y, 0.0)
+        cosine, n, vote = max(said.index[y][0], 0.0), self.n.get(y, 0.0), said.votes.get(y, 0.0)
         count = math.log(n + 1) / 10
         return [
-            1.0, s, max(s, 0.0), max(s + 0.6, 0.0), cosine, math.sqrt(cosine), bayes / 10, count, s * count,
+            1.0, s, max(s, 0.0), max(s + 0.6, 0.0), cosine, math.sqrt(cosine), count, s * count,
             1 / (1 + n), vote, math.sqrt(vote),
         ]  # fmt: skip
 
@@ -273,7 +271,7 @@ class Scorers:
         for y, o in self.o.items():
             s, slope = float(self.s[y]), weight * (self.p[y] - (y in own))
             if abs(slope) > LEAST_SLOPE and abs(s) < LARGEST_SCORE:
-                of_s = self.v[1] + self.v[2] * (s > 0) + self.v[3] * (s > -0.6) + self.v[8] * o[7]
+                of_s = self.v[1] + self.v[2] * (s > 0) + self.v[3] * (s > -0.6) + self.v[7] * o[6]
                 row = [(index, x * change) for (index, x), change in zip(self.row, self.changes, strict=True)]
                 of_exponent += slope * of_s * float(self.score(y, row))
             for number, value in enumerate(o):

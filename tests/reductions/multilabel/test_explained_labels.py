@@ -45,7 +45,7 @@ def test_the_scorer_part_follows_from_the_model_as_text(folder):
                 bias, n = labels[str(of_label.label)]
                 s = max(-3.0, min(bias + weights.get((name, str(of_label.label)), 0.0), 3.0))
                 expected = (
-                    v[1] * s + v[2] * max(s, 0) + v[3] * (max(s + 0.6, 0) - 0.6) + v[8] * s * math.log(n + 1) / 10
+                    v[1] * s + v[2] * max(s, 0) + v[3] * (max(s + 0.6, 0) - 0.6) + v[7] * s * math.log(n + 1) / 10
                 )
                 assert of_label.parts["scorer"] == pytest.approx(expected, rel=1e-3, abs=1e-4)
 

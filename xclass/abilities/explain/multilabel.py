@@ -3,7 +3,7 @@
 The score of a label is z of `ranking`, the sum of these parts:
 
     scorer    what V makes of s = b + w . x, less what it would make of s = 0; features share it as they share s
-    index     what V makes of the cosine, which features share as they share the cosine, and naive Bayes
+    index     what V makes of the cosine, which features share as they share the cosine
     near      the vote of the nearest examples
     prior     what is the same for all examples: how frequent the label is, and a constant
 
@@ -77,7 +77,6 @@ def explain(learner: Multilabel, batch: Batch, k: int) -> Reasons:
             *shares_of(_divided(of_scorer, products, s), "scorer"),
             Share("bias", float(scorers.bias[y]) * of_scorer / s if s else 0.0, "scorer"),
             *shares_of(_divided(of_cosine, cosine, float(o[ranking.COSINE])), "index"),
-            Share("naive Bayes", float(v[ranking.BAYES] * o[ranking.BAYES]), "index"),
             Share("vote", float(v[VOTE] @ o[VOTE]), "near"),
             Share("frequency", float(v[FREQUENCY] @ o[FREQUENCY]), "prior"),
             Share("constant", float(v[ranking.ONE_]) + at_zero, "prior"),

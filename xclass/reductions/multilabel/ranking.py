@@ -4,14 +4,14 @@ Idea      Each label has a linear scorer w with a bias b and a confidence in eac
           examples for which the label is a candidate, and from those that have it. A logistic regression, learned
           before the scorers see an example, turns what all parts say about a label into its probability:
 
-              p(y) = 1 / (1 + e**-z),  z = V . o(y),  o(y) = 1, s, s+, (s + .6)+, cosine, root of cosine, naive Bayes
-                     / 10, L = log(n + 1) / 10, s L, 1 / (1 + n), vote, root of vote
+              p(y) = 1 / (1 + e**-z),  z = V . o(y),  o(y) = 1, s, s+, (s + .6)+, cosine, root of cosine,
+                     L = log(n + 1) / 10, s L, 1 / (1 + n), vote, root of vote
 
-          s = b + w . x is the score, within 3 of 0; n examples have had the label; the index gives cosine and naive
-          Bayes, and the nearest examples vote. V and E are learned by AdaGrad in the first pass, on the candidates
-          that are ranked: all of them where some labels are candidates, else the best by score and by vote and those
-          that the index proposes. n counts the examples from which V learns. Eight labels y with the same y // 8, from
-          1, are a block, see `tagged_words`; blocks learn in the order of the candidates, by scores from before it.
+          s = b + w . x is the score, within 3 of 0; n examples have had the label; the index gives the cosine, and the
+          nearest examples vote. V and E are learned by AdaGrad in the first pass, on the candidates that are ranked:
+          all of them where some labels are candidates, else the best by score and by vote. n counts the examples from
+          which V learns. Eight labels y with the same y // 8, from 1, are a block, see `tagged_words`; blocks learn in
+          the order of the candidates, by scores from before the example.
 Source    Crammer, Kulesza, Dredze, "Adaptive Regularization of Weight Vectors", NIPS 2009, with diagonal confidences:
           G is the sum of x**2 over a weight's steps, and its variance 1 / (1 + G / r). The rest is this project's own;
           docs/defaults.md has the measurements.
@@ -52,7 +52,7 @@ STEP = 0.1  # learning rate of V and E
 LARGEST_SCORE, LARGEST_Z = 3.0, 30.0  # sizes of s and z
 NEAR_ZERO = 0.6  # (s + .6)+ is above 0 for scores above -.6
 # indices into o(y) and V; then E in `state`
-(ONE_, SCORE, ABOVE, NEAR, COSINE, ROOT_COSINE, BAYES, COUNT, SCORE_COUNT, RARE, VOTE, ROOT_VOTE, OPINIONS) = range(13)
+(ONE_, SCORE, ABOVE, NEAR, COSINE, ROOT_COSINE, COUNT, SCORE_COUNT, RARE, VOTE, ROOT_VOTE, OPINIONS) = range(12)
 EXPONENT = OPINIONS
 NUMBERS = OPINIONS + 1
 LARGEST_EXPONENT = 2.0
@@ -237,7 +237,7 @@ def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label
     n = scorers.examples[label]
     rarity = 0.1 * math.log(n + 1.0)
     o[ONE_], o[SCORE], o[ABOVE], o[NEAR] = 1.0, s, max(s, 0.0), max(s + NEAR_ZERO, 0.0)
-    o[COSINE], o[ROOT_COSINE], o[BAYES] = cosine, math.sqrt(cosine), 0.1 * score[feature_index.BAYES]
+    o[COSINE], o[ROOT_COSINE] = cosine, math.sqrt(cosine)
     o[COUNT], o[SCORE_COUNT], o[RARE] = rarity, s * rarity, 1.0 / (1.0 + n)
     o[VOTE], o[ROOT_VOTE] = vote, math.sqrt(vote)
 
@@ -328,8 +328,6 @@ def rank(
                     best = top_k.insert(scratch.best, scratch.best_score, best, c, proposed.vote[i, c])
             for j in range(best):
                 scratch.ranked[scratch.best[j]] = True
-            for c in range(size):
-                scratch.ranked[c] |= proposed.score[i, c, feature_index.PROPOSED] > 0.0
         first, last = label_arrays.span(batch, label, i)
         filled = 0
         log_loss = 0.0
