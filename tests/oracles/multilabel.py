@@ -149,6 +149,8 @@ class Neighbours:
         """Return the inner product with each example that has a feature in common, in the order in which it is met."""
         sims: dict[int, np.float32] = {}
         for index, x in row:
+            if x * x * F(len(row)) < F(0.36):  # a common feature tells little
+                continue
             for number, value in self.rows.get(cell(index, ROW_BITS), []):
                 if number > self.number - KEPT:
                     sims[number] = sims.get(number, ZERO) + x * value

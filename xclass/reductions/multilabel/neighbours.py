@@ -5,7 +5,8 @@ Idea      Each feature keeps the last SLOTS examples that had it, and its values
 
               vote(y) = sum of sim**3 of the nearest examples with label y / (sum of sim**3 of all of them + SHRINK)
 
-          Examples are weighted as `features` says, with E = 1. Of equally near ones, those are taken that are met
+          Examples are weighted as `features` says, with E = 1. Features that are common in the stream, whose x**2 is
+          less than LEAST_SQUARE times the mean of the example, are kept, but not looked up. Of equally near ones, those are taken that are met
           first, feature by feature and slot by slot. An example whose labels were forgotten still counts below the
           line.
 Source    This project's own; docs/defaults.md has the measurements.
@@ -38,6 +39,7 @@ KEPT, LABEL_MASK = 1 << KEPT_BITS, (1 << LABEL_BITS) - 1
 NEAREST = 40
 VOTED = 20  # labels that are proposed
 SHRINK = 0.001
+LEAST_SQUARE = np.float32(0.36)  # x**2, as a multiple of its mean, below which a feature is not looked up
 SAME = 0.9  # an example of an earlier pass that is as near, and has the same labels, is taken for the example itself
 EXAMPLES, LABELS, NUMBERS = range(3)  # positions in `Neighbours.state`: how many were learned
 
@@ -151,6 +153,8 @@ def add_rows(rows: Neighbours, scratch: Scratch, count: Int) -> int:
     touched = 0
     for f in range(count):
         row, x = row_of(scratch.feature[f]), scratch.x[f]
+        if x * x * np.float32(count) < LEAST_SQUARE:
+            continue
         first = row * (2 * SLOTS)
         for at in range(first, first + 2 * min(int(rows.used[row]), SLOTS), 2):
             number = np.int64(rows.pair[at])
