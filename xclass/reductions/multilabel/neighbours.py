@@ -6,9 +6,9 @@ Idea      Each feature keeps the last SLOTS examples that had it, and its values
               vote(y) = sum of sim**3 of the nearest examples with label y / (sum of sim**3 of all of them + SHRINK)
 
           Examples are weighted as `features` says, with E = 1. Features that are common in the stream, whose x**2 is
-          less than LEAST_SQUARE times the mean of the example, are kept, but not looked up. Of equally near ones, those are taken that are met
-          first, feature by feature and slot by slot. An example whose labels were forgotten still counts below the
-          line.
+          less than LEAST_SQUARE times the mean of the example, are kept, but not looked up. Of equally near examples,
+          those are taken that are met first, feature by feature and slot by slot. An example whose labels were
+          forgotten still counts below the line.
 Source    This project's own; docs/defaults.md has the measurements.
 Cost      O(s SLOTS) for an example of s features.
 Names     sim inner product of two examples of length 1 | row, slot: the examples that a feature keeps.
