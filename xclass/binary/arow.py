@@ -7,7 +7,7 @@ Names     w weight | G sum of importance * x**2 of the examples that the regress
 Idea      A regressor learns only from examples whose y s is below 1. Its step ends between s and y: the surer it is of
           the weights of an example, the shorter it is. So a rare feature or class reaches its margin after an example
           or two, and a weight that was learned from many contradicting examples hardly moves.
-Differs   from the paper: the bias b is the weight of a feature of its own whose value is the root of .3, and starts at
+Differs   from the paper: the bias b is the weight of a feature of its own, whose value `Rule` gives. It begins at
           -1 or 1, so that a regressor learns nothing while this is right.
 """
 
@@ -31,7 +31,7 @@ class Rule(NamedTuple):
     tolerance: np.float32  # by which y s may be below 1 without a step
 
 
-RULE = Rule(ONE, np.float32(0.3), np.float32(0.1))
+RULE = Rule(ONE, np.float32(0.3), np.float32(0.1))  # for the nodes of --plt
 
 
 class Biases(NamedTuple):
