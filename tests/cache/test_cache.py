@@ -38,6 +38,7 @@ NUMBERS = (
     "group_name",
     "group_start",
     "line",
+    "dense",
 )
 
 

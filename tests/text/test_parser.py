@@ -63,6 +63,7 @@ def test_arrays_have_the_dtypes_and_layout_kernels_expect():
         "labels": "f8",
         "weight": "f4",
         "initial": "f4",
+        "dense": "f4",
         "group_name": "u1",
         "text": "u1",
     }

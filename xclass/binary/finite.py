@@ -101,6 +101,12 @@ def clean(batch: Batch) -> tuple[Batch, Bools | None]:
     The examples are bool[n], or None if there are none.
     """
     begin, end = int(batch.start[0]), int(batch.start[-1])
+    if batch.columns and not all_finite(batch.dense.reshape(-1), batch.weight[:0]):
+        wrong = np.flatnonzero(~np.isfinite(batch.dense).all(axis=1))
+        batch, replaced = clean(batch._replace(dense=np.nan_to_num(batch.dense)))
+        replaced = np.zeros(batch.n, bool) if replaced is None else replaced
+        replaced[wrong] = True
+        return batch, replaced
     if all_finite(batch.value[begin:end], batch.weight):
         return batch, None
     replaced = ~np.isfinite(batch.weight)

@@ -3,13 +3,14 @@
     +------------------------------------------------------------------------+
     | header: HEADER int64                                                   |
     | for each column, its dictionary, and its numbers                       |
-    | tags, one after the other                                              |
+    | tags, one after the other; the dense block                             |
     +------------------------------------------------------------------------+
 
 A column contains classes, the bits of float32 values, or counts, as numbers of 32 bits. If that is smaller, a
 dictionary has its distinct numbers, and its numbers are positions in the dictionary. They take 1 to 4 bytes each, or
 none if all are equal (no tags, all weights 1). With lists of labels, the label of an example is their number, and the
-last column has the labels. The constant feature is not stored, and of the text only the tags are.
+last column has the labels. The constant feature is not stored, and of the text only the tags are. The dense block is
+stored as float32.
 Numbers are little-endian; dictionaries, columns and blocks begin at multiples of 8 bytes.
 
 Cost      Decoding takes about 2 ns per feature of short examples, the checksum .7 ns per 8 bytes.
@@ -30,10 +31,10 @@ from ..kernels.jit import jit
 
 COLUMNS = ("label", "weight", "initial", "groups", "line", "tag", "name", "length", "index", "value", "labels")
 # Positions in the header: checksum of what follows, size of the block in bytes, the numbers of examples, features and
-# namespace groups, bytes of tags, labels in lists, -1 without lists, number of the first line, number of lines in the
-# files before, whether each example ends with the constant; then for each column the size of its dictionary and the
-# bytes of a number.
-CHECKSUM, BYTES, N, ENCODING = 0, 1, 2, 10
+# namespace groups, bytes of tags, labels in lists, -1 without lists, columns of the dense block, number of the first
+# line, number of lines in the files before, whether each example ends with the constant; then for each column the size
+# of its dictionary and the bytes of a number.
+CHECKSUM, BYTES, N, ENCODING = 0, 1, 2, 11
 HEADER = ENCODING + 2 * len(COLUMNS)
 MOST_ROWS = 1 << 40
 ONE_BITS = 0x3F800000  # the bits of 1.0
@@ -242,8 +243,9 @@ def pack(batch: Batch, lines_before: int, classes: bool, constant: bool) -> tupl
     parts.append(batch.text[np.repeat(batch.tag_start - before, sizes) + np.arange(sizes.sum())])
     head[N:ENCODING] = (
         batch.n, len(columns["index"]), len(columns["name"]), len(parts[-1]),
-        len(batch.labels) if batch.has_lists else -1, batch.line[0], lines_before, constant,
+        len(batch.labels) if batch.has_lists else -1, batch.columns, batch.line[0], lines_before, constant,
     )  # fmt: skip
+    parts.append(batch.dense)
     head[BYTES] = sum(_padded(part.nbytes) for part in parts)
     padded = (part.tobytes().ljust(_padded(part.nbytes), b"\0") for part in parts)
     block = np.frombuffer(bytearray().join(padded), np.uint8)
@@ -263,10 +265,10 @@ def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[
     if body > end:
         raise damaged
     head = data[at:body].view(np.int64).tolist()
-    size, n, z, g, t, labels, first_line, lines_before, constant = head[BYTES:ENCODING]
-    if size % 8 or not 8 * HEADER <= size <= end - at or min(n, z, g, t, labels + 1) < 0:
+    size, n, z, g, t, labels, d, first_line, lines_before, constant = head[BYTES:ENCODING]
+    if size % 8 or not 8 * HEADER <= size <= end - at or min(n, z, g, t, labels + 1, d) < 0:
         raise damaged
-    if max(n, z, g, t, labels) >= MOST_ROWS:
+    if max(n, z, g, t, labels, d) >= MOST_ROWS:
         raise damaged
     total = block_checksum(data[at : at + size])
     if total != head[CHECKSUM] % (1 << 64) or constant not in (0, 1):
@@ -279,10 +281,13 @@ def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[
         numbers = body + _padded(4 * distinct)
         places += body, numbers, distinct, width
         body = numbers + _padded(width * m)
-    if body + t > at + size:
+    dense = body + _padded(t)
+    if dense + 4 * n * d > at + size:
         raise damaged
     lists = labels if labels >= 0 else None
-    out = pool.batch(n, z + n * constant, g + n * constant, data[body : body + t].copy(), lists)
+    out = pool.batch(n, z + n * constant, g + n * constant, data[body : body + t].copy(), lists, d)
+    if d:
+        out.dense[:] = data[dense : dense + 4 * n * d].view(np.float32).reshape(n, d)
     if not _decode_block(data, np.array(places).reshape(-1, 4), first_line, bool(constant), classes, out):
         raise damaged
     return out, lines_before, size, total

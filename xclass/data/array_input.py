@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..array_types import AnyArray, Float64s, Int64s
+from ..array_types import AnyArray, Float32s, Float64s, Int64s
 from ..errors import DataError, UsageError, XclassError
 from ..system.printable import short_repr
 from . import batch_ops
-from .batch import DTYPES, LENGTHS, Batch, sizes
+from .batch import DTYPES, LENGTHS, NO_DENSE, Batch, sizes
 from .class_names import UNKNOWN
 
 if TYPE_CHECKING:
@@ -333,17 +333,38 @@ def wrong_value(place: str, value: Any, cell: Any = None) -> DataError:
     return DataError(f"{place}: the value is {shown}; {FINITE}: {advice}")
 
 
+def block(name: str, given: Any) -> Float32s:
+    """Return rows of numbers as float32[n, d], contiguous, 0 for masked entries, and [0, 0] if there are no columns.
+
+    Raise DataError with row and column for a value that is not finite as float32.
+    """
+    values = array(name, given)
+    if values.ndim != 2 or values.dtype.kind not in "iufb":
+        raise DataError(f"{name} is an array {described(values)}; give numbers in two dimensions")
+    values = filled(values)
+    if not values.shape[1]:
+        return NO_DENSE
+    with np.errstate(over="ignore"):
+        rows = np.require(values, np.float32, ["A", "C", "E", "W"])  # for read-only arrays, numba compiles anew
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise wrong_value(f"{name}: row {row}, column {column}", values[row, column])
+    return rows
+
+
 # -- batches
 
 
 def batch(given: Batch) -> Batch:
     """Return a batch of a program with contiguous arrays of the types of `Batch`, after checking what they hold."""
     fields = {}
-    for name, values, dtype in zip(Batch._fields, given, DTYPES, strict=True):
+    for name, values, dtype in zip(Batch._fields[:-1], given, DTYPES, strict=False):
         fields[name] = _field(f"batch.{name}", values, dtype)
-    checked = Batch(**fields)
+    checked = Batch(**fields, dense=block("batch.dense", given.dense))
     n, z, groups = checked.n, len(checked.index), len(checked.group_name)
     lengths = sizes(n, z, groups, len(checked.labels) if checked.has_lists else None)
+    if checked.columns and len(checked.dense) != n:
+        raise DataError(f"batch.dense has {len(checked.dense)} rows; the batch has {n} examples")
     for name, k in zip(Batch._fields, LENGTHS, strict=True):
         if k is not None and len(fields[name]) != lengths[k]:
             raise DataError(f"batch.{name} has {len(fields[name])} entries; the other arrays need {lengths[k]}")

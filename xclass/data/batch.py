@@ -21,6 +21,7 @@ CONSTANT_GROUP = 128  # group of the constant feature; groups from 128 on are re
 HIGHEST_LABEL = 2**31  # largest label of a class
 NO_TEXT = np.zeros(0, np.uint8)
 NO_LISTS, NO_LABELS = np.zeros(0, np.int64), np.zeros(0)  # of a batch whose examples have one label each
+NO_DENSE = np.zeros((0, 0), np.float32)
 SMALL = 1 << 11  # examples, features and groups of a batch whose memory is not worth recycling
 
 
@@ -60,11 +61,17 @@ class Batch(NamedTuple):
     text: UInt8s  # uint8[...], the bytes that the examples were read from
     label_start: Int64s = NO_LISTS  # int64[n + 1], where the labels of each example begin; int64[0] without lists
     labels: Float64s = NO_LABELS  # float64[m], classes as written in the file
+    dense: Float32s = NO_DENSE  # float32[n, d], contiguous rows of numbers that are not hashed; float32[0, 0] without
 
     @property
     def has_lists(self) -> bool:
         """Return whether the examples have lists of labels instead of one label each."""
         return len(self.label_start) > 0
+
+    @property
+    def columns(self) -> int:
+        """Return the number of columns of the dense block, 0 without one."""
+        return int(self.dense.shape[1])
 
     @property
     def n(self) -> int:
@@ -79,11 +86,11 @@ class Batch(NamedTuple):
         return int(np.diff(self.start).max(initial=0))
 
 
-# of the fields of Batch: types, and the length of each but the text as a position in the result of `sizes`
+# of the fields of Batch: types, and the length of each but text and block as a position in the result of `sizes`
 DTYPES = tuple(
-    map(np.dtype, ["i8", "u4", "f4", "f8", "f4", "f4", "i8", "u1", "i8", "i8", "i8", "i8", "u1", "i8", "f8"])
+    map(np.dtype, ["i8", "u4", "f4", "f8", "f4", "f4", "i8", "u1", "i8", "i8", "i8", "i8", "u1", "i8", "f8", "f4"])
 )
-LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0, None, 5, 6)
+LENGTHS = (1, 2, 2, 0, 0, 0, 1, 3, 4, 0, 0, 0, None, 5, 6, None)
 
 
 def sizes(n: int, z: int, g: int, labels: int | None) -> tuple[int, ...]:
@@ -92,22 +99,23 @@ def sizes(n: int, z: int, g: int, labels: int | None) -> tuple[int, ...]:
 
 
 def _arrays(n: int, z: int, g: int, labels: int | None) -> list[tuple[int, np.dtype[Any]]]:
-    """Return length and type of each array of a batch but the text."""
+    """Return length and type of each array of a batch but the text and the dense block."""
     lengths = sizes(n, z, g, labels)
     return [(lengths[k], dtype) for k, dtype in zip(LENGTHS, DTYPES, strict=True) if k is not None]
 
 
-def _batch(arrays: list[Any], text: UInt8s) -> Batch:
-    """Return a batch of the arrays of `_arrays` and a text."""
-    return Batch._make([*arrays[:-2], text, *arrays[-2:]])
+def _batch(arrays: list[Any], text: UInt8s, dense: Float32s) -> Batch:
+    """Return a batch of the arrays of `_arrays`, a text and a dense block."""
+    return Batch._make([*arrays[:-2], text, *arrays[-2:], dense])
 
 
-def empty(n: int, z: int, g: int, text: UInt8s = NO_TEXT, labels: int | None = None) -> Batch:
+def empty(n: int, z: int, g: int, text: UInt8s = NO_TEXT, labels: int | None = None, d: int = 0) -> Batch:
     """Return a batch with space for n examples, z features, g groups and `labels` in lists, filled with zeros.
 
-    Without `labels`, the examples have one label each.
+    Without `labels`, the examples have one label each. The dense block has d columns.
     """
-    return _batch([np.zeros(length, dtype) for length, dtype in _arrays(n, z, g, labels)], text)
+    dense = np.zeros((n, d), np.float32) if d else NO_DENSE
+    return _batch([np.zeros(length, dtype) for length, dtype in _arrays(n, z, g, labels)], text, dense)
 
 
 class Pool:
@@ -139,20 +147,20 @@ class Pool:
         pieces.append(piece)
         return piece
 
-    def batch(self, n: int, z: int, g: int, text: UInt8s, labels: int | None = None) -> Batch:
+    def batch(self, n: int, z: int, g: int, text: UInt8s, labels: int | None = None, d: int = 0) -> Batch:
         """Return a batch with the space that `empty` gives.
 
         Only the first elements of `start`, `group_first`, `group_start` and `label_start` are set.
         """
-        if n + z + g <= SMALL:
-            return empty(n, z, g, text, labels)
+        if n + z + g + n * d <= SMALL:
+            return empty(n, z, g, text, labels, d)
         fields = _arrays(n, z, g, labels)
         offsets = [0]
         for length, dtype in fields:
             offsets.append(offsets[-1] + ((length * dtype.itemsize + 63) & ~63))
-        memory = self.take(offsets[-1])
+        memory = self.take(offsets[-1] + 4 * n * d)
         arrays = [np.ndarray(*field, memory, offset) for field, offset in zip(fields, offsets, strict=False)]
-        batch = _batch(arrays, text)
+        batch = _batch(arrays, text, np.ndarray((n, d), np.float32, memory, offsets[-1]) if d else NO_DENSE)
         batch.start[0] = batch.group_first[0] = batch.group_start[0] = 0
         batch.label_start[:1] = 0
         return batch

@@ -35,6 +35,7 @@ def cut(batch: Batch, low: int, high: int) -> Batch:
         tag_end=batch.tag_end[low:high],
         line=batch.line[low:high],
         text=batch.text,
+        dense=batch.dense[low:high],
         **cut_lists(batch.label_start, batch.labels, low, high),
     )
 
@@ -99,6 +100,8 @@ def copy_rows(batch: Batch, picked: Int64s, out: Batch, m: int, z: int, g: int, 
         out.weight[m] = batch.weight[i]
         out.initial[m] = batch.initial[i]
         out.line[m] = batch.line[i]
+        for c in range(batch.dense.shape[1]):
+            out.dense[m, c] = batch.dense[i, c]
         out.tag_start[m] = t
         for p in range(batch.tag_start[i], batch.tag_end[i]):
             out.text[t] = batch.text[p]
@@ -150,7 +153,8 @@ def pick(parts: Sequence[tuple[Batch, Int64s]], lines: bool = False) -> Batch:
     z, g, t, labels = (sum(size[k] for size in sizes) for k in range(4))
     has_lists = any(batch.has_lists for batch, _ in parts)
     n = sum(len(picked) for _, picked in parts)
-    out = empty(n, z, g, np.empty(t, np.uint8), labels if has_lists else None)
+    d = max((batch.columns for batch, _ in parts), default=0)
+    out = empty(n, z, g, np.empty(t, np.uint8), labels if has_lists else None, d)
     filled = (0, 0, 0, 0)
     for batch, picked in parts:
         filled = copy_rows(batch, picked, out, *filled)
@@ -179,12 +183,12 @@ def trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
         return Batch(  # `_replace` takes twice as long
             out.start, out.index[:z], out.value[:z], out.label, out.weight, out.initial, out.group_first,
             out.group_name[:g], out.group_start[: g + 1], out.tag_start, out.tag_end, out.line, out.text,
-            out.label_start, out.labels,
+            out.label_start, out.labels, out.dense,
         )  # fmt: skip
     return Batch(
         out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
         out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],
-        out.line[:n], out.text, out.label_start, out.labels,
+        out.line[:n], out.text, out.label_start, out.labels, out.dense[:n],
     )  # fmt: skip
 
 
