@@ -20,6 +20,7 @@ from .stream import Stream
 
 SHARED = ("features", "interactions", "learner")  # groups whose options apply to all reductions
 PASSES = options_of(run_passes.Options)["passes"]
+MOST_DRAWS = 200  # of settings, until one is valid
 PROPOSED = ("multiclass",)  # presets that may be proposed as a reduction
 
 
@@ -139,7 +140,7 @@ class Space:
         return self._searches[reduction]
 
     def _declared(self, reduction: str) -> Iterator[tuple[str, Search]]:
-        """Yield the field and the search of every option that a reduction can have, and that is not fixed."""
+        """Yield the field and the search of every option that a setting can have by itself, and that is not fixed."""
         setting = next(one for one in self.reductions if one.reduction == reduction)
         facts: Facts = self._stream.facts(reduction)._replace(metric=self._metric)
         record = self.config(setting).reduction
@@ -153,7 +154,8 @@ class Space:
             if field == "passes" and (self._passes > 1 or not self.is_valid(setting.changed("passes", 2))):
                 continue
             found = search.resolved(option.search, facts)
-            if found is not None:
+            values = () if found is None else found.values or (True,)
+            if found is not None and any(self.is_valid(setting.changed(field, value)) for value in values):
                 yield field, found
 
     def first(self) -> list[Setting]:
@@ -175,14 +177,19 @@ class Space:
         return self.config(setting).values() == self.config(self.default).values()
 
     def drawn(self, rng: random.Random) -> Setting:
-        """Return a setting in which every option is drawn at random."""
+        """Return a setting in which every option is drawn at random; raise UsageError if none seems to be valid."""
         weights = [self.weights.get(one.reduction, 1.0) for one in self.reductions]
-        while True:
+        for _ in range(MOST_DRAWS):
             setting = rng.choices(self.reductions, weights)[0]
             for field, found in self.searches(setting.reduction).items():
                 setting = setting.changed(field, found.draw(rng))
             if self.is_valid(setting):
                 return setting
+        try:
+            self.config(setting)
+        except UsageError as error:
+            raise UsageError(f"--range: none of {MOST_DRAWS} settings that were drawn is valid: {error}") from None
+        return setting
 
     def near(self, setting: Setting, rng: random.Random) -> Setting | None:
         """Return a setting in which an option of `setting` has another value, None if that is not valid."""
