@@ -40,6 +40,13 @@ def outcome(place, name: str) -> tuple[bytes, bytes]:
     return (place / f"{name}.bin").read_bytes(), (place / f"{name}.txt").read_bytes()
 
 
+def measures(messages: str) -> list[tuple[str, list[float]]]:
+    """Return the lines of the summary that measure lists, or probabilities, and their numbers."""
+    found = re.findall(r"^((?:precision|psp|coverage|micro F1|macro F1|.* loss|.* error)\b.*) = (.*)$", messages, re.M)
+    assert found
+    return [(name, [float(number) for number in re.findall(r"[\d.]+", text)]) for name, text in found]
+
+
 def both(place, words, **more) -> tuple:
     """Return the results of one process and of a cluster, and the messages of the second."""
     one = learn(*words, "-f", "one.bin", "-p", "one.txt")
@@ -144,7 +151,7 @@ def test_lists_go_on_with_their_counts_and_threshold(inline, small_steps, monkey
     (small_steps / "a.vw").write_text(multilabel(1, 12, 500))
     learn("-d", "a.vw", "--multilabel_oaa", 12, "-b", 12, "--threshold", threshold, "-f", "first.bin")
     words = ["-i", "first.bin", "-d", "a.vw", "--passes", 3, "--holdout_off", "--checkpoint", 400]
-    one, many, _ = both(small_steps, words)
+    one, many, messages = both(small_steps, words)
     assert one == many
     save, saved = Run.save_at, []
 
@@ -158,8 +165,9 @@ def test_lists_go_on_with_their_counts_and_threshold(inline, small_steps, monkey
     with pytest.raises(Death):
         xclass(*words, "-f", "again.bin", "--workers", 2)
     monkeypatch.setattr(Run, "save_at", save)
-    learn(*words, "-f", "again.bin", "--workers", 2, "--resume_run")
+    resumed = learn(*words, "-f", "again.bin", "--workers", 2, "--resume_run").err
     assert (small_steps / "again.bin").read_bytes() == one[0]
+    assert measures(resumed) == measures(messages)
 
 
 def test_a_malformed_line_is_named_and_what_was_learned_is_kept(inline, small_steps, data):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from command import learn, xclass
 from streams import multilabel
+
+from xclass.run.run import Run
 
 
 def test_workers_predict_lists_as_one_process_and_do_not_learn_parts(inline, tmp_path, monkeypatch):
@@ -16,3 +20,26 @@ def test_workers_predict_lists_as_one_process_and_do_not_learn_parts(inline, tmp
     result = xclass("-d", "a.vw", "--multilabel", "--workers", 2)
     assert result.status == 2
     assert "--workers: --multilabel has no parts that learn by themselves; give --sync_every N" in result.err
+
+
+def test_measures_of_a_continued_run_are_those_of_the_whole_run(inline, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in range(2):
+        (tmp_path / f"part-{number}.vw").write_text(multilabel(number, 9, 300))
+    words = ["-d", "part-*.vw", "--multilabel", "--workers", 2, "--sync_every", 60, "--checkpoint", 100]
+    whole = learn(*words, "-f", "whole", "--passes", 2, "--keep_last").err
+    save, saved = Run.save_at, []
+
+    def die_at_the_last(self, point):
+        save(self, point)
+        saved.append(point)
+        if len(saved) == 8:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "save_at", die_at_the_last)
+    xclass(*words, "-f", "again", "--passes", 2, "--keep_last")
+    monkeypatch.setattr(Run, "save_at", save)
+    resumed = learn(*words, "-f", "again", "--passes", 2, "--keep_last", "--resume_run").err
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
+    found = [re.findall(r"^(?:precision|psp|micro F1|.* loss|.* error)\b.*$", text, re.M) for text in (whole, resumed)]
+    assert found[0] == found[1] and len(found[0]) > 5

@@ -68,10 +68,10 @@ class Averaged(PartsEngine):
     _saved = 0  # examples at the last checkpoint
 
     def learner(self, contents: Contents | None) -> LearnerCore:
-        config, state = self.run.config, None
+        config, state, tallies = self.run.config, None, {}
         if config.cluster.resume_run:
             facts, (state,) = run_state.load(config)
-            self._counts = facts["progress"]
+            self._counts, tallies = facts["progress"], facts["tallies"]
         parts = shards.deal(self._files, len(state["positions"]) if state else config.cluster.workers)
         learner = AveragedLearner(config, learner_use.of_run(config), contents)
         self._model = learner
@@ -79,6 +79,7 @@ class Averaged(PartsEngine):
         if state is not None:
             self._averaging.restore(state)
             learner.note_round()
+            learner.reduction.add_tallies(tallies)
             self._saved = learner.examples
         self._start_workers(PartLearner, min(config.cluster.workers, len(parts)))
         return learner
@@ -135,7 +136,8 @@ class Averaged(PartsEngine):
         return self._averaging.passes_ended < int(self.run.config.passes.passes)
 
     def save_state(self) -> None:
-        run_state.save(self.run.config, [self.run.progress], [self._averaging.state()])
+        tallies = self._model.reduction.tallies()
+        run_state.save(self.run.config, [self.run.progress], [self._averaging.state()], tallies)
 
     def end(self) -> list[str]:
         self._model.join()

@@ -31,25 +31,28 @@ def path_of(config: Config) -> str:
     return f"{config.run.final_regressor}{STATE}"
 
 
-def save(config: Config, counted: Sequence[Progress], states: Sequence[State], **facts: Any) -> None:
+def save(
+    config: Config, counted: Sequence[Progress], states: Sequence[State], tallies: Mapping[str, Any], **facts: Any
+) -> None:
     """Write the state of a run; raise ModelError if it cannot be written.
 
     Parameters
     ----------
     counted : counts, see `restore_progress`
     states : what the parts have learned and, last, the whole
+    tallies : sums for the summary, see `Learner.tallies`
     facts : what else the run needs to continue, as JSON values
     """
     arrays, rest = {}, []
-    for i, state in enumerate(states):
+    for i, state in enumerate([*states, _flat(tallies)]):
         arrays.update({f"{i}.{name}": value for name, value in state.items() if isinstance(value, np.ndarray)})
-        rest.append({name: value for name, value in state.items() if not isinstance(value, np.ndarray)})
+        rest.append({name: _stored(value) for name, value in state.items() if not isinstance(value, np.ndarray)})
     facts |= {"progress": [_counts(progress) for progress in counted], "states": rest}
     model_file.save(path_of(config), options=_options(config), facts=facts, arrays=arrays, links="replace")
 
 
 def load(config: Config) -> tuple[dict[str, Any], list[State]]:
-    """Return the facts of a run that is continued, and the states of its parts and, last, of the whole.
+    """Return the facts of a run that is continued, its tallies among them, and the states that `save` was given.
 
     Raise ModelError if there is no state or it cannot be read, and UsageError if the run had other options.
     """
@@ -71,7 +74,8 @@ def load(config: Config) -> tuple[dict[str, Any], list[State]]:
     for name, array in arrays.items():
         number, _, own_name = name.partition(".")
         states[int(number)][own_name] = np.array(array)
-    return facts, states
+    *states, tallies = [{name: _restored(value) for name, value in state.items()} for state in states]
+    return {**facts, "tallies": _nested(tallies)}, states
 
 
 def remove(config: Config) -> None:
@@ -108,8 +112,29 @@ def _counts(progress: Progress) -> dict[str, Any]:
     return {**counts, "holdout": {name: _stored(value) for name, value in held_out.items()}}
 
 
+def _flat(tallies: Mapping[str, Any]) -> State:
+    """Return nested values by their names with dots between them."""
+    flat: State = {}
+    for name, value in tallies.items():
+        inside = _flat(value) if isinstance(value, Mapping) else None
+        flat.update({name: value} if inside is None else {f"{name}.{own}": one for own, one in inside.items()})
+    return flat
+
+
+def _nested(flat: State) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in flat.items():
+        *path, own = name.split(".")
+        inner = nested
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[own] = value
+    return nested
+
+
 def _stored(value: Any) -> Any:
-    return FLOAT + repr(float(value)) if isinstance(value, (float, np.floating)) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    return FLOAT + repr(float(value)) if isinstance(value, float) else value
 
 
 def _restored(value: Any) -> Any:

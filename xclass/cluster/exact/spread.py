@@ -94,6 +94,7 @@ class Spread(ClusterEngine):
         if facts := self._facts:
             self._clock, whole.clock, whole.examples = facts["clock"], facts["clock_now"], facts["examples"]
             whole.names.highest_seen = facts["highest_seen"]
+            whole.reduction.add_tallies(facts["tallies"])
         self._crew = whole.crew = Crew(
             self._session, self._count, self.run.console.info, os.getcwd(), config, use, self._count, whole.schema
         )
@@ -169,8 +170,8 @@ class Spread(ClusterEngine):
         model.join()
         states = [*model.states, ability(self.run.config.reduction, "spread").whole_state(model.reduction)]
         run_state.save(
-            self.run.config, self._counted(), states, place=model.place, clock=self._clock, clock_now=model.clock,
-            examples=model.examples, highest_seen=model.names.highest_seen,
+            self.run.config, self._counted(), states, model.reduction.tallies(), place=model.place, clock=self._clock,
+            clock_now=model.clock, examples=model.examples, highest_seen=model.names.highest_seen,
         )  # fmt: skip
 
     def _counted(self) -> list[Progress]:

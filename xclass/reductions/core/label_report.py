@@ -295,11 +295,11 @@ class LabelReport:
 
     def tallies(self) -> dict[str, Any]:
         """Return the sums, for `add_tallies` of another report."""
-        return {**self.sums._asdict(), "best": self._best}
+        return {**self.sums._asdict(), "best": None if self._best is None else self._best._asdict()}
 
     def add_tallies(self, tallies: Mapping[str, Any]) -> None:
         self._grow(len(tallies["of_label"]))
-        self._best = self._best or tallies["best"]
+        self._best = self._best or (tallies["best"] and Sums(**tallies["best"]))
         for name, own in self.sums._asdict().items():
             own[: len(tallies[name])] += tallies[name]
 
