@@ -185,6 +185,16 @@ def test_workers_of_a_local_ray_have_the_priority_of_the_run(monkeypatch):
         assert "_system_config" not in received
 
 
+def test_more_workers_than_processors_on_this_machine_are_mentioned(monkeypatch):
+    slow_services(monkeypatch, 0)
+    monkeypatch.setattr(sessions.processors, "count", lambda: 2)
+    said: list[str] = []
+    with sessions.Session(Options(workers=2), said.append):
+        assert not said
+    with sessions.Session(Options(workers=64), said.append):
+        assert [line[:52] for line in said] == ["--workers 64: this machine has 2 processors, which t"]
+
+
 def test_a_ray_that_listens_to_the_network_is_refused(monkeypatch):
     received, _ = slow_services(monkeypatch, 0)
     received["address_of_node"] = "192.0.2.2"

@@ -24,6 +24,7 @@ from typing import Any
 
 from ..errors import ClusterError, UsageError, XclassError, install_extra
 from ..run.results import summary
+from ..system import processors
 from .options import Options
 
 NICENESS = "RAY_worker_niceness"  # variable that sets the priority of Ray's workers
@@ -105,7 +106,13 @@ class Session:
         if address.startswith("ray://"):
             common = {}
         elif address == "local":
-            common |= {"num_cpus": self._options.workers, "include_dashboard": False}
+            workers, own = self._options.workers, processors.count()
+            if workers > own:
+                self._say(
+                    f"--workers {workers}: this machine has {own} processor{'s' * (own > 1)}, which the workers share; "
+                    f"with more than {own} a run takes longer to start and more memory, and is no faster"
+                )
+            common |= {"num_cpus": workers, "include_dashboard": False}
             if NICENESS not in os.environ:  # else Ray's own is 15, and other programs would take the processors
                 common["_system_config"] = {"worker_niceness": 0}
         try:
