@@ -27,7 +27,7 @@ from ..options.declare import Option, OptionGroup, allowed_values, from_stored, 
 from ..options.resolve import SCALAR, resolve
 from ..options.spelling import Spelling
 from ..reductions import presets, registry
-from ..reductions.core import probabilities
+from ..reductions.core import base, probabilities
 from ..reductions.core.base import Reduction
 from ..reductions.core.spec import LearnerSpec, Part, Wanted
 from ..text import label_words, parser, reader
@@ -74,6 +74,7 @@ SEED = option("seed of all random choices", default=0, minimum=0, maximum=2**64 
 EXACT = option("use VW's defaults and behaviour; predictions agree with VW's to the digit")
 BITS_IF_GROWING = 24  # bits of a feature's index if tables begin with at least 2**LEAST_BITS_IF_GROWING slots and grow
 LEAST_BITS_IF_GROWING = 20
+MANY_COLUMNS = 64  # of rows of numbers, from which some reductions learn badly
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,21 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
     )
 
 
+def _title(spec: LearnerSpec) -> str:
+    return "regression" if spec.name == SCALAR else f"--{spec.name}"
+
+
+def note_about_rows(config: Config, columns: int) -> str:
+    """Return a warning about rows of numbers that a reduction hashes although it makes many errors then, or nothing."""
+    spec = spec_of(config, NEW_LEARNER)
+    if columns < MANY_COLUMNS or config.reduction.dense(spec) != base.UNSUITED:
+        return ""
+    return (
+        f"the examples are rows of {columns} numbers, from which {_title(spec)} is known to learn badly, because all "
+        "examples have the same features; try --oaa or --multiclass"
+    )
+
+
 def feature_bits(config: Config) -> int:
     """Return the number of bits to which hashes of features are cut: -b, but more if the tables grow beyond it."""
     bits: int = config.learner.bits
@@ -173,6 +189,12 @@ def with_defaults(config: Config, use: LearnerUse) -> Config:
         config.reduction = of_vw
     spec = spec_of(config, use)
     config.reduction.check(spec)
+    if config.parser.dense and config.reduction.dense(spec) != base.TAKEN:
+        takers = [f"--{one.name}" for one in registry.REDUCTIONS if one.dense is base.taken]
+        raise UsageError(
+            f"--dense: {_title(spec)} learns from hashed features, and takes no rows of numbers as they are; use "
+            f"{' or '.join(takers) or 'another reduction'}, or leave --dense out, so that they are hashed"
+        )
     names, classes = len(spec.names), spec.classes
     if classes and not grows(config.reduction) and (names > classes or (0 < names < classes and not spec.learn_names)):
         advice = "at least as many classes" if spec.learn_names else "as many names as classes"

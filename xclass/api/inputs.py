@@ -12,14 +12,14 @@ from ..data import array_input, batch_ops, dicts, feature_names, frames, schema,
 from ..data.batch import NO_LISTS, Batch
 from ..data.feature_names import encoded
 from ..data.frames import Frame
-from ..data.schema import MATRICES, NUMBER, OTHER, PLAIN, Kinds
+from ..data.schema import DENSE, MATRICES, NUMBER, OTHER, PLAIN, Kinds
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 from ..text import parser
 from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
 from . import arrays
-from .configuration import feature_bits
+from .configuration import feature_bits, note_about_rows
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, weights_of
 from .learner_core import LearnerCore
 
@@ -60,6 +60,7 @@ class Inputs:
 
     def __init__(self, core: LearnerCore, identity: bool = False, vw_text: bool = False) -> None:
         self._schema, self._config, self._names = core.schema, core.config, core.names
+        self._taken, self._dense = core.takes_block, core.config.parser.dense_names()
         self._label_range, self.notes = core.label_range, core.notes
         self._labels = LabelConverter(core.names, core.label_range, core.config.reduction.labels == "multilabel")
         self._constant = not core.config.parser.noconstant
@@ -106,13 +107,14 @@ class Inputs:
             self._check_kind(given)
             self._check_constant(given)
             weights_of(given.weight, given.n)
+            self._schema.check_width(given.columns)
             batch = arrays.masked(given, feature_bits(self._config))
             batch = self._labelled(batch, given if y is None else y, sample_weight, learn)
             if learn:
                 self._schema.add_form(OTHER)
             return iter([batch])
         given = self.opened(given)
-        table = tables.table_of(given, self._rule, self.hasher, self._schema)
+        table = self._table(given)
         if table is not None:
             return self._pieces(table, y, sample_weight, learn)
         if isinstance(given, Mapping):  # and no sparse matrix, as one of SciPy's formats is a dictionary, too
@@ -128,7 +130,7 @@ class Inputs:
         if isinstance(next((item for item in examples if not array_input.is_missing(item)), None), Mapping):
             frame = self._rows(_mappings(examples))
             if frame is not None:
-                return self._pieces(tables.FrameTable(frame, self._rule, self.hasher), y, sample_weight, learn)
+                return self._pieces(self._table(frame), y, sample_weight, learn)
             self._require_labels(y, learn)
             batch, kinds = self._named(_mappings(examples), learn)
             batch = self._labelled(batch, y, sample_weight, learn)
@@ -145,7 +147,7 @@ class Inputs:
         Their columns have to be those of the learner; it is an error if there are columns only on one of both sides.
         """
         if frames.is_frame(given):
-            frame = Frame(given, self._schema)
+            frame = Frame(given, self._schema, dense=self._dense)
             names = [name for name, _ in frame.columns]
             shown = f"a DataFrame with the columns {schema.listed(names)}"
             numbers = not names or NUMBER in dict(frame.columns).values()
@@ -153,12 +155,12 @@ class Inputs:
                 raise _other_form(shown, MATRICES, "X.to_numpy(), if its columns have the same order")
             if self._schema.form == PLAIN:
                 raise _other_form(shown, PLAIN, "one of its columns")
-            return frame
+            return frame.matrix() if self._schema.form == MATRICES and self._schema.width else frame
         if isinstance(given, (list, tuple)) and given and all(isinstance(item, Mapping) for item in given):
             return self._rows(given) or [self._dicts.as_learned(example) for example in given]
         if (not self._schema and self._schema.form != PLAIN) or isinstance(given, (Batch, Documents, str, Frame)):
             return given
-        table = tables.table_of(given, self._rule, self.hasher, self._schema)
+        table = self._table(given)
         return given if table is None else self._by_position(table, given)
 
     def _by_position(self, table: tables.Table, given: Examples) -> Examples:
@@ -167,7 +169,7 @@ class Inputs:
         shape: tuple[int, ...] = tuple(getattr(given, "shape", ()))
         if not names:
             raise _other_form("a matrix", PLAIN, "texts")
-        numbers = all(kind == NUMBER for kind in self._schema.columns.values())
+        numbers = all(kind in (NUMBER, DENSE) for kind in self._schema.columns.values())
         if isinstance(table, tables.DenseTable) and numbers and table.values.shape[1] == len(names):
             if names != _positions(len(names)):
                 self._note_once(
@@ -185,6 +187,9 @@ class Inputs:
         if not self._schema or any(isinstance(value, Mapping) for example in examples for value in example.values()):
             return None
         return Frame(examples, self._schema)
+
+    def _table(self, given: Any) -> Any:
+        return tables.table_of(given, self._rule, self.hasher, self._schema, self._taken)
 
     @property
     def _columns(self) -> str:
@@ -290,7 +295,7 @@ class Inputs:
         frame = self._rows((given,))
         if frame is None:
             return self._named((given,), learn)
-        table = tables.FrameTable(frame, self._rule, self.hasher)
+        table = self._table(frame)
         table.check()
         self._note_additional(frame)
         return table.batch(0, 1, self._constant), {}
@@ -313,6 +318,13 @@ class Inputs:
         """Return the rows of a table as batches after checking all of them."""
         self._require_labels(y, learn)
         table.check()
+        self._schema.check_width(table.columns)
+        if self._schema.form == MATRICES and table.n and bool(self._schema.width) != bool(table.columns):
+            forms = ("sparse matrices", f"arrays of {self._schema.width or table.columns} columns")
+            cures = ("a sparse matrix", "an array, `X.toarray()` of a sparse matrix")
+            raise _other_form(forms[bool(table.columns)], *(pair[bool(self._schema.width)] for pair in (forms, cures)))
+        if isinstance(table, tables.DenseTable):
+            self._note_once(note_about_rows(self._config, table.values.shape[1]))
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
         labels = self._labels.fields(y, table.n, learn)
         learn = learn and table.n > 0
@@ -337,7 +349,7 @@ class Inputs:
             self.notes.append(f"the examples: {schema.left_out(new)}")
 
     def _note_once(self, note: str) -> None:
-        if note not in self._noted:
+        if note and note not in self._noted:
             self._noted |= {note}
             self.notes.append(note)
 

@@ -45,6 +45,7 @@ class LearnerCore:
     ----------
     preparation : converts batches into tasks: n-grams, interactions, checks of values
     schema : columns of the tables learned from
+    takes_block : whether the reduction learns from the dense block of a batch, so that rows of numbers are not hashed
     examples : number of examples learned from, earlier runs included
     clock : sum of the weights of the labelled examples, earlier runs included
     progress : counts examples and losses; a caller may replace it
@@ -65,6 +66,7 @@ class LearnerCore:
         self.config = config
         self.spec = spec = configuration.spec_of(config, use)
         self.label_range = configuration.label_range(config, spec)
+        self.takes_block = config.reduction.dense(spec) == base.TAKEN
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
         self.examples, self.clock = 0, 0.0
@@ -159,9 +161,26 @@ class LearnerCore:
         """
         if learn:
             self.check_learns()
+        if batch.columns or self.schema.width:
+            batch = self._with_block(batch, learn)
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
         return map(self._with_names, tasks) if lists_names and not self.spec.vw_exact else tasks
+
+    def _with_block(self, batch: Batch, learn: bool) -> Batch:
+        """Return a batch whose dense block has the columns learned from, 0 if it has none; check those it has."""
+        schema = self.schema
+        if not batch.columns:
+            return batch._replace(dense=np.zeros((batch.n, schema.width), np.float32))
+        if not self.takes_block:
+            raise UsageError(
+                "the batch has a dense block, and this reduction learns from hashed features; give an array, whose "
+                "columns are hashed then"
+            )
+        schema.check_width(batch.columns)
+        if learn:
+            schema.width = batch.columns
+        return batch
 
     def _with_names(self, task: BatchTask) -> BatchTask:
         task.named = self.names.named_before(batch_ops.highest_labels(task.batch))

@@ -2,8 +2,9 @@
 
 A DataFrame is one of pandas, polars or pyarrow, or an object that pyarrow or pandas converts. Without a schema, the
 types of its columns say what they are: numbers and truth values are of the kind `number`, categories of the kind
-`category`, and text is of the kind `text`. With a schema, columns are found by name, and their cells are converted to
-the kind that the learner has learned; cells that cannot be converted are refused.
+`category`, text is of the kind `text`, and lists of numbers are of the kind `dense`. With a schema, columns are found
+by name, and their cells are converted to the kind that the learner has learned; cells that cannot be converted are
+refused.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import Float64s
+from ..array_types import AnyArray, Float64s
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 from . import array_input, schema
-from .schema import CATEGORY, NUMBER, TEXT, UNNAMED, Column, Schema
+from .schema import CATEGORY, DENSE, NUMBER, TEXT, UNNAMED, Column, Schema
 
 # types of columns, as the libraries write them in lower case
 KIND_OF_TYPE = (
     (NUMBER, re.compile(r"(sparse\[)?(u?int(8|16|32|64|128)|float|double|halffloat|bool|decimal)")),
+    (DENSE, re.compile(r"(large_|fixed_size_)?list|array\(")),
     (CATEGORY, re.compile(r"category|categorical|enum|dictionary")),
     (TEXT, re.compile(r"(object|str|string|string_view|large_string|null)(\[|$)")),
 )
+LISTS = (list, tuple, np.ndarray)  # types of cells of the kind `dense`
 WHOLE = re.compile(r"(sparse\[)?u?int(32|64|128)")
 NARROW = re.compile(r"(sparse\[)?(float16|float32|halffloat|float(\[|$))")
 
@@ -42,12 +45,14 @@ def is_frame(given: object) -> bool:
 class Frame:
     """Read the cells of a DataFrame, or of a sequence of dictionaries or an array[n, d] by the columns of `known`.
 
-    `known` is empty if the learner has not learned from a table; `keeps` says whether it keeps the columns then. Of its
-    columns, `columns` are read, and `additional` are left out, because the schema does not contain them.
+    `known` is empty if the learner has not learned from a table; `keeps` says whether it keeps the columns then, and
+    `dense` are those whose numbers belong to the dense block. Of its columns, `columns` are read, and `additional` are
+    left out, because the schema does not contain them.
     """
 
-    def __init__(self, given: Any, known: Schema, keeps: bool = True) -> None:
+    def __init__(self, given: Any, known: Schema, keeps: bool = True, dense: Sequence[str] = ()) -> None:
         self.keeps = keeps
+        self._widths: dict[int, int] = {}  # of columns of lists
         cells: list[Any]
         types: list[Any]
         if isinstance(given, np.ndarray):
@@ -81,6 +86,12 @@ class Frame:
                 Column(names[i], self._kind_of_cells(j) if self._types[j] == "object" else kind)
                 for j, (i, kind) in enumerate(zip(positions, self._stored.copy(), strict=True))
             ]
+            for name in dense:
+                j = next((j for j, column in enumerate(self.columns) if column.name == name), -1)
+                if j < 0 or self.columns[j].kind not in (NUMBER, DENSE):
+                    what = "no column" if j < 0 else "text in the column"
+                    raise UsageError(f"--dense {name!r}: the DataFrame has {what} {name!r}; name columns of numbers")
+                self.columns[j] = Column(name, DENSE)
 
     def numbers(self, j: int, low: int, high: int) -> Float64s:
         """Return rows of column j, which has the kind `number`, as float64[high - low], NaN for missing cells."""
@@ -95,6 +106,34 @@ class Frame:
             at = int(infinite[0])
             (cell,) = _listed(self._cells[j][low + at : low + at + 1])
             raise array_input.wrong_value(f"row {low + at}, column {name!r}", values[at], cell)
+        return values
+
+    def block(self, j: int, low: int, high: int) -> AnyArray:
+        """Return rows of column j, which has the kind `dense`, as numbers[high - low, d]; 0 for a missing number."""
+        name = self.columns[j].name
+        cells = [] if self._stored[j] == NUMBER else self._cells[j][low:high]
+        cells = cells if isinstance(cells, list) else list(np.asarray(cells))
+        if not any(isinstance(cell, LISTS) for cell in cells) and self._widths.setdefault(j, 1) == 1:
+            return np.nan_to_num(self.numbers(j, low, high))[:, None]
+        for i, cell in enumerate(cells):
+            size = len(cell) if isinstance(cell, LISTS) else None
+            if size is None or size != self._widths.setdefault(j, size):
+                seen = f"has {size} numbers" if size is not None else f"is {short_repr(cell)}"
+                wanted = f"; the rows before have {self._widths[j]}" if j in self._widths else ""
+                raise DataError(f"row {low + i}, column {name!r}: the cell {seen}{wanted}; give lists of equal length")
+        try:
+            values = np.asarray(cells)
+        except ValueError:
+            values = np.asarray(cells, object)
+        if len(cells) and (values.ndim != 2 or values.dtype.kind not in "iufb"):
+            described = array_input.described(values)
+            raise DataError(
+                f"rows {low} to {high - 1}, column {name!r}: {described}; give lists of numbers, none missing"
+            )
+        at = array_input.first_wrong(values.reshape(-1))
+        if at is not None:
+            i, k = divmod(at, values.shape[1])
+            raise array_input.wrong_value(f"row {low + i}, column {name!r}, position {k}", values[i, k])
         return values
 
     def matrix(self) -> Float64s:
@@ -137,6 +176,9 @@ class Frame:
     def _kind_of_cells(self, j: int) -> str:
         """Return the kind of a column of objects: NUMBER if they are numbers, or missing."""
         kinds = set(map(type, _listed(self._cells[j][: self.n])))
+        if kinds.intersection(LISTS):
+            self._stored[j] = DENSE
+            return DENSE
         numbers = {kind for kind in kinds if array_input.is_number(kind)}
         others = {kind for kind in kinds if kind.__name__ not in array_input.MISSING} - {type(None)}
         if not numbers or others != numbers:

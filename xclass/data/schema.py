@@ -7,6 +7,8 @@ there.
     number      a feature of the default namespace, named as the column
     text        a namespace, named as the column, whose features are the words
     category    a namespace, named as the column; the whole cell is one feature, with `_` in place of white space
+    dense       columns of the dense block: a number, or in a DataFrame a list of numbers. For a reduction that does not
+                take the block, a namespace whose features are the positions in the list
 
 Features that are given by name, in dictionaries and in `features` of JSON lines, are no columns: names may come and go.
 For at most MOST_NAMES names, the schema keeps whether the first values that the learner saw were numbers or text, and
@@ -31,7 +33,7 @@ import numpy as np
 from ..errors import DataError, ModelError
 from ..options.words import NUMERAL
 from ..system import bounded_json
-from ..system.bounded_json import OneOf, OrNull, Record, Text
+from ..system.bounded_json import OneOf, OrNull, Record, Text, Whole
 from ..system.printable import short_repr
 from . import array_input
 from .feature_names import encoded
@@ -40,12 +42,18 @@ Kinds: TypeAlias = dict[str, dict[str, str]]  # namespace -> name -> kind
 
 NUMBER, TEXT, CATEGORY = KINDS = ("number", "text", "category")
 MATRICES, PLAIN = FORMS = ("matrices, whose columns have numbers", "plain texts")  # of examples without columns
+DENSE = "dense"  # kind of a column
 OTHER = "examples of several forms"
+MOST_COLUMNS = 1 << 20  # of the dense block
 LARGEST = 1 << 24  # bytes of a schema in a model file
 MOST_NAMES = 4096  # names whose kinds are kept
 SHAPE = Record(
-    {"columns": Record(others=OneOf(KINDS)), "label": OrNull(Text())},
-    {"names": Record(others=Record(others=OneOf((NUMBER, TEXT)))), "form": OneOf(FORMS)},
+    {"columns": Record(others=OneOf((*KINDS, DENSE))), "label": OrNull(Text())},
+    {
+        "names": Record(others=Record(others=OneOf((NUMBER, TEXT)))),
+        "form": OneOf(FORMS),
+        "width": Whole(1, MOST_COLUMNS),
+    },
 )
 REMEDY = "train the model again, or take another copy of the file"
 UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name, such as an index that it wrote
@@ -63,7 +71,7 @@ WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
 
 class Column(NamedTuple):
     name: str
-    kind: str  # NUMBER, TEXT or CATEGORY
+    kind: str  # NUMBER, TEXT, CATEGORY or DENSE
 
 
 class Schema:
@@ -76,6 +84,7 @@ class Schema:
     names : namespace -> name -> kind, NUMBER or TEXT, of features that are given by name
     room : number of names that can still be added
     form : MATRICES or PLAIN if the learner has learned from nothing else, empty before it has learned, or OTHER
+    width : number of columns of the dense block, 0 before the learner has learned from one
     """
 
     def __init__(
@@ -88,7 +97,7 @@ class Schema:
         self.columns: dict[str, str] = dict(columns)
         self.label = label
         self.names: Kinds = {}
-        self.room, self.form = MOST_NAMES, form
+        self.room, self.form, self.width = MOST_NAMES, form, 0
         self._told: set[str] = set()  # names of which a warning says that values have another kind
         self.add_names(names or {})
 
@@ -104,15 +113,25 @@ class Schema:
         """Return a copy, which does not change when the learner goes on; no names are added to it if it is `fixed`."""
         new = Schema(self.columns.items(), self.label, self.names, self.form)
         new.room *= not fixed
+        new.width = self.width
         return new
 
     def replace(self, other: Schema) -> None:
-        self.__dict__.update(other.copy().__dict__)
+        """Take what another schema has, but keep the width if that has none, because no reader finds it."""
+        self.__dict__.update({**other.copy().__dict__, "width": other.width or self.width})
 
     @property
     def is_known(self) -> bool:
         """Return whether there is something to store in a model."""
-        return bool(self.columns or self.names or self.form in FORMS)
+        return bool(self.columns or self.names or self.form in FORMS or self.width)
+
+    def check_width(self, columns: int) -> None:
+        """Raise DataError if a dense block has another number of columns than that learned from."""
+        if columns and self.width and columns != self.width:
+            raise DataError(
+                f"the examples are rows of {columns} columns, and the model has learned from rows of {self.width}; "
+                f"give rows of {self.width} columns"
+            )
 
     def add_form(self, form: str) -> None:
         """Keep that the learner has learned from examples of a form, or from models whose schemas have this form."""
@@ -201,7 +220,8 @@ class Schema:
     def record(self) -> dict[str, Any]:
         names = {"names": dict(sorted(self.names.items()))} if self.names else {}  # sorted: batches mix them
         form = {"form": self.form} if self.form in FORMS else {}
-        return {"columns": self.columns, "label": self.label, **names, **form}
+        width = {"width": self.width} if self.width else {}
+        return {"columns": self.columns, "label": self.label, **names, **form, **width}
 
     def to_bytes(self) -> bytes:
         return json.dumps(self.record(), separators=(",", ":")).encode()
@@ -209,7 +229,9 @@ class Schema:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Schema:
         """Return a schema from an object of JSON whose shape was checked."""
-        return cls(record["columns"].items(), record["label"], record.get("names"), record.get("form", ""))
+        schema = cls(record["columns"].items(), record["label"], record.get("names"), record.get("form", ""))
+        schema.width = record.get("width", 0)
+        return schema
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Schema:

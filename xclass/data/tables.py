@@ -4,6 +4,9 @@ A table is a sparse matrix, a dense array, a DataFrame with columns of numbers a
 of a matrix is the feature named `j`; a column of a DataFrame has its own name. A column of text is a namespace, and its
 words are the features. All rows are checked before the first piece is converted, so that nothing is learned from a
 table with a value that is not allowed.
+
+A learner that takes the dense block gets the rows of an array, and the columns of a DataFrame that are dense, as they
+are.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import AnyArray, Int64s, UInt32s
+from ..array_types import AnyArray, Float32s, Int64s, UInt32s
 from ..errors import UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
@@ -24,9 +27,10 @@ from .batch import Batch
 from .feature_names import Hashing, NameHasher
 from .frames import Frame
 from .matrix import UNNAMED_GROUP, Part
-from .schema import NUMBER, Schema
+from .schema import DENSE, NUMBER, Schema
 
 PIECE = 1 << 16  # entries, or bytes of text, to convert at a time
+ROWS = 1 << 10  # rows of a dense block to convert at a time, at least
 
 
 class Table(ABC):
@@ -35,6 +39,7 @@ class Table(ABC):
     """
 
     least = 1  # rows to convert at a time
+    columns = 0  # of the dense block; known after `check`
 
     def __init__(self, work: Int64s) -> None:
         self.n, self.work = len(work) - 1, work
@@ -49,7 +54,13 @@ class Table(ABC):
 
     def batch(self, low: int, high: int, constant: bool) -> Batch:
         """Return the rows low..high-1 as unlabelled examples, with the constant feature if `constant` is set."""
-        return matrix.batch_of(high - low, self.parts(low, high), constant, low + 1)
+        batch = matrix.batch_of(high - low, self.parts(low, high), constant, low + 1)
+        block = self.block(low, high)
+        return batch if block is None else batch._replace(dense=block)
+
+    def block(self, low: int, high: int) -> Float32s | None:
+        """Return the dense block of the rows low..high-1, None if there is none."""
+        return None
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         """Yield the first and the last row (exclusive) of each piece to convert at a time, in order."""
@@ -84,11 +95,14 @@ class SparseTable(Table):
 
 
 class DenseTable(Table):
-    """Convert the rows of a number array[n, d], or of n lists of d numbers."""
+    """Convert the rows of a number array[n, d], or of n lists of d numbers; into a dense block if it is `taken`."""
 
-    def __init__(self, given: Any, rule: Hashing) -> None:
+    def __init__(self, given: Any, rule: Hashing, taken: bool = False) -> None:
         self.values = array_input.dense(given)
         n, columns = self.values.shape
+        self._taken = taken and columns > 0
+        self.least = ROWS if self._taken else 1
+        self.columns = columns if self._taken else 0
         super().__init__(np.arange(n + 1) * max(1, columns))
         self._indices = feature_names.column_indices(np.arange(columns), rule)
 
@@ -101,7 +115,10 @@ class DenseTable(Table):
                 raise array_input.wrong_value(f"row {low + row}, column {column}", values[row, column])
 
     def parts(self, low: int, high: int) -> list[Part]:
-        return [_dense_part(array_input.filled(self.values[low:high]), self._indices)]
+        return [] if self._taken else [_dense_part(array_input.filled(self.values[low:high]), self._indices)]
+
+    def block(self, low: int, high: int) -> Float32s | None:
+        return _rows(array_input.filled(self.values[low:high])) if self._taken else None
 
 
 class TextTable(Table):
@@ -122,16 +139,18 @@ class FrameTable(Table):
     """Convert the rows of a DataFrame.
 
     Columns of numbers are features without a namespace; other columns are namespaces, whose features are their words,
-    or whole cells of categories. Missing cells are no features.
+    or whole cells of categories. Missing cells are no features. Columns of the kind `dense` are the dense block if it
+    is `taken`, and else namespaces.
     """
 
     least = 256  # because each column is converted by itself
 
-    def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher) -> None:
-        self.frame, self._rule = frame, rule
+    def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher, taken: bool = False) -> None:
+        self.frame, self._rule, self._hasher, self._taken = frame, rule, hasher, taken
         names = [name for name, _ in frame.columns]
         self._numbers = [j for j, (_, kind) in enumerate(frame.columns) if kind == NUMBER]
-        self._texts = [j for j, (_, kind) in enumerate(frame.columns) if kind != NUMBER]
+        self._dense = [j for j, (_, kind) in enumerate(frame.columns) if kind == DENSE]
+        self._texts = [j for j, (_, kind) in enumerate(frame.columns) if kind not in (NUMBER, DENSE)]
         super().__init__(np.arange(frame.n + 1) * max(1, len(self._numbers) + 16 * len(self._texts)))
         unnamed = int(rule.unnamed)
         self._indices = np.array([hasher.index(names[j], unnamed) for j in self._numbers], np.uint32)
@@ -143,6 +162,8 @@ class FrameTable(Table):
                 self.frame.numbers(j, low, high)
             for j in self._texts:
                 self.frame.words(j, low, high)
+            widths = [self.frame.block(j, low, high).shape[1] for j in self._dense]
+            self.columns = sum(widths) if self._taken else 0
 
     def parts(self, low: int, high: int) -> list[Part]:
         parts = []
@@ -151,23 +172,36 @@ class FrameTable(Table):
             parts.append(_dense_part(np.nan_to_num(values), self._indices))
         for j, (group, seed) in zip(self._texts, self._spaces, strict=True):
             parts.append(_words(self.frame.words(j, low, high), group, seed, self._rule))
+        for j in [] if self._taken else self._dense:
+            name, values = self.frame.columns[j].name, self.frame.block(j, low, high)
+            seed = self._hasher.namespace(name)
+            indices = np.array([self._hasher.index(str(k), seed) for k in range(values.shape[1])], np.uint32)
+            parts.append(_dense_part(values, indices)._replace(group=feature_names.encoded(name)[0]))
         return parts
 
+    def block(self, low: int, high: int) -> Float32s | None:
+        if not self._taken or not self._dense:
+            return None
+        return _rows(np.concatenate([self.frame.block(j, low, high) for j in self._dense], axis=1))
 
-def table_of(given: Any, rule: Hashing, hasher: NameHasher, known: Schema) -> Table | None:
-    """Return what converts a sparse matrix, a dense array or a DataFrame; None if `given` is none of these."""
+
+def table_of(given: Any, rule: Hashing, hasher: NameHasher, known: Schema, taken: bool = False) -> Table | None:
+    """Return what converts a sparse matrix, a dense array or a DataFrame; None if `given` is none of these.
+
+    `taken` says whether the learner takes the dense block.
+    """
     if isinstance(given, Frame) or frames.is_frame(given):
-        return FrameTable(given if isinstance(given, Frame) else Frame(given, known), rule, hasher)
+        return FrameTable(given if isinstance(given, Frame) else Frame(given, known), rule, hasher, taken)
     if hasattr(given, "tocsr") or hasattr(given, "indptr"):
         return SparseTable(given, rule)
     if isinstance(given, (list, tuple)):
         rows = given and isinstance(given[0], (list, tuple, np.ndarray))
-        return DenseTable(given, rule) if rows else None
+        return DenseTable(given, rule, taken) if rows else None
     if array_input.is_array(given):
         values = array_input.array("examples", given)
-        if values.ndim == 1 and values.dtype.kind in "OUT":
-            return None  # texts or dictionaries
-        return DenseTable(values, rule)
+        if values.ndim == 1 and values.dtype.kind in "OUT":  # lists of numbers, as of Arrow, or texts, dictionaries
+            return DenseTable(list(values), rule, taken) if len(values) and isinstance(values[0], np.ndarray) else None
+        return DenseTable(values, rule, taken)
     return None
 
 
@@ -193,6 +227,11 @@ def _dense_part(values: AnyArray, indices: UInt32s) -> Part:
     n, columns = values.shape
     start = np.arange(n + 1) * columns
     return Part(UNNAMED_GROUP, start, np.tile(indices, n), np.ascontiguousarray(values, np.float32).reshape(-1))
+
+
+def _rows(values: AnyArray) -> Float32s:
+    """Return numbers, which were checked, as a dense block of its own memory."""
+    return np.array(values, np.float32, order="C")
 
 
 def _words(texts: Sequence[str], group: int, seed: int, rule: Hashing) -> Part:

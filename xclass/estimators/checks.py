@@ -87,7 +87,7 @@ def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) ->
     if not frame.n:
         raise ValueError("X has 0 rows; give at least one")
     numbers = known is not None or all(kind == NUMBER for _, kind in frame.columns)
-    if known or not numbers:
+    if known or not numbers or "dense" in estimator.options:  # which names columns
         return X
     matrix = Frame(X, Schema([Column(name, NUMBER) for name, _ in frame.columns])).matrix()
     return check_array(matrix, input_name="X")

@@ -243,6 +243,14 @@ def _check_schemas(models: Sequence[_Model]) -> None:
         if difference:
             paths = with_tables[0].path, model.path
             raise ModelError(f"{difference.format(*paths)}; train both from the same columns")
+    of_rows = [model for model in models if model.contents.schema.width]
+    for model in of_rows[1:]:
+        first, width = of_rows[0].contents.schema.width, model.contents.schema.width
+        if first != width:
+            raise ModelError(
+                f"{of_rows[0].path} has learned from rows of {first} columns, and {model.path} from rows of {width}; "
+                "train both from rows of the same columns"
+            )
 
 
 def _check_continued(models: Sequence[_Model], base: _Model) -> None:
@@ -307,6 +315,7 @@ def _merged(
             target.schema.replace(next(filter(None, known), target.schema))
             for one in known:
                 target.schema.add_form(one.form or schema.OTHER)
+                target.schema.width = target.schema.width or one.width
             names = [name for one in known for name in target.schema.add_names(one.names)]
             if names:
                 notes.append(

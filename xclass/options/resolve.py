@@ -84,7 +84,7 @@ class Config(Generic[Record]):
         for name, group, option in self._all_options():
             if option.stored:
                 value = getattr(self._groups[group], name)
-                if value is not None or not option.unset_is_left_out:
+                if value not in (None, ()) or not option.unset_is_left_out:
                     stored[name] = list(value) if isinstance(value, tuple) else value
         return stored
 

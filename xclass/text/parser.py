@@ -62,6 +62,13 @@ class Options(OptionGroup):
         " and the model keeps the names. This is the default if the first three labels are not numbers",
         stored=True,
     )
+    dense: tuple[str, ...] = option(
+        "namespace of VW text whose features are rows of numbers, `NAMESPACE` or `NAMESPACE:COLUMNS`, or columns of "
+        "numbers of a DataFrame, separated by commas; they are learned as they are, not hashed",
+        metavar="NAMES",
+        stored=True,
+        unset_is_left_out=True,
+    )
     noconstant: bool = option("do not add the constant feature", stored=True)
     on_bad_line: str = option(
         "what to do at a malformed line: stop, skip the line, or read it as VW does",
@@ -82,6 +89,10 @@ class Options(OptionGroup):
             if key_of(name) in known:
                 raise UsageError(f"--named_labels lists {name!r} twice; list every name once")
             known.add(key_of(name))
+
+    def dense_names(self) -> tuple[str, ...]:
+        """Return the namespaces or columns whose numbers are the dense block."""
+        return tuple(name.strip() for names in self.dense for name in names.split(","))
 
     def label_names(self) -> tuple[str, ...]:
         """Return the names of labels 1, 2, ... that are listed in advance; none if labels are numbers."""

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from ...data.frames import Frame
-from ...data.schema import Schema
+from ...data.schema import DENSE, Schema
 from ...errors import DataError, UsageError
 from ...formats import columns, detect
 from ...system.printable import short_repr
@@ -144,6 +144,12 @@ def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> 
     if not known:
         label = label or ("label" if "label" in names else "0")
         frame = Frame(table.select([name for name in names if name != label]), Schema())
+        lists = [name for name, kind in frame.columns if kind == DENSE]
+        if lists:
+            raise UsageError(
+                f"the column {lists[0]!r} holds lists of numbers, which a data set of Ray cannot pass on; write "
+                "the rows as .npy files, or learn them with a Learner"
+            )
         kinds = columns.as_row(dict(frame.columns))
     read = reader.Options(format="csv", label_column=label, column_kind=kinds)
     return [block.of_table(names) for block in blocks], read

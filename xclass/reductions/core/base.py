@@ -31,6 +31,9 @@ from .label_report import LabelReport
 from .spec import LearnerSpec, Wanted
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
+# what a reduction does with rows of numbers: it takes the dense block as it is, or learns from hashed features, and
+# then it may learn badly if all examples have the same ones
+TAKEN, HASHED, UNSUITED = "taken", "hashed", "unsuited"
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
 _survey = DirectCall(finite, "survey")
 
@@ -256,6 +259,18 @@ def _defaults(spec: LearnerSpec) -> dict[str, object]:
     return gd.resolve_defaults(spec.binary, spec.classes or 1, reduction=spec.classes is not None)
 
 
+def taken(spec: LearnerSpec) -> str:
+    return TAKEN
+
+
+def hashed(spec: LearnerSpec) -> str:
+    return HASHED
+
+
+def unsuited(spec: LearnerSpec) -> str:
+    return UNSUITED
+
+
 def _from_one(spec: LearnerSpec) -> tuple[int, int, str]:
     """Return the range of labels of a reduction whose option is the number of classes."""
     classes = spec.classes or 0
@@ -295,4 +310,6 @@ class Reduction:
     folder: str = ""  # name of these modules, if it is not that of the reduction
     # record of the learner that follows VW to the digit, for --vw_exact and the models it trained, if it is another one
     vw_record: Reduction | None = None
+    # what becomes of the dense block of a batch, see TAKEN; a function of the spec, because options may decide
+    dense: Callable[[LearnerSpec], str] = hashed
     not_merged: str = ""  # why models of it cannot be merged, for the message; empty if it has the ability `merge`

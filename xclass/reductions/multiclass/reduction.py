@@ -24,7 +24,7 @@ from ...data.batch import HIGHEST_LABEL, Batch
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core.base import Reduction
+from ..core.base import HASHED, UNSUITED, Reduction
 from ..core.contract import BatchTask, empty_task
 from ..core.spec import LearnerSpec
 from ..cpt import binary_nodes
@@ -305,6 +305,11 @@ def build(spec: LearnerSpec) -> ProbabilityTree:
     return Multiclass(spec) if spec.options.rerank else ProbabilityTree(spec)
 
 
+def dense(spec: LearnerSpec) -> str:
+    """Return what becomes of rows of numbers: trees alone learn badly from them."""
+    return HASHED if spec.options.rerank else UNSUITED
+
+
 REDUCTION = Reduction(
     name="cpt",
     title="Conditional probability tree",
@@ -318,4 +323,5 @@ REDUCTION = Reduction(
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
     abilities=("describe", "explain", "inspect", "merge", "spread"),
+    dense=dense,
 )

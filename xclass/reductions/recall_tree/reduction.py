@@ -47,7 +47,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities
-from ..core.base import Learner, Reduction
+from ..core.base import Learner, Reduction, unsuited
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
@@ -332,4 +332,5 @@ REDUCTION = Reduction(
     class_scores=True,
     not_merged="routers and the labels counted at their nodes depend on each other, so two trees have no average",
     abilities=("describe", "explain", "inspect"),
+    dense=unsuited,
 )

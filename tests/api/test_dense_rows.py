@@ -1,0 +1,152 @@
+"""Arrays and dense columns reach a reduction that takes them as they are; other reductions hash them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import sparse
+
+import xclass
+from xclass.data.batch import Batch
+from xclass.reductions import registry
+from xclass.reductions.core import base
+
+F = np.float32
+ROWS = np.array([[0.5, -2, 0], [1, 3, 0.25], [0, 0, 0], [4, 0.125, -1]], F)
+LABELS = [1, 2, 1, 2]
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Let --oaa take the dense block, which it does not look at, and return what it gets."""
+    records = [dataclasses.replace(one, dense=base.taken) if one.name == "oaa" else one for one in registry.REDUCTIONS]
+    monkeypatch.setattr(registry, "REDUCTIONS", tuple(records))
+
+
+def learner(**options) -> tuple[xclass.Learner, list[Batch]]:
+    """A learner, and the batches that it has learned."""
+    model, learned = xclass.Learner("oaa", 2, bits=8, **options), []
+    model.core.learned = lambda task: learned.append(task.batch)
+    return model, learned
+
+
+def block_of(examples, **options) -> np.ndarray:
+    """The rows that a new learner gets from examples."""
+    model, learned = learner(**options)
+    model.learn_many(examples, [1, 2] * (len(examples) // 2) + [1] * (len(examples) % 2))
+    return np.concatenate([batch.dense for batch in learned])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(arrays.arrays(F, st.tuples(st.integers(1, 4), st.integers(1, 3)), elements=st.floats(-9, 9, width=16)))
+def test_the_same_rows_come_through_every_door(taken, rows):
+    pandas = pytest.importorskip("pandas")
+    names = [f"c{j}" for j in range(rows.shape[1])]
+    objects = np.empty(len(rows), object)
+    objects[:] = [*rows]
+    doors = {
+        "array": block_of(rows),
+        "float16": block_of(rows.astype(np.float16)),
+        "Fortran": block_of(np.asfortranarray(rows.astype(np.float64))),
+        "masked": block_of(np.ma.array(np.where(rows == 0, 7, rows), mask=rows == 0)),
+        "lists": block_of(rows.tolist()),
+        "arrays": block_of(objects),
+        "columns": block_of(pandas.DataFrame(rows, columns=names), dense=names),
+        "cells": block_of(pandas.DataFrame({"e": [*rows]})),
+        "dictionaries": block_of(pandas.DataFrame({"e": rows.tolist()})),
+    }
+    for name, block in doors.items():
+        assert block.dtype == F and np.array_equal(block, rows), name
+
+
+def test_arrow_columns_of_lists_are_rows(taken):
+    pyarrow = pytest.importorskip("pyarrow")
+    fixed = pyarrow.array(ROWS.tolist(), pyarrow.list_(pyarrow.float32(), 3))
+    assert np.array_equal(block_of(fixed), ROWS)
+    assert np.array_equal(block_of(pyarrow.table({"e": fixed})), ROWS)
+
+
+def test_columns_that_are_not_dense_stay_hashed(taken):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "t": ["x y", "z"], "e": [[1, 2, 3.0], [4, 5, 6]]})
+    model, learned = learner(dense=["b"])
+    model.learn_many(frame, [1, 2])
+    (batch,) = learned
+    assert batch.dense.tolist() == [[3, 1, 2, 3], [4, 4, 5, 6]]
+    assert np.diff(batch.start).tolist() == [4, 3]  # a, two words and one, and the constant
+    assert model.core.schema.record()["width"] == 4
+    assert model.predict({"a": 1, "b": 2, "t": "x", "e": [1, 2, 3]}) in (1, 2)
+    with pytest.raises(xclass.DataError, match="rows of 5 columns, and the model has learned from rows of 4"):
+        model.predict({"a": 1, "b": 2, "t": "x", "e": [1, 2, 3, 4]})
+    with pytest.raises(xclass.UsageError, match=r"dense 't': the DataFrame has text in the column 't'"):
+        learner(dense=["t"])[0].learn_many(frame, [1, 2])
+
+
+def test_the_model_keeps_the_number_of_columns(taken, tmp_path):
+    model, _ = learner()
+    model.learn_many(ROWS, LABELS)
+    model.save(tmp_path / "model")
+    again = xclass.load(tmp_path / "model")
+    assert np.array_equal(again.predict_many(ROWS), model.predict_many(ROWS))
+    for use in (lambda rows: again.predict_many(rows), lambda rows: again.learn_many(rows, [1])):
+        with pytest.raises(xclass.DataError, match="rows of 2 columns, and the model has learned from rows of 3"):
+            use(np.ones((1, 2)))
+    with pytest.raises(xclass.UsageError, match=r"sparse matrices, and the learner has learned from arrays of 3 col"):
+        again.predict_many(sparse.csr_matrix(ROWS))
+    with pytest.raises(xclass.DataError, match=r"row 1, column 2: the value is nan"):
+        again.predict_many([[1, 2, 3], [4, 5, np.nan]])
+
+
+def test_a_batch_with_rows_is_learned_or_refused(taken):
+    model, learned = learner()
+    model.learn_many(ROWS, LABELS)
+    (batch,) = learned
+    other, again = learner()
+    other.learn_many(batch)
+    assert np.array_equal(again[0].dense, ROWS)
+    with pytest.raises(xclass.UsageError, match="the batch has a dense block"):
+        xclass.Learner("ect", 2, bits=8).learn_many(batch)
+
+
+def test_other_reductions_hash_rows():
+    pandas = pytest.importorskip("pandas")
+    model, learned = learner()
+    model.learn_many(ROWS, LABELS)
+    assert learned[0].columns == 0 and np.diff(learned[0].start).tolist() == [3, 4, 1, 4]
+    model, learned = learner()
+    model.learn_many(pandas.DataFrame({"e": [*ROWS]}), LABELS)
+    of_text, lines = learner()
+    of_text.learn_many(
+        [
+            f"{label} |e " + " ".join(f"{k}:{x}" for k, x in enumerate(row))
+            for label, row in zip(LABELS, ROWS.tolist(), strict=True)
+        ]
+    )
+    for name in ("start", "index", "value", "group_name"):
+        assert np.array_equal(getattr(learned[0], name), getattr(lines[0], name)), name
+    with pytest.raises(xclass.UsageError, match=r"dense: oaa learns from hashed features"):
+        learner(dense="e")
+
+
+def test_lists_of_other_lengths_and_what_is_no_number_are_refused():
+    pandas = pytest.importorskip("pandas")
+    for cells, message in (
+        ([[1, 2], [1, 2, 3]], r"row 1, column 'e': the cell has 3 numbers; the rows before have 2"),
+        ([[1, 2], None], r"row 1, column 'e': the cell is None; the rows before have 2"),
+        ([[1, 2], [1, "x"]], "give lists of numbers"),
+        ([[1, 2], [1, np.inf]], r"row 1, column 'e', position 1: the value is inf"),
+    ):
+        with pytest.raises(xclass.DataError, match=message):
+            learner()[0].learn_many(pandas.DataFrame({"e": cells}), [1, 2])
+
+
+def test_reductions_that_learn_badly_from_rows_say_so_once():
+    model = xclass.Learner("recall_tree", 2, bits=8)
+    with pytest.warns(xclass.XclassWarning, match="rows of 64 numbers, from which recall_tree is known"):
+        model.learn_many(np.ones((2, 64)), [1, 2])
+    assert not model.learn_many(np.ones((2, 64)), [1, 2]).warnings
