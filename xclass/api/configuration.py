@@ -106,7 +106,7 @@ class LearnerUse(NamedTuple):
     averaged: bool = False
 
 
-NEW_LEARNER = LearnerUse()
+NEW_LEARNER, LOADED_LEARNER = LearnerUse(), LearnerUse(loaded=True)
 
 
 class LabelRange(NamedTuple):
@@ -262,12 +262,21 @@ def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | s
     named = given.get("named_labels")
     if named is not None and named.startswith("@"):
         given["named_labels"] = label_words.read_names(named[1:])
-    chosen = [name for name in reductions() if name in given]
-    if len(chosen) > 1:
-        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one reduction")
-    if not chosen:
-        return reduction, None, given
-    return chosen[0], given.pop(chosen[0]) or None, given
+    return chosen(given, reduction)
+
+
+def chosen(given: Mapping[str, Any], reduction: str) -> tuple[str, int | str | None, dict[str, Any]]:
+    """Return the arguments of `configured` for options of a command line, by field.
+
+    `reduction` is the reduction or preset if the options name none.
+    """
+    options = dict(given)
+    named = [name for name in reductions() if name in options]
+    if len(named) > 1:
+        raise UsageError(f"--{named[0]} and --{named[1]} exclude each other: choose one reduction")
+    if not named:
+        return reduction, None, options
+    return named[0], options.pop(named[0]) or None, options
 
 
 def _refuse_option_of_run(name: str, flag: str) -> None:
@@ -288,9 +297,14 @@ def declared_options() -> dict[str, Option]:
     return {name: declared for group in option_groups().values() for name, declared in options_of(group).items()}
 
 
-def of_model(path: str, stored: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> Config:
+def of_model(
+    path: str,
+    stored: Mapping[str, Any],
+    given: Mapping[str, Any] = MappingProxyType({}),
+    use: LearnerUse = LOADED_LEARNER,
+) -> Config:
     """Resolve the options `stored` in a model file, by field, and `given` ones that it does not store."""
-    return _resolved(given, stored, LearnerUse(loaded=True), path)
+    return _resolved(given, stored, use, path)
 
 
 def _resolved(given: Mapping[str, Any], stored: Mapping[str, Any] | None, use: LearnerUse, model: str = "") -> Config:

@@ -61,6 +61,8 @@ class Learner:
     ----------
     core : LearnerCore
         What learns and predicts batches, for code of this package.
+    growing : bool
+        Whether new names of labels become classes where it learns.
 
     Raises
     ------
@@ -82,6 +84,7 @@ class Learner:
     """
 
     core: LearnerCore
+    growing: bool
 
     def __init__(self, reduction: str | None = None, classes: int | str | None = None, **options: Any) -> None:
         identity = is_identity(options.pop("feature_hash", "names"))
@@ -131,7 +134,7 @@ class Learner:
 
     def _take(self, core: LearnerCore) -> None:
         self.core, self.inputs = core, Inputs(core, self.identity)
-        self._growing = core.names.growing  # `predict`, if it is interrupted, may leave another value
+        self.growing = core.names.growing  # `predict`, if it is interrupted, may leave another value
 
     # learning and predicting
 
@@ -674,7 +677,7 @@ class Learner:
         """Call a function that learns; Ctrl-C ends it after the batch that is learned. Return its messages, too."""
 
         def whole() -> T:
-            self.core.names.growing = self._growing
+            self.core.names.growing = self.growing
             self.core.want()
             return job()
 

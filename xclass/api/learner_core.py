@@ -238,11 +238,12 @@ class LearnerCore:
         pipeline = Pipeline(tasks(self.clock), self.stages)
         try:
             for task in pipeline:
-                yield self._count_task(task)
+                self.count(task)
+                yield task
         finally:  # after an error of the caller, wait for the stages and count what they have learned
             pipeline.stop()
             for task in pipeline:
-                self._count_task(task)
+                self.count(task)
 
     def _hold(self, batch: Batch) -> Iterator[BatchTask]:
         """Keep a batch until the reduction has seen enough examples; then yield the tasks of all batches held."""
@@ -273,17 +274,18 @@ class LearnerCore:
         """Pass a task through the stages, count it and return it."""
         for stage in self.stages:
             stage(task)
-        return self._count_task(task)
+        self.count(task)
+        return task
 
-    def _count_task(self, task: BatchTask) -> BatchTask:
-        """Count a task that has passed the stages and return it."""
-        self.note(task)
-        self.progress.count(task)
+    def count(self, task: BatchTask) -> np.ndarray | None:
+        """Count a task that has passed the stages, and return what `note` does."""
+        highest_seen = self.note(task)
+        self.progress.count(task, highest_seen)
         task.notes.extend(self._skipped_steps.count(task))
         self.notes += task.notes
         if self.learned is not None:
             self.learned(task)
-        return task
+        return highest_seen
 
     def predict(self, batches: Iterable[Batch], wanted: Wanted | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of batches after predicting them, with the results that are wanted, see `want`."""

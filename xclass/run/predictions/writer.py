@@ -17,7 +17,8 @@ Differs   from VW: classes above 2**24 are printed exactly (VW rounds them to fl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from ...data import class_names
 from ...data.batch import Batch
 from ...data.class_names import Names
 from ...errors import UsageError
+from ...reductions.core import probabilities
 from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from . import line_kernels
@@ -35,26 +37,17 @@ KINDS = ("simple", "multiclass", "multilabel", "scores", "raw_scores", "vw_label
 BUFFER = 1 << 20  # bytes that are formatted before they are written
 
 
-class Writer:
-    """Write one line for each example of a batch.
+class Lines:
+    """Format one line for each example of a batch.
 
     `kind` is one of KINDS, see the module. `names` are those of the classes 1, 2, ...; the list may grow; None writes
     numbers, and a class without a name is an empty string. With `rounded`, classes are rounded to float32, as in VW.
-    `description` says what the file holds, for messages.
     """
 
-    def __init__(
-        self,
-        path: str,
-        kind: str,
-        names: Sequence[str] | None = None,
-        rounded: bool = False,
-        description: str = "predictions",
-    ) -> None:
+    def __init__(self, kind: str, names: Sequence[str] | None = None, rounded: bool = False) -> None:
         if kind not in KINDS:
             raise ValueError(kind)
         self.kind = kind
-        self.path = path
         styles = {"raw_scores": line_kernels.RAW, "vw_scores": line_kernels.JOINED}
         self._style = styles.get(kind, line_kernels.SPACED)
         self._rounded = rounded and kind == "multiclass"
@@ -63,10 +56,9 @@ class Writer:
         named = names is not None and kind in ("multiclass", "multilabel", "scores")
         self._class_names = line_kernels.ClassNames(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
         self._longest_name = 0  # bytes of the longest name
-        self.file = output_file.Output(path, description)
         self._out = np.empty(BUFFER, np.uint8)
 
-    def write(
+    def pieces(
         self,
         batch: Batch,
         values: np.ndarray | None = None,
@@ -74,8 +66,8 @@ class Writer:
         labels: np.ndarray | None = None,
         start: np.ndarray | None = None,
         has_rest: bool = False,
-    ) -> None:
-        """Write the lines of a batch; BrokenPipeError is raised if the reader of the output has closed it.
+    ) -> Iterator[memoryview]:
+        """Yield the lines of a batch in pieces, each of which is valid until the next one is asked for.
 
         `values`, float64[n], are numbers or classes (simple, multiclass). In the other kinds, example i has the scores
         and classes `start[i]:start[i + 1]` of `scores` and `labels`, of which the last is that of all other classes if
@@ -108,8 +100,42 @@ class Writer:
                     row, size = line_kernels.label_lines(labels, start, self.kind == "vw_labels", *rest)
                 else:
                     row, size = line_kernels.score_lines(scores, labels, start, has_rest, self._style, *rest)
+            yield self._out[:size].data
+
+    def _encode_new_names(self) -> None:
+        """Append the names that are new since the last batch to the arrays for the kernels."""
+        new_names = [name.encode("utf-8", "surrogateescape") for name in self._names[self._encoded :]]
+        self._encoded += len(new_names)
+        old = self._class_names
+        ends = old.start[-1] + np.cumsum([len(name) for name in new_names])
+        text = np.concatenate((old.text, np.frombuffer(b"".join(new_names), np.uint8)))
+        self._class_names = old._replace(start=np.concatenate((old.start, ends)), text=text)
+        self._longest_name = max(self._longest_name, *map(len, new_names))
+
+
+class Writer(Lines):
+    """Write the lines of batches to a file; `description` says what it holds, for messages."""
+
+    def __init__(
+        self,
+        path: str,
+        kind: str,
+        names: Sequence[str] | None = None,
+        rounded: bool = False,
+        description: str = "predictions",
+    ) -> None:
+        super().__init__(kind, names, rounded)
+        self.path = path
+        self.file = output_file.Output(path, description)
+
+    def write(self, batch: Batch, **contents: Any) -> None:
+        """Write the lines of a batch; BrokenPipeError is raised if the reader of the output has closed it.
+
+        `contents` are the arguments of `pieces`.
+        """
+        for piece in self.pieces(batch, **contents):
             with self.file.explained():
-                self.file.out.write(self._out[:size].data)
+                self.file.out.write(piece)
         self._flush_if_awaited()
 
     def write_lines(self, lines: bytes) -> None:
@@ -124,19 +150,21 @@ class Writer:
             with self.file.explained():
                 self.file.out.flush()
 
-    def _encode_new_names(self) -> None:
-        """Append the names that are new since the last batch to the arrays for the kernels."""
-        new_names = [name.encode("utf-8", "surrogateescape") for name in self._names[self._encoded :]]
-        self._encoded += len(new_names)
-        old = self._class_names
-        ends = old.start[-1] + np.cumsum([len(name) for name in new_names])
-        text = np.concatenate((old.text, np.frombuffer(b"".join(new_names), np.uint8)))
-        self._class_names = old._replace(start=np.concatenate((old.start, ends)), text=text)
-        self._longest_name = max(self._longest_name, *map(len, new_names))
-
     def close(self) -> None:
         """Close the complete file, or flush standard output."""
         self.file.close()
+
+
+def kind_of_predictions(c: Config, listing: probabilities.Options, lists_scores: bool) -> str:
+    """Return the kind of the lines of -p.
+
+    `listing` says which classes are listed, `lists_scores` whether predictions are the scores of all classes.
+    """
+    if c.run.vw_exact and c.reduction.labels == "multilabel":
+        if listing.probabilities:
+            return "vw_scores" if c.reduction.name == "plt" else "scores"
+        return "vw_labels"
+    return "scores" if listing.lists_classes or lists_scores else c.reduction.labels
 
 
 def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Writer]:
@@ -145,13 +173,7 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     `lists_scores` says whether predictions are the scores of all classes.
     """
     o = c.run
-    kind = c.reduction.labels
-    if c.listing_options.lists_classes or lists_scores:
-        kind = "scores"
-    if o.vw_exact and c.reduction.labels == "multilabel":
-        kind = "vw_labels"
-        if c.listing_options.probabilities:
-            kind = "vw_scores" if c.reduction.name == "plt" else "scores"
+    kind = kind_of_predictions(c, c.listing_options, lists_scores)
     writers = {}
     if o.predictions is not None:
         writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
@@ -171,21 +193,25 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
 
     `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do.
     """
-    batch, prediction, class_lists = task.batch, task.prediction, task.class_lists
-    if prediction is not None and highest_seen is not None:
-        prediction = class_names.hide_unseen(prediction, highest_seen)
     for name, writer in writers.items():
-        if writer.kind == "simple":
-            writer.write(batch, values=task.raw if name == "raw_predictions" else prediction)
-        elif writer.kind == "multiclass":
-            writer.write(batch, values=prediction)
-        elif name == "predictions" and (lists := class_lists or task.chosen) is not None:
-            if highest_seen is not None:
-                highest_of_label = np.repeat(highest_seen, np.diff(lists.start))
-                lists = lists._replace(labels=class_names.hide_unseen(lists.labels, highest_of_label))
-            writer.write(batch, **lists._asdict())
-        else:
-            has_rest = class_lists is not None and class_lists.has_rest and task.scores is class_lists.scores
-            writer.write(
-                batch, scores=task.scores, labels=task.score_labels, start=task.score_start, has_rest=has_rest
-            )  # fmt: skip
+        writer.write(task.batch, **contents(writer.kind, task, highest_seen, name == "raw_predictions"))
+
+
+def contents(kind: str, task: BatchTask, highest_seen: np.ndarray | None, raw: bool = False) -> dict[str, Any]:
+    """Return what the lines of a task hold, as arguments of `Lines.pieces`.
+
+    `kind` is that of the lines, `highest_seen` as in `write`, and `raw` says whether they are those of -r.
+    """
+    class_lists = task.class_lists
+    if kind in ("simple", "multiclass"):
+        prediction = task.raw if raw else task.prediction
+        if prediction is not None and highest_seen is not None and not raw:
+            prediction = class_names.hide_unseen(prediction, highest_seen)
+        return {"values": prediction}
+    if not raw and (lists := class_lists or task.chosen) is not None:
+        if highest_seen is not None:
+            highest_of_label = np.repeat(highest_seen, np.diff(lists.start))
+            lists = lists._replace(labels=class_names.hide_unseen(lists.labels, highest_of_label))
+        return lists._asdict()
+    has_rest = class_lists is not None and class_lists.has_rest and task.scores is class_lists.scores
+    return {"scores": task.scores, "labels": task.score_labels, "start": task.score_start, "has_rest": has_rest}
