@@ -35,7 +35,7 @@ preview print probe process produce propagate propose protect provide prune push
 receive recode recompute record recycle reduce refuse register regularise rehash reject release remember remove
 rename render reorder repeat replace report represent reproduce request rerank rescale reserve reset resolve restart
 restore restrict resume retrieve return reverse rotate round route run sample save say scale scan scatter score
-search see seek select send serialise set share shift show shrink shuffle shut sift skip solve sort spill split
+search see seek select send serialise serve set share shift show shrink shuffle shut sift skip solve sort spill split
 start state step stop store subtract suggest sum support swap switch take tell test tokenise trace train transform
 translate traverse treat trim truncate try turn undo union unpack update use validate verify visit vote wait walk
 warn watch weigh widen wrap write yield

@@ -24,7 +24,7 @@ from .. import __version__
 from ..errors import UsageError, XclassError, XclassWarning
 from ..options import resolve as options_resolve
 from ..system import terminal
-from . import arguments, help_text, subcommands, vw_flags
+from . import arguments, help_text, serve, subcommands, vw_flags
 from .declared import add_implied_options, prepare_files
 from .declared import option_groups as option_groups  # other modules take it from here
 
@@ -43,6 +43,8 @@ def run(argv: Sequence[str]) -> int:
         if list(argv) == ["--help", subcommand.name]:
             subcommand.run(["--help"])
             return 0
+    if serve.DAEMON in argv:
+        return serve.run(serve.words_of_vw(argv))
     groups, reductions = option_groups()
     arranged = help_text.sections(groups, reductions)
     if os.environ.get(arguments.COMPLETION):

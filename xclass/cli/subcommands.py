@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..options.declare import Option
-from . import compare, merge, report, shrink, tune
+from . import compare, merge, report, serve, shrink, tune
 
 
 class Subcommand(NamedTuple):
@@ -33,5 +33,6 @@ SUBCOMMANDS: tuple[Subcommand, ...] = tuple(
         ("compare", "test whether runs differ in their errors", compare),
         ("report", "describe a model and its errors as an HTML page", report),
         ("shrink", "make a model for prediction smaller", shrink),
+        ("serve", "answer lines of VW text on a port, and learn from them", serve),
     )
 )

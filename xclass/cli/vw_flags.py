@@ -35,7 +35,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--experimental_full_name_interactions", "namespaces are crossed by their first letters: -q, --interactions"),
     (
         "--daemon --foreground --port --num_children --pid_file --port_file --no_daemon",
-        "xclass does not run as a server; give it a file, or write examples to its standard input",
+        "`xclass serve` starts a server, and so does a command line that has the first of these options",
     ),
     ("--json --dsjson --chain_hash", JSON),
     ("--flatbuffer", "convert the data to VW text, or to another format of --format"),

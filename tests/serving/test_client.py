@@ -1,0 +1,89 @@
+"""`xclass.client`, and `serve.run` from a program."""
+
+import asyncio
+import threading
+
+import pytest
+from servers import served
+
+import xclass
+from xclass import serve
+from xclass.client import Client
+
+LINES = ["1 | sunny warm", "2 | rainy cold"] * 300
+
+
+def test_a_client_learns_and_predicts():
+    with xclass.Learner("oaa", classes=2, bits=10) as learner, served(learner) as running:
+        with Client(port=running.port) as client:
+            assert len(client.learn(LINES)) == 600
+            assert client.predict(["| warm", "| cold rainy"]) == ["1", "2"]
+            with pytest.raises(ValueError, match=r"'x y z \| a': column 1: the words from 'x'"):
+                client.predict(["| warm", "x y z | a"])
+            with pytest.raises(ValueError, match="newline"):
+                client.predict(["| a\n| b"])
+            assert client.predict(["| cold"]) == ["2"]
+        assert running.service.learned == 600
+
+
+def test_a_client_gets_probabilities_by_a_unix_socket(tmp_path):
+    from xclass.reductions.core import probabilities
+
+    with xclass.Learner("oaa", classes=3, bits=10, learn_names=True) as learner:
+        learner.learn_many(["tea | a", "cup | b", "milk | c"] * 20)
+        path = str(tmp_path / "s")
+        listing = probabilities.Options(top_k=2)
+        with served(learner, {"socket": path}, listing=listing), Client(path=path) as client:
+            found = client.predict_top_k(["| a", "| b"])
+    assert [pairs[0][0] for pairs in found] == ["tea", "cup"]
+    for (_, p), (second, q), *rest in found:
+        assert p > q and second in ("cup", "milk", "tea")
+        assert p + q + sum(share for _, share in rest) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_server_that_ends_is_an_error_of_the_client():
+    with xclass.Learner("oaa", classes=2, bits=10) as learner, served(learner) as running:
+        client = Client(port=running.port)
+        assert client.predict(["| a"])
+    with client, pytest.raises(OSError):
+        client.predict(["| a"])
+
+
+def test_run_blocks_without_an_event_loop_and_is_a_task_within_one(tmp_path):
+    path = tmp_path / "m"
+    answers = []
+
+    def ready(server):
+        def client():
+            with Client(port=server.door.port) as one:
+                answers.extend(one.learn(LINES[:4]))
+            server.stop_soon()
+
+        threading.Thread(target=client).start()
+
+    with xclass.Learner("oaa", classes=2, bits=10) as learner:
+        assert serve.run(learner, port=0, save_to=str(path), ready=ready) is None
+    assert answers == ["1", "1", "1", "2"] and xclass.load(path).examples == 4
+
+    async def within():
+        with xclass.load(path) as learner:
+            await serve.run(learner, port=0, save_to=str(path), checkpoint=2, ready=ready)
+
+    asyncio.run(within())
+    assert xclass.load(path).examples == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prot": 1}, "there is no option 'prot'; did you mean 'port'"),
+        ({"port": -1}, "port: -1 is not a whole number from 0 to 65535"),
+        ({"top_k": 0}, "top_k: 0 is not a whole number from 1 to 1000"),
+        ({"checkpoint": 3}, "--checkpoint saves what is learned"),
+        ({"learn": False, "save_to": "m"}, "-f has no effect"),
+    ],
+)
+def test_wrong_options_of_run(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with xclass.Learner("oaa", classes=2, bits=10) as learner, pytest.raises(xclass.UsageError, match=message):
+        serve.run(learner, **options)

@@ -1,0 +1,298 @@
+"""The line protocol: answers and models are those of a file, in whatever pieces and by whatever clients lines come."""
+
+import random
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from command import learn
+from servers import ask, connected, received, served
+
+import xclass
+from xclass.errors import UsageError
+from xclass.reductions.core import probabilities
+
+CLASSES = 12
+LEARNERS = {
+    "oaa": ("--oaa", f"{CLASSES}"),
+    "recall_tree": ("--recall_tree", f"{CLASSES}"),
+    "multiclass": ("--multiclass",),
+    "cpt": ("--cpt", f"{CLASSES}"),
+    "scalar": (),
+    "names": ("--multiclass", "--learn_names"),
+    "lists": ("--multilabel",),
+    "lists of oaa": ("--multilabel_oaa", f"{CLASSES + 1}"),
+}
+
+
+def lines(count: int, seed: int, kind: str = "oaa", labelled: float = 0.8) -> list[str]:
+    """Return lines of VW text whose labels depend on a feature; some have no label, a weight, or a tag."""
+    chance = random.Random(seed)
+    made = []
+    for i in range(count):
+        label = chance.randrange(CLASSES) + 1
+        text = f"c{label}" if kind == "names" else f"{label},{label % CLASSES + 1}" if "lists" in kind else f"{label}"
+        weight = chance.choice(["", "", " 2", " 0.5"])
+        tag = chance.choice(["", "", f" 'tag{i}"])
+        head = f"{text}{weight}{tag}" if chance.random() < labelled else tag.strip()
+        noise = " ".join(f"n{chance.randrange(50)}:{chance.random():.3f}" for _ in range(4))
+        made.append(f"{head} |f y{label} {noise}")
+    return made
+
+
+def text_of(given: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in given).encode()
+
+
+def model(folder, kind: str) -> str:
+    path = folder / "start"
+    if not path.exists():
+        (folder / "first.vw").write_bytes(text_of(lines(200, 1, kind)))
+        learn("-d", "first.vw", "-b", 12, *LEARNERS[kind], "-f", "start", "--quiet", cwd=folder)
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_answers_and_the_model_are_those_of_a_file(kind, tmp_path):
+    text = text_of(lines(400, 2, kind))
+    (tmp_path / "more.vw").write_bytes(text)
+    model(tmp_path, kind)
+    learn("-i", "start", "-d", "more.vw", "-f", "file", "-p", "answers", "--quiet", cwd=tmp_path)
+    for piece in (len(text), 1000, 37):  # bytes that are sent at a time
+        with served(xclass.load(tmp_path / "start"), path=str(tmp_path / "served")) as running:
+            running.service.lines_at_once = 1 + piece % 10
+            answers = running.ask(text, piece)
+        assert answers == (tmp_path / "answers").read_bytes()
+        assert (tmp_path / "served").read_bytes() == (tmp_path / "file").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["oaa", "multiclass", "names", "lists"])
+def test_with_t_nothing_is_learned(kind, tmp_path):
+    text = text_of(lines(100, 2, kind))
+    (tmp_path / "more.vw").write_bytes(text)
+    path = model(tmp_path, kind)
+    learn("-t", "-i", "start", "-d", "more.vw", "-p", "answers", "--quiet", cwd=tmp_path)
+    with served(xclass.load(path), learns=False) as running:
+        assert running.ask(text) == (tmp_path / "answers").read_bytes()
+        assert running.service.learned == 0
+
+
+def test_top_k_answers_are_those_of_a_file(tmp_path):
+    text = text_of(lines(100, 2))
+    (tmp_path / "more.vw").write_bytes(text)
+    path = model(tmp_path, "oaa")
+    learn("-i", "start", "-d", "more.vw", "-p", "answers", "--top_k", 3, "-f", "file", "--quiet", cwd=tmp_path)
+    saved = tmp_path / "served"
+    with served(xclass.load(path), listing=probabilities.Options(top_k=3), path=str(saved)) as running:
+        assert running.ask(text) == (tmp_path / "answers").read_bytes()
+    assert saved.read_bytes() == (tmp_path / "file").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
+@pytest.mark.parametrize("kind", ["names", "lists", "oaa"])
+def test_a_new_learner_finds_out_what_labels_are(kind, tmp_path):
+    options = {"oaa": ("oaa", CLASSES), "names": (None, None), "lists": (None, None)}[kind]
+    given = ["|f y1 n1", "x x x |f y1", *lines(60, 3, kind)]
+    expected = xclass.Learner(*options, bits=12)
+    answers = []
+    for line in given[:1] + given[2:]:
+        expected.learn(line)
+    with xclass.Learner(*options, bits=12) as learner, served(learner, path=str(tmp_path / "m")) as running:
+        answers = running.ask(text_of(given)).splitlines()
+        assert answers[1].startswith(b"error: ") and len(answers) == len(given)
+        assert running.service.learner.classes == expected.classes
+    expected.end_pass()
+    expected.save(tmp_path / "expected")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "expected").read_bytes()
+
+
+BAD = {
+    b"": b"error: the line is empty; a line is `label | features`, or `| features`",
+    b"x y z | a": b"error: column 1: the words from 'x' to the first bar | are more than a label and a weight;",
+    b"99 | a": b"error: column 1: label 99 is outside 1..12 (--oaa 12)",
+    b"1 | a:": b"error: column 6: feature 'a' has no value;",
+    b"1 |a:x b": b"error: column 6: the weight 'x' of a namespace is not a finite number;",
+    b"1 \xff\x00 | a \x1b[31m": b"error: column",
+    b"1 | a\rb": b"error: column 6: there is a carriage return inside the line;",
+}
+
+
+def test_a_bad_line_is_answered_by_an_error_and_others_by_their_predictions(tmp_path):
+    good = [line.encode() for line in lines(40, 4)]
+    mixed = list(good)
+    bad = list(BAD) * 2
+    chance = random.Random(1)
+    for line in bad:
+        mixed.insert(chance.randrange(len(mixed) + 1), line)
+    path = model(tmp_path, "oaa")
+    with served(xclass.load(path), path=str(tmp_path / "alone")) as running:
+        expected = running.ask(b"".join(line + b"\n" for line in good)).splitlines()
+    with served(xclass.load(path), path=str(tmp_path / "mixed")) as running:
+        answers = running.ask(b"".join(line + b"\n" for line in mixed)).splitlines()
+    assert len(answers) == len(mixed)
+    assert [answer for line, answer in zip(mixed, answers, strict=True) if line not in BAD] == expected
+    for line, answer in zip(mixed, answers, strict=True):
+        if line in BAD:
+            assert answer.startswith(BAD[line]), (line, answer)
+    assert (tmp_path / "mixed").read_bytes() == (tmp_path / "alone").read_bytes()
+
+
+def test_a_new_name_beyond_the_last_class_is_an_error(tmp_path):
+    with xclass.Learner("oaa", classes=2, bits=10, learn_names=True) as learner, served(learner) as running:
+        answers = running.ask(b"tea | a\ncup | b\nmilk | c\ntea | a\n").splitlines()
+    assert answers[2] == b"error: column 1: " + answers[2][17:] and b"'milk' is a new name" in answers[2]
+    assert answers[3] == b"tea"
+
+
+def test_an_example_that_crossing_makes_too_long_is_refused_alone(tmp_path):
+    long = " ".join(f"a{i}" for i in range(6000))
+    with xclass.Learner("oaa", classes=3, bits=10, quadratic=["aa"]) as learner, served(learner) as running:
+        text = f"1 |a x\n2 |a {long}\n3 |a y z\n|a x\n".encode()
+        answers = running.ask(text).splitlines()
+        assert [answer[:6] for answer in answers] == [b"1", b"error:", b"1", b"1"]
+        assert running.service.learned == 2
+
+
+def test_lines_that_are_too_long_are_skipped_in_their_place(tmp_path):
+    long = b"| " + b"a" * 5000
+    for options in ({"max_line": 1000}, {"max_line": 1000, "timeout": 5.0}):
+        with served(xclass.load(model(tmp_path, "oaa")), options) as running:
+            answers = running.ask(
+                b"| y1\n" + long + b"\n| y2 't\n" + long + b"\n" + b"| " + b"a" * 990 + b"\n"
+            ).splitlines()
+            assert len(answers) == 5
+            refusal = b"error: the line is longer than 1000 bytes; see --max_line"
+            assert [i for i, answer in enumerate(answers) if answer == refusal] == [1, 3]
+            with connected(running.port) as connection:  # a line without end takes no memory
+                for _ in range(300):
+                    connection.sendall(b"a" * 10_000)
+                connection.sendall(b"\n| y1\n")
+                assert received(connection, 2).splitlines()[0] == refusal
+
+
+def test_an_incomplete_line_is_not_learned(tmp_path):
+    with served(xclass.load(model(tmp_path, "oaa"))) as running:
+        answers = running.ask(b"1 | y1\n2 | y").splitlines()
+        assert answers[1] == b"error: the last line has no newline at its end, so it is not used"
+        assert running.service.learned == 1
+
+
+def test_two_hundred_clients_get_their_own_answers_although_others_die(tmp_path):
+    path = model(tmp_path, "oaa")
+    with served(xclass.load(path), learns=False) as running:
+        failures = []
+
+        def client(number: int) -> None:
+            chance = random.Random(number)
+            try:
+                with connected(running.port) as connection:
+                    if number % 10 == 0:  # dies in the middle of a line
+                        connection.sendall(b"| y1 'lost\n" * chance.randrange(20) + b"3 | y")
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        return
+                    for part in range(5):
+                        tags = [f"c{number}-{part}-{i}" for i in range(chance.randrange(1, 30))]
+                        connection.sendall("".join(f"{tag}| y{len(tag) % 12 + 1}\n" for tag in tags).encode())
+                        answers = received(connection, len(tags)).decode().splitlines()
+                        assert [answer.split()[1] for answer in answers] == tags
+            except Exception as error:
+                failures.append(error)
+
+        clients = [threading.Thread(target=client, args=(number,)) for number in range(200)]
+        for one in clients:
+            one.start()
+        for one in clients:
+            one.join()
+        assert not failures
+        assert running.ask(b"| y1\n").count(b"\n") == 1
+    assert not running.server.door.connections
+
+
+def test_clients_that_do_not_read_or_do_not_send_hold_up_no_other(tmp_path):
+    options = {"timeout": 1.0, "idle_timeout": 3.0}
+    learner = xclass.Learner("oaa", classes=12, scores=True, bits=10)
+    learner.learn_many(lines(50, 1))
+    with served(learner, options, learns=False) as running:
+        slow, silent, deaf = (connected(running.port) for _ in range(3))
+        slow.sendall(b"| y")  # and never the rest
+        deaf.setblocking(False)
+        sent = 0
+        try:
+            while sent < 50_000_000:
+                sent += deaf.send(b"| y1 y2 y3\n" * 1000)
+        except BlockingIOError:
+            pass
+        assert sent < 50_000_000  # nothing more is read from it
+        began = time.monotonic()
+        for _ in range(20):
+            assert running.ask(b"| y1\n").count(b":") == 12
+        assert time.monotonic() - began < 2
+        assert received(slow) == b"error: a line was not complete after 1 seconds; see --timeout\n"
+        assert received(silent) == b"error: nothing was sent for 3 seconds; see --idle_timeout\n"
+        deadline = time.monotonic() + 20
+        while running.server.door.connections and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not running.server.door.connections
+        for connection in (slow, silent, deaf):
+            connection.close()
+
+
+def test_more_connections_than_allowed_are_refused(tmp_path):
+    with served(xclass.load(model(tmp_path, "oaa")), {"max_connections": 2}) as running:
+        one, two = (connected(running.port) for _ in range(2))
+        for connection in (one, two):
+            connection.sendall(b"| a\n")
+            assert received(connection, 1)
+        with connected(running.port) as three:
+            assert received(three) == b"error: the server has 2 connections already; try again later\n"
+        one.close()
+        two.close()
+        time.sleep(0.1)
+        assert running.ask(b"| a\n")
+
+
+def refuses(learner, message: str, options: dict | None = None, **arguments) -> None:
+    """Check that a server for the learner does not start."""
+    with pytest.raises(UsageError, match=message), served(learner, options, **arguments):
+        pass
+
+
+def test_learners_that_need_the_data_first_are_refused(tmp_path):
+    for options in ({"reduction": "softmax_tree", "classes": 3}, {"reduction": "cpt", "cpt_tree": "kmeans"}):
+        with xclass.Learner(bits=10, **options) as learner:
+            refuses(learner, "serve it with -t")
+    with xclass.Learner("oaa", classes=3, bits=10, vw_exact=True) as learner:
+        refuses(learner, "with --vw_exact a server can only predict")
+        with served(learner, learns=False) as running:
+            assert running.ask(b"| a\n") == b"1\n"
+    with xclass.Learner("scalar", bits=10) as learner:
+        refuses(learner, "does not estimate", listing=probabilities.Options(top_k=2))
+
+
+def test_a_unix_socket_belongs_to_its_user_and_is_removed(tmp_path):
+    path = tmp_path / "s"
+    for _ in range(2):
+        with served(xclass.load(model(tmp_path, "oaa")), {"socket": str(path)}) as running:
+            assert running.port is None and path.stat().st_mode & 0o777 == 0o600
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(path))
+                connection.sendall(b"| y1\n")
+                assert received(connection, 1)
+            refuses(xclass.load(model(tmp_path, "oaa")), "another server listens there", {"socket": str(path)})
+        assert not path.exists()
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind(str(path))  # a server that was killed leaves it behind
+        dead.close()
+    path.unlink()
+    path.write_text("kept")
+    refuses(xclass.load(model(tmp_path, "oaa")), "a file with this name exists", {"socket": str(path)})
+    assert path.read_text() == "kept"
+
+
+def test_an_address_in_use_is_a_usage_error(tmp_path):
+    with served(xclass.load(model(tmp_path, "oaa"))) as running:
+        message = f"cannot listen at 127.0.0.1:{running.port}: "
+        refuses(xclass.load(model(tmp_path, "oaa")), message, {"port": running.port})
+        assert ask(running.port, b"| y1\n")

@@ -1,0 +1,167 @@
+"""The command `xclass serve`: signals, files, VW's options, and what is left after a death."""
+
+import os
+import random
+import signal
+import socket
+import time
+
+import pytest
+from command import learn
+from command import xclass as run
+from servers import SECONDS, ask, command, connected, received
+
+import xclass
+
+TEXT = "".join(f"{i % 3 + 1} |f y{i % 3} n{i % 7}\n" for i in range(300))
+
+
+def ended(process, number: int = signal.SIGTERM) -> tuple[int, str]:
+    """Send a signal, and return the exit status of a server and what it has written to standard error."""
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=SECONDS)
+    return process.returncode, errors.decode()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "first.vw").write_text(TEXT)
+    learn("--oaa", 3, "-b", 12, "-d", "first.vw", "-f", "m", "--quiet", cwd=tmp_path)
+    return tmp_path
+
+
+def test_sigterm_answers_what_was_received_and_saves_the_model(folder):
+    learn("-i", "m", "-d", "first.vw", "-f", "expected", "--quiet", cwd=folder)
+    with command(folder, "serve", "-i", "m", "-f", "m", "--pid_file", "pid") as (process, port):
+        assert int((folder / "pid").read_text()) == process.pid
+        with connected(port) as connection:
+            connection.sendall(TEXT.encode() + b"1 | incompl")
+            assert received(connection, 300).count(b"\n") == 300
+            status, errors = ended(process)
+            assert received(connection) == b"error: the last line has no newline at its end, so it is not used\n"
+    assert (status, errors.splitlines()[-1]) == (0, "model of 600 examples saved to m")
+    assert (folder / "m").read_bytes() == (folder / "expected").read_bytes()
+    assert not (folder / "port").exists() and not (folder / "pid").exists()
+
+
+def test_a_second_signal_does_not_wait_for_clients(folder):
+    with command(folder, "serve", "-i", "m", "-t", "--top_k", "3") as (process, port), connected(port) as deaf:
+        deaf.settimeout(1.0)
+        with pytest.raises(TimeoutError):  # nothing more is read from it
+            while True:
+                deaf.send(b"| y1\n" * 1000)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        assert process.poll() is None
+        began = time.monotonic()
+        assert ended(process, signal.SIGINT)[0] == 0
+        assert time.monotonic() - began < 5
+
+
+def test_sighup_loads_the_model_anew_and_a_damaged_one_is_refused(folder):
+    (folder / "other.vw").write_text("".join(f"{3 - i % 3} |f y{i % 3}\n" for i in range(300)))
+    with command(folder, "serve", "-i", "m", "-t") as (process, port):
+        assert ask(port, b"|f y0\n") == b"1\n"
+        learn("--oaa", 3, "-b", 12, "-d", "other.vw", "-f", "m", "--quiet", cwd=folder)
+        assert ask(port, b"|f y0\n") == b"1\n"
+        process.send_signal(signal.SIGHUP)
+        wait_for(lambda: ask(port, b"|f y0\n") == b"3\n")
+        whole = (folder / "m").read_bytes()
+        (folder / "damaged").write_bytes(whole[:-100] + bytes(100))
+        os.replace(folder / "damaged", folder / "m")
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        assert ask(port, b"|f y0\n") == b"3\n"
+        status, errors = ended(process)
+    assert status == 0
+    assert "the model was loaded anew\n" in errors
+    assert "the model was not loaded, and the old one serves on: m: " in errors
+
+
+def test_sighup_keeps_what_was_learned_beside_the_model(folder):
+    with command(folder, "serve", "-i", "m", "-f", "m") as (process, port):
+        ask(port, TEXT.encode())
+        process.send_signal(signal.SIGHUP)
+        wait_for((folder / "m.interrupted").exists)
+        status, errors = ended(process)
+    assert status == 0 and "what was learned from 300 examples is in m.interrupted" in errors
+    assert xclass.load(folder / "m.interrupted").examples == 600
+    assert xclass.load(folder / "m").examples == 300
+
+
+def test_after_a_kill_at_most_the_examples_of_a_checkpoint_are_missing(folder):
+    chance = random.Random(1)
+    for every in (1, 20, 50):
+        before = xclass.load(folder / "m").examples
+        words = ("serve", "-i", "m", "-f", "m", "--checkpoint", f"{every}")
+        with command(folder, *words) as (process, port), connected(port) as connection:
+            connection.sendall(TEXT.encode())
+            answered = received(connection, chance.randrange(1, 290)).count(b"\n")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        found = xclass.load(folder / "m").examples - before
+        assert answered - every <= found <= 300
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_new_learner_is_made_by_the_options_of_the_command_line(folder):
+    learn("--recall_tree", 3, "-b", 12, "-d", "first.vw", "-f", "expected", "--quiet", cwd=folder)
+    with command(folder, "serve", "--recall_tree", "3", "-b", "12", "-f", "new", "--quiet") as (process, port):
+        ask(port, TEXT.encode())
+        assert ended(process) == (0, "")
+    assert (folder / "new").read_bytes() == (folder / "expected").read_bytes()
+
+
+@pytest.mark.parametrize("more", [(), ("--foreground",), ("--num_children", "3"), ("--num_children=1", "--foreground")])
+def test_a_daemon_of_vw(folder, more):
+    """The cases of VW's test/daemon-test.sh: a daemon predicts a training set, and its answers are those of a file."""
+    data = "0.55 1 '1| a\n0.99 1 '2| b c\n"
+    (folder / "train").write_text(data)
+    learn("-b", 10, "-d", "train", "-f", "scalar", "--quiet", cwd=folder)
+    learn("-t", "-i", "scalar", "-d", "train", "-p", "expected", "--quiet", cwd=folder)
+    with command(folder, "-t", "-i", "scalar", "--daemon", *more) as (process, port):
+        for _ in range(2):
+            assert ask(port, data.encode()).decode() == (folder / "expected").read_text()
+        status, errors = ended(process)
+    assert status == 0
+    assert errors.startswith("--daemon: the server stays in the foreground; put & behind the command\n")
+    assert ("--num_children: has no effect" in errors) == ("--num_children" in "".join(more))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-i", "m", "--checkpoint", 3), "--checkpoint has no effect: it needs -f FILE, the model to save"),
+        (("-i", "m", "-t", "-f", "n"), "-f has no effect: with -t nothing is learned; leave one of the two out"),
+        (("-t",), "-t without -i would predict with a new model, which has learned nothing; give -i MODEL"),
+        (("-i", "m", "first.vw"), "'first.vw' belongs to no option; a server reads no data; usage: "),
+        (("-i", "m", "--passes", 2), "there is no option --passes; "),
+        (("-i", "m", "--port", 70000), "--port: 70000 is out of range; give a whole number from 0 to 65535"),
+        (("-i", "m", "-f", "first.vw"), "first.vw: this is not a model of xclass"),
+        (("-i", "m", "--port_file", "m"), "--port_file m would write over m, which -i reads; give another file"),
+        (("-i", "m", "--quiet", "--host", "300.1.1.1"), "cannot listen at 300.1.1.1:26542: "),
+        (("-i", "none"), "none: cannot load the model: there is no such file"),
+    ],
+)
+def test_mistakes_are_refused_by_name(folder, words, message):
+    result = run("serve", *words, cwd=folder)
+    assert result.status in (1, 2) and result.err.startswith(f"xclass: {message}"), result.err
+
+
+def test_an_address_for_everyone_is_said_to_be_one(folder):
+    with command(folder, "serve", "-i", "m", "-t", "--host", "0.0.0.0") as (process, port):
+        assert ask(port, b"| y1\n")
+        assert "everyone who reaches 0.0.0.0 can use the learner" in ended(process)[1]
+
+
+def test_help_lists_the_options():
+    result = run("serve", "--help")
+    assert result.status == 0 and "--max_connections N" in result.out

@@ -1,0 +1,266 @@
+"""Serve Vowpal Wabbit's line protocol: a client sends lines of VW text and gets a line for each, in order.
+
+A connection ends when the client has closed its side and all its lines are answered. Nothing that a client does or
+leaves undone holds others: its lines wait in a buffer of limited size, it has at most two requests with the service at
+a time, and nothing more is read from it while these are not answered or it does not read the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+import time
+from typing import cast
+
+import numpy as np
+
+from ..errors import UsageError
+from ..text.numbers import NEWLINE
+from .options import Options
+from .service import Request, Service
+
+REQUESTS = 2  # of a connection that the service has at a time: it works at one while the other is prepared
+REQUEST_BYTES = 1 << 16
+UNREAD_ANSWERS = 1 << 18  # bytes of answers from which on nothing is read from a client
+SWEEP_SECONDS = 1.0  # between two searches for connections that take too long
+
+
+class Connection(asyncio.Protocol):
+    """Read the lines of a client, and write their answers."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, door: Door) -> None:
+        self._door, self._options = door, door.options
+        self._received = bytearray()  # what is not yet with the service
+        self._asked = 0  # requests that the service has
+        self._skipping = False  # whether the line that is being received is too long
+        self._ended = False  # whether the client sends nothing more
+        self._incomplete = False  # whether its last line has no newline
+        self._paused = self._blocked = False  # whether reading is paused; whether the client does not read
+        self._line_began = self._last_received = self._blocked_since = time.monotonic()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=UNREAD_ANSWERS)
+        if len(self._door.connections) >= self._options.max_connections:
+            self._refuse(f"the server has {self._options.max_connections} connections already; try again later")
+        else:
+            self._door.connections.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._received.clear()
+        self._door.lost(self)
+
+    def _refuse(self, reason: str) -> None:
+        """Tell the client why the connection is closed, and close it."""
+        self._received.clear()
+        self._ended = True
+        self._blocked_since = time.monotonic()
+        self.transport.write(f"error: {reason}\n".encode())
+        self.transport.close()
+
+    # reading
+
+    def data_received(self, data: bytes) -> None:
+        if self._ended:
+            return
+        self._last_received = time.monotonic()
+        if b"\n" in data:
+            self._line_began = self._last_received
+            if self._skipping:
+                self._skipping = False
+                data = data[data.index(b"\n") + 1 :]
+        elif self._skipping:
+            return
+        elif not self._received:
+            self._line_began = self._last_received
+        self._received += data
+        self._ask()
+
+    def eof_received(self) -> bool:
+        """Read nothing more; answers are still written."""
+        self.end()
+        return True
+
+    def end(self) -> None:
+        """Read nothing more; close the connection when all lines are answered.
+
+        A client that has died leaves an incomplete line, too, so such a line is not learned.
+        """
+        complete = self._received.rfind(b"\n") + 1
+        self._incomplete = self._incomplete or complete < len(self._received)
+        del self._received[complete:]
+        self._ended = True
+        self._ask()
+        self._close_if_done()
+
+    def _ask(self) -> None:
+        """Give the service what it may have, and read on if there is room."""
+        while self._received and self._asked < REQUESTS and not self._blocked:
+            taken = self._take()
+            if taken is None:
+                break
+            text, lines, deliver = *taken, self._answered
+            if not lines:  # a line that is too long; the answer to it keeps its place
+                deliver = self._answered_too_long
+            self._asked += 1
+            self._door.service.ask(Request(deliver, self, text, lines))
+        waits = len(self._received) >= REQUEST_BYTES and (self._asked == REQUESTS or self._blocked)
+        if waits != self._paused and not self._ended and not self.transport.is_closing():
+            self._paused = waits
+            if waits:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+
+    def _take(self) -> tuple[bytes, int] | None:
+        """Take the next lines for a request and return their number, 0 for a line that is too long; None if no line is
+        complete.
+        """
+        received, longest = self._received, self._options.max_line
+        most = self._door.service.lines_at_once
+        head = bytes(received[:REQUEST_BYTES])
+        ends = np.flatnonzero(np.frombuffer(head, np.uint8) == NEWLINE) + 1
+        if not len(ends):  # the line is longer than usual requests
+            end = received.find(b"\n", len(head)) + 1
+            if not end:
+                if len(received) <= longest:
+                    return None
+                self._skipping = True
+                end = len(received)
+            ends = np.array([end])
+        too_long = np.flatnonzero(np.diff(ends, prepend=0) > longest + 1)
+        count = min(len(ends), most) if not len(too_long) else min(int(too_long[0]), most)
+        end = int(ends[max(count, 1) - 1])
+        text = bytes(received[:end]) if count else b""
+        del received[:end]
+        return text, count
+
+    # answering
+
+    def _answered(self, answers: bytes, last: bool) -> None:
+        if self.transport.is_closing():
+            return
+        self.transport.write(answers)
+        if last:
+            self._asked -= 1
+            self._ask()
+            self._close_if_done()
+
+    def _answered_too_long(self, answers: bytes, last: bool) -> None:
+        limit = self._options.max_line
+        self._answered(f"error: the line is longer than {limit} bytes; see --max_line\n".encode(), last)
+
+    def _close_if_done(self) -> None:
+        if self._ended and not self._asked and not self._received and not self.transport.is_closing():
+            if self._incomplete:
+                self.transport.write(b"error: the last line has no newline at its end, so it is not used\n")
+            self._blocked_since = time.monotonic()
+            self.transport.close()
+
+    def pause_writing(self) -> None:
+        self._blocked, self._blocked_since = True, time.monotonic()
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        self._ask()
+
+    # limits of time
+
+    def check_time(self, now: float) -> None:
+        """Close the connection if the client takes too long."""
+        limit = self._options.timeout
+        if self._blocked or self.transport.is_closing():
+            if now - self._blocked_since > limit and self.transport.get_write_buffer_size():
+                self.transport.abort()
+        elif self._asked:
+            pass
+        elif (self._received or self._skipping) and now - self._line_began > limit:
+            self._refuse(f"a line was not complete after {limit:g} seconds; see --timeout")
+        elif now - self._last_received > self._options.idle_timeout:
+            self._refuse(f"nothing was sent for {self._options.idle_timeout:g} seconds; see --idle_timeout")
+
+
+class Door:
+    """Listen for connections of the line protocol.
+
+    Attributes
+    ----------
+    connections : those that are open
+    port : the port that is listened at; None at a Unix socket
+    """
+
+    def __init__(self, service: Service, options: Options) -> None:
+        self.service, self.options = service, options
+        self.connections: set[Connection] = set()
+        self.port: int | None = None
+        self._server: asyncio.Server | None = None
+        self._empty = asyncio.Event()
+
+    async def open(self) -> None:
+        """Begin to listen; raise UsageError if that is not possible."""
+        o, loop = self.options, asyncio.get_running_loop()
+        place = o.socket or f"{o.host}:{o.port}"
+        try:
+            if o.socket is not None:
+                _remove_dead_socket(o.socket)
+                before = os.umask(0o177)  # only this user may connect
+                try:
+                    self._server = await loop.create_unix_server(lambda: Connection(self), o.socket, backlog=1024)
+                finally:
+                    os.umask(before)
+            else:
+                self._server = await loop.create_server(lambda: Connection(self), o.host, o.port, backlog=1024)
+                self.port = self._server.sockets[0].getsockname()[1]
+        except OSError as error:
+            raise UsageError(f"cannot listen at {place}: {error.strerror or error}; give another --port") from None
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for connection in list(self.connections):
+            connection.check_time(now)
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
+
+    def lost(self, connection: Connection) -> None:
+        """Note that a connection is closed."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._empty.set()
+
+    async def close(self, patience: float) -> None:
+        """Listen no more, answer the lines that were received, and close all connections after `patience` seconds."""
+        assert self._server is not None
+        self._server.close()
+        self._empty.clear()
+        for connection in list(self.connections):
+            connection.end()
+        if self.connections:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), patience)
+        for connection in list(self.connections):
+            connection.transport.abort()
+        self._sweeper.cancel()
+        if self.options.socket is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.options.socket)
+
+
+def _remove_dead_socket(path: str) -> None:
+    """Remove the socket of a server that has ended; raise UsageError if one listens there, or if it is no socket."""
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise UsageError(f"--socket {path}: a file with this name exists; give another name")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+    raise UsageError(f"--socket {path}: another server listens there; give another name")

@@ -1,0 +1,208 @@
+"""Answer lines of VW text by a learner, one line for each: parse them, predict or learn, and format the predictions.
+
+The answers are the lines that `-p` writes, and what is learned is what a run learns from a file of the same lines. A
+line that cannot be read, and nothing else, is answered by a line that begins with `error: `.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import partial
+
+import numpy as np
+
+from ..api import configuration, inputs
+from ..api.labels import KindOfLabels
+from ..api.learner import Learner
+from ..array_types import Int64s, UInt8s
+from ..data import batch_ops
+from ..data.batch import Batch
+from ..errors import UsageError, XclassError
+from ..reductions.core import probabilities
+from ..reductions.core.spec import Wanted
+from ..run.predictions import writer
+from ..system.printable import printable
+from ..text import malformed, parser
+from ..text.numbers import NEWLINE
+
+EMPTY = "the line is empty; a line is `label | features`, or `| features`"
+MOST_LABEL_WORDS = 2  # of a line with a class: it and a weight
+PLACE = re.compile("^:[0-9]+: ")  # of a line in a batch, which means nothing to the operator
+
+
+class Answerer:
+    """Answer lines of VW text by a learner.
+
+    Parameters
+    ----------
+    learner : the learner; nothing else may use it while `answers` runs
+    learns : whether labelled lines are learned
+    listing : which classes the answers list; None for what the options of the learner say
+
+    Attributes
+    ----------
+    learns : as given
+    notes : messages about lines and steps, for the log; the caller removes them
+
+    Raises
+    ------
+    UsageError
+        If the learner cannot do that.
+    """
+
+    def __init__(self, learner: Learner, learns: bool, listing: probabilities.Options | None = None) -> None:
+        config = learner.core.config
+        if learns:
+            learner.core.check_learns()
+            if config.run.vw_exact:
+                raise UsageError("with --vw_exact a server can only predict; give -t, or leave out --vw_exact")
+            if config.reduction.learns_at_end or learner.preview_size is not None:
+                raise UsageError(
+                    f"{config.reduction.name} with these options needs to see the data before it learns, so a server "
+                    "can only predict with it; learn the model from files, and serve it with -t"
+                )
+        if listing is not None and not config.reduction.probabilities:
+            raise UsageError(f"{config.reduction.name} does not estimate the probabilities that the answers would list")
+        self.learner, self.learns, self._listing = learner, learns, listing
+        self.notes: list[str] = []
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the parser and the formatter for the options of the learner."""
+        core = self._core = self.learner.core
+        self._wanted = None if self._listing is None else Wanted(listing_options=self._listing)
+        listing = self._listing or core.config.listing_options
+        kind = writer.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
+        self._lines = writer.Lines(kind, core.names.class_list, rounded=core.config.run.vw_exact)
+        options = dataclasses.replace(core.config.parser, on_bad_line="skip")
+        bits, labels = configuration.feature_bits(core.config), core.config.reduction.labels
+        self._parser, self._explainer = (
+            parser.Parser(options, bits, labels, *core.label_range, core.names) for _ in range(2)
+        )
+        self._parser.learning = self.learns
+        self._scanner = self._parser.scanner()
+
+    def learns_from(self, text: bytes) -> bool:
+        """Return whether one of the lines, each of which ends with a newline, would be learned."""
+        scan = self._scanner.scan(_padded(text), len(text))
+        return self.learns and not np.isnan(scan.batch.label[: scan.size[0]]).all()
+
+    def answers(self, text: bytes, learn: bool) -> tuple[bytes, Int64s]:
+        """Return the answers to lines, and where each answer ends.
+
+        Every line of `text` ends with a newline, and so does every answer. Without `learn`, all are only predicted.
+        """
+        core = self.learner.core
+        core.names.growing = learn and self.learner.growing
+        core.want(self._wanted)
+        if core is self._core and learn and core.is_new:
+            return self._first_answers(text)
+        answers = self._answers(text, learn)
+        self._take_notes()
+        return answers, _ends(answers)
+
+    def _first_answers(self, text: bytes) -> tuple[bytes, Int64s]:
+        """Answer lines one by one until one is learned: the first label tells whether labels are names or lists."""
+        done, begin = [], 0
+        while begin < len(text) and self.learner.core.is_new:
+            end = text.index(b"\n", begin) + 1
+            line = text[begin:end]
+            if len(malformed.label_words_of(_padded(line), 0)) <= MOST_LABEL_WORDS:  # others are malformed
+                self.learner.adapt(partial(_kind_of_labels, line))
+                if self.learner.core is not self._core:
+                    self._prepare()
+            done.append(self._answers(line, True))
+            begin = end
+        done.append(self._answers(text[begin:], True))
+        self._take_notes()
+        answers = b"".join(done)
+        return answers, _ends(answers)
+
+    def _answers(self, text: bytes, learn: bool) -> bytes:
+        """Return the answers to lines."""
+        of = self._parser
+        of.lines = 0
+        scan = self._scanner.scan(_padded(text), len(text))
+        batch, _ = of.take(scan, "")
+        answers = self._answered(batch, learn)
+        if batch.n == scan.lines:
+            return b"".join(answers)
+        of.first_messages.clear()
+        of.bad = of.skipped = 0
+        return self._with_errors(text, scan.lines, batch.line, b"".join(answers))
+
+    def _answered(self, batch: Batch, learn: bool) -> list[bytes]:
+        """Predict the examples of a batch, learn from them if `learn`, and return their answers, in pieces."""
+        core, done = self.learner.core, 0
+        answers: list[bytes] = []
+
+        def answer(part: Batch) -> None:
+            nonlocal done
+            for task in core.tasks(part, learn, core.clock):
+                for stage in core.stages:
+                    stage(task)
+                highest_seen = core.count(task)
+                contents = writer.contents(self._lines.kind, task, highest_seen)
+                answers.extend(map(bytes, self._lines.pieces(task.batch, **contents)))
+                done += task.batch.n
+
+        try:
+            answer(batch)
+        except XclassError:  # an example is refused, because crossing namespaces makes too many features of it
+            while done < batch.n:
+                try:
+                    answer(batch_ops.cut(batch, done, done + 1))
+                except XclassError as error:
+                    answers.append(_error(str(error)))
+                    done += 1
+        return answers
+
+    def _with_errors(self, text: bytes, lines: int, answered: Int64s, answers: bytes) -> bytes:
+        """Return the answers of the lines `answered` (int64[n], from 1), with the errors of the others between them."""
+        starts = np.concatenate([[0], _ends(text)])
+        ends = np.concatenate([[0], _ends(answers)]).tolist()
+        parts: list[bytes] = []
+        done = 0  # number of answers in the parts
+        for line in np.setdiff1d(np.arange(1, lines + 1), answered).tolist():
+            before = line - 1 - (len(parts) // 2)  # answers before this line
+            parts += [answers[ends[done] : ends[before]], self._error_of(text[starts[line - 1] : starts[line]])]
+            done = before
+        return b"".join([*parts, answers[ends[done] :]])
+
+    def _error_of(self, line: bytes) -> bytes:
+        """Return the answer to a line that is no example."""
+        if not line.strip():
+            return _error(EMPTY)
+        of = self._explainer
+        of.lines = 0
+        of.parse(_padded(line), len(line), "")
+        of.notes.clear()
+        message = of.first_messages[0] if of.first_messages else ":1:1: the line is malformed"
+        of.first_messages.clear()
+        _, _, column, sentence = message.split(":", 3)
+        return _error(f"column {column}:{sentence}")
+
+    def _take_notes(self) -> None:
+        """Move the messages of the parser and the learner to `notes`."""
+        for notes in (self._parser.notes, self.learner.core.notes):
+            self.notes += [PLACE.sub("", note) for note in notes]
+            notes.clear()
+
+
+def _kind_of_labels(line: bytes, lists: bool) -> KindOfLabels:
+    return inputs.kind_of_labels(line.decode("utf-8", "surrogateescape"), None, lists)
+
+
+def _error(message: str) -> bytes:
+    return f"error: {printable(message)}\n".encode("utf-8", "backslashreplace")
+
+
+def _padded(text: bytes) -> UInt8s:
+    """Return the bytes of a text as an array with the padding that the parser needs, which may be written."""
+    return np.frombuffer(bytearray(text + bytes(parser.PADDING)), np.uint8)
+
+
+def _ends(text: bytes) -> Int64s:
+    """Return where each line of a text ends."""
+    return np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE) + 1

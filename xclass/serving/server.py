@@ -1,0 +1,172 @@
+"""Run a server: listen, write the files that say so, and end when a signal comes.
+
+SIGTERM and SIGINT let the server answer what it has received, save the model and end; a second one does not wait for
+clients that do not read their answers. SIGHUP loads the model anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+from ..api.learner import Learner
+from ..errors import XclassError
+from ..system import output_file
+from .door import Door
+from .options import Options
+from .service import Service
+
+PATIENCE = 10.0  # seconds for clients to read their answers when the server ends
+OTHER_FILES = 64  # open files besides those of connections
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Server:
+    """Serve a service until `stop` is called.
+
+    Parameters
+    ----------
+    service : what answers; it belongs to the server
+    options : where to listen, and the limits
+    log : called with messages for the operator
+    reload : loads the model anew for SIGHUP; None if it does not come from a file
+
+    Attributes
+    ----------
+    door : the line protocol, with its port
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        options: Options,
+        log: Callable[[str], object],
+        reload: Callable[[], Learner] | None = None,
+    ) -> None:
+        self.service, self.options, self._log, self._reload = service, options, log, reload
+        self.door = Door(service, options)
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._patience = PATIENCE
+        self._hurry = asyncio.Event()
+        self._reloading: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """End the server: what was received is answered, and the model is saved. Call it in the event loop."""
+        if self._stopping.is_set():
+            self._hurry.set()
+        self._stopping.set()
+
+    def stop_soon(self) -> None:
+        """End the server as `stop` does; call it in any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self.stop)
+
+    def reload(self) -> None:
+        """Load the model anew; the server goes on with the old one if that fails. Call it in the event loop."""
+        if self._reload is None:
+            self._log("the learner comes from no file, so there is nothing to load")
+        elif self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.ensure_future(self._replace(self._reload))
+
+    async def _replace(self, load: Callable[[], Learner]) -> None:
+        try:
+            await self.service.replace(load)
+        except (XclassError, OSError) as error:
+            self._log(f"the model was not loaded, and the old one serves on: {error}")
+        else:
+            self._log("the model was loaded anew")
+
+    async def serve(self, ready: Callable[[Server], object] | None = None) -> None:
+        """Serve until `stop` is called, or the task is cancelled; `ready` is called when clients may connect."""
+        o = self.options
+        _allow_files(o.max_connections + OTHER_FILES)
+        self.service.failed = self.stop
+        self.service.start()
+        with contextlib.ExitStack() as files:
+            try:
+                await self.door.open()
+                try:
+                    port = self.door.port
+                    if port is not None:
+                        files.enter_context(_file(o.port_file, "the port", port))
+                    files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
+                    self._log(f"serving at {o.socket or f'{o.host}:{port}'}")
+                    if ready is not None:
+                        ready(self)
+                    await self._stopping.wait()
+                finally:
+                    await self._close()
+            finally:
+                await self.service.end()
+
+    async def _close(self) -> None:
+        """Close the door, patiently at first."""
+        closing = asyncio.ensure_future(self.door.close(PATIENCE))
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait((closing, hurry), return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if not closing.done():
+            closing.cancel()
+            await self.door.close(0.0)
+
+
+@contextlib.contextmanager
+def _file(path: str | None, description: str, number: int) -> Iterator[None]:
+    """Write a number to a file, if one is named, and remove it at the end."""
+    if path is None:
+        yield
+        return
+    output_file.replace(path, description, [b"%d\n" % number])
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _allow_files(count: int) -> None:
+    """Raise the limit of open files of this process to `count`, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@contextlib.contextmanager
+def _signals(server: Server) -> Iterator[None]:
+    """Let signals end the server or load its model anew; only the main thread can receive them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    handlers = {signal.SIGTERM: server.stop, signal.SIGINT: server.stop, signal.SIGHUP: server.reload}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+
+
+async def serve(
+    service: Service,
+    options: Options,
+    log: Callable[[str], object],
+    reload: Callable[[], Learner] | None = None,
+    ready: Callable[[Server], object] | None = None,
+    signals: bool = True,
+) -> None:
+    """Serve until a signal comes, see `Server`; `signals` says whether to handle them."""
+    server = Server(service, options, log, reload)
+    if options.socket is None and options.host not in LOOPBACK:
+        log(f"warning: everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
+    with _signals(server) if signals else contextlib.nullcontext():
+        await server.serve(ready)

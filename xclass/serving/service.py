@@ -1,0 +1,414 @@
+"""Let many clients use one learner: a thread answers their requests in the order of arrival, many lines at a time.
+
+    event loop  --requests-->  worker thread: learner  --answers-->  event loop
+
+Order     What is learned depends on the order of the requests alone. While the worker is busy, requests gather, and it
+          takes all that wait as one batch, up to a limit, so its throughput grows with the load.
+Saving    The model is saved by another thread. Until it is saved nothing is learned, so that it is whole, and at most
+          `checkpoint` examples that were learned are not in a file. Requests that learn nothing are answered meanwhile;
+          they overtake requests that wait to be learned, unless these are of the same client.
+Limits    A client gives at most `lines_at_once` lines in a request, so that a batch takes about BATCH_SECONDS and
+          the answers to a request about ANSWER_BYTES. That bounds how long others wait, and the memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from ..api import model_contents
+from ..api.learner import Learner
+from ..array_types import Int64s
+from ..errors import UsageError
+from ..model import model_file
+from ..reductions.core import probabilities
+from ..run import warm_up
+from ..system import leftovers, output_file
+from .lines import Answerer
+
+T = TypeVar("T")
+
+BATCH_SECONDS = 0.005
+BATCH_BYTES = 1 << 18  # of the lines of a batch
+ANSWER_BYTES = 1 << 20  # of the answers to a request
+LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request, unless the answers are long
+Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
+
+
+class Request:
+    """Hold what a client asks: whole lines, or a function of the learner.
+
+    Parameters
+    ----------
+    deliver : called in the event loop with answers, and whether they are the last ones of this request
+    client : the client; its requests are answered in their order
+    text : lines, each of which ends with a newline; none for a function
+    lines : their number
+    job : what is called with the learner; its result is the argument `answers` of `deliver`
+    learns : whether the learner changes, None if that is not known
+    """
+
+    __slots__ = ("client", "deliver", "job", "learns", "lines", "text")
+
+    def __init__(
+        self,
+        deliver: Callable[[Any, bool], object],
+        client: object,
+        text: bytes = b"",
+        lines: int = 0,
+        job: Callable[[Learner], object] | None = None,
+        learns: bool | None = None,
+    ) -> None:
+        self.deliver, self.client, self.text, self.lines = deliver, client, text, lines
+        self.job, self.learns = job, learns
+
+    def take(self, most: int) -> tuple[bytes, int]:
+        """Take up to `most` lines out of the request, and return them and their number."""
+        if self.lines <= most:
+            text, lines, self.text, self.lines = self.text, self.lines, b"", 0
+            return text, lines
+        end = 0
+        for _ in range(most):
+            end = self.text.index(b"\n", end) + 1
+        text, self.text = self.text[:end], self.text[end:]
+        self.lines -= most
+        return text, most
+
+
+class Part(NamedTuple):
+    """Hold the lines of a request that a batch takes; `request.lines` are those that are left."""
+
+    request: Request
+    text: bytes
+    lines: int
+
+
+class Counts:
+    """Hold figures of a service since it began."""
+
+    def __init__(self) -> None:
+        self.lines = self.requests = self.batches = self.saves = 0
+        self.busy_seconds = 0.0
+
+
+class Service:
+    """Answer requests by a learner, which belongs to the service until it has ended.
+
+    Parameters
+    ----------
+    learner : the learner
+    learns : whether labelled lines are learned
+    listing : which classes the answers list; None for what the options of the learner say
+    path : file of the model that is saved at checkpoints and at the end; None for none
+    checkpoint : save the model whenever this number of examples was learned; None to save it at the end only
+    log : called with messages for the operator, in any thread
+
+    Attributes
+    ----------
+    counts : figures for the operator
+    lines_at_once : most lines that a request should have
+    failure : the error that has ended the worker, or None
+    failed : called in the event loop when there is one
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        learns: bool = True,
+        listing: probabilities.Options | None = None,
+        path: str | None = None,
+        checkpoint: int | None = None,
+        log: Callable[[str], object] = lambda message: None,
+    ) -> None:
+        if checkpoint is not None and (path is None or not learns):
+            raise UsageError("--checkpoint saves what is learned to -f FILE; give -f, and leave out -t")
+        self.answerer = Answerer(learner, learns, listing)
+        self._listing, self._path, self._checkpoint, self._log = listing, path, checkpoint, log
+        if path is not None:
+            if not learns:
+                raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
+            model_file.check_writable(path)
+            leftovers.remove(path, derived=True)
+        self.counts = Counts()
+        self.lines_at_once = 64
+        self.failure: BaseException | None = None
+        self.failed: Callable[[], object] = lambda: None
+        self._saved_examples = self._examples_before = learner.examples
+        self._arrivals: SimpleQueue[Request | None] = SimpleQueue()  # None wakes the worker
+        self._waiting: deque[Request] = deque()
+        self._ended = False
+        self._saving = threading.Event()  # set while the model is being saved
+        self._seconds_per_line, self._bytes_per_line = 1e-4, 64.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def learner(self) -> Learner:
+        return self.answerer.learner
+
+    @property
+    def learned(self) -> int:
+        """Return the number of examples that were learned since the service began, or since its last `replace`."""
+        return self.learner.examples - self._examples_before
+
+    # in the event loop
+
+    def start(self) -> None:
+        """Start the worker; answers are delivered in the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._work, name="xclass-serve", daemon=True)
+        self._thread.start()
+
+    def ask(self, request: Request) -> None:
+        """Give the worker a request."""
+        self._arrivals.put(request)
+
+    async def lines(self, text: bytes) -> bytes:
+        """Return the answers to lines, each of which ends with a newline."""
+        parts: list[bytes] = []
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def deliver(answers: bytes, last: bool) -> None:
+            parts.append(answers)
+            if last and not done.done():
+                done.set_result(None)
+
+        self.ask(Request(deliver, done, text, text.count(b"\n")))
+        await done
+        return b"".join(parts)
+
+    async def call(self, job: Callable[[Learner], T], learns: bool) -> T:
+        """Call a function with the learner on the worker, in the order of the requests, and return its result.
+
+        `learns` says whether it changes the learner; if not, it may be called while the model is saved.
+        """
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def deliver(result: Any, last: bool) -> None:
+            if done.done():
+                return
+            if isinstance(result, BaseException):
+                done.set_exception(result)
+            else:
+                done.set_result(result)
+
+        self.ask(Request(deliver, done, job=job, learns=learns))
+        return await done
+
+    async def replace(self, load: Callable[[], Learner]) -> None:
+        """Continue with another learner, which `load` returns; the old one serves on if `load` raises an error.
+
+        What the old one has learned and is in no file is saved as MODEL.interrupted.
+        """
+        learner = await asyncio.to_thread(load)
+        try:
+            answerer = Answerer(learner, self.answerer.learns, self._listing)
+        except BaseException:
+            learner.close()
+            raise
+
+        def exchange(old: Learner) -> None:
+            self._save_interrupted()
+            self.answerer = answerer
+            self._saved_examples = self._examples_before = learner.examples
+            old.close()
+
+        await self.call(exchange, learns=True)
+
+    async def end(self) -> None:
+        """Answer all requests that wait, end the pass, save the model, and end the worker.
+
+        Raise the error of the worker if it has failed, and ModelError if the model cannot be saved.
+        """
+        if self.failure is None:
+            await self.call(self._finish, learns=True)
+        self._ended = True
+        self._arrivals.put(None)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+        if self.failure is not None:
+            raise self.failure
+
+    # in the worker
+
+    def _work(self) -> None:
+        try:
+            self._load_kernels()
+            while not self._ended:
+                self._collect(self._arrivals.get())
+                while taken := self._take():
+                    self._serve(taken)
+                    self._collect()
+        except BaseException as error:  # a defect, after which the learner may be half changed
+            self.failure = error
+            self._save_interrupted()
+            self._in_loop(self.failed)
+            while not self._ended:
+                self._collect(self._arrivals.get())
+                self._refuse()
+
+    def _load_kernels(self) -> None:
+        """Load the kernels before the first request needs them."""
+        for load in warm_up.parts(self.learner.core.reduction, self.answerer.learns, True).values():
+            load()
+
+    def _in_loop(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function in the event loop, unless that is closed."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+
+    def _refuse(self) -> None:
+        """Answer what waits after the worker has failed."""
+        while self._waiting:
+            request = self._waiting.popleft()
+            answers: object = b"error: the server has failed\n" * request.lines
+            self._in_loop(request.deliver, self.failure if request.job is not None else answers, True)
+
+    def _collect(self, first: Request | None = None) -> None:
+        """Move the requests that have arrived to those that wait."""
+        if first is not None:
+            self._waiting.append(first)
+        for _ in range(self._arrivals.qsize()):
+            request = self._arrivals.get_nowait()
+            if request is not None:
+                self._waiting.append(request)
+
+    def _take(self) -> list[Part]:
+        """Take the next requests, or parts of them, that make a batch; a function comes alone."""
+        allowed = self._allowed() if self._saving.is_set() else self._waiting
+        taken: list[Part] = []
+        size, room = 0, 4 * self.lines_at_once
+        if self._checkpoint is not None:
+            room = min(room, max(1, self._checkpoint - (self.learner.examples - self._saved_examples)))
+        while allowed and room and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
+            request = allowed[0]
+            text, lines = request.take(room)
+            taken.append(Part(request, text, lines))
+            size += len(text)
+            room -= lines
+            if not request.lines:
+                allowed.popleft()
+            if request.job is not None:
+                break
+        if allowed is not self._waiting:
+            self._waiting.extendleft(reversed(allowed))
+        return taken
+
+    def _allowed(self) -> deque[Request]:
+        """Take all requests out of those that wait that may be answered while the model is being saved."""
+        allowed: deque[Request] = deque()
+        held: deque[Request] = deque()
+        clients = set()
+        for request in self._waiting:
+            if request.learns is None:
+                request.learns = self.answerer.learns_from(request.text)
+            if request.learns or request.client in clients:
+                clients.add(request.client)
+                held.append(request)
+            else:
+                allowed.append(request)
+        self._waiting = held
+        return allowed
+
+    def _serve(self, taken: list[Part]) -> None:
+        """Answer the requests of a batch."""
+        (request, *_), began = taken[0], time.perf_counter()
+        self.counts.batches += 1
+        if request.job is not None:
+            try:
+                result: object = request.job(self.learner)
+            except Exception as error:  # of the caller's function, or of what it was given
+                result = error
+            self._in_loop(request.deliver, result, True)
+        else:
+            # `_take` has taken only requests that learn nothing if the model is being saved
+            learn = self.answerer.learns and not self._saving.is_set()
+            text = taken[0].text if len(taken) == 1 else b"".join(part.text for part in taken)
+            answers, ends = self.answerer.answers(text, learn)
+            self._in_loop(_deliver, list(_divided(taken, answers, ends)))
+            self._measure(len(ends), len(answers), time.perf_counter() - began)
+        self.counts.requests += sum(not part.request.lines for part in taken)
+        self.counts.busy_seconds += time.perf_counter() - began
+        while self.answerer.notes:
+            self._log(self.answerer.notes.pop(0))
+        if self._checkpoint is not None and self.learner.examples - self._saved_examples >= self._checkpoint:
+            self._begin_save()
+
+    def _measure(self, lines: int, size: int, seconds: float) -> None:
+        """Choose how many lines a request should have by the time and the answers that lines have taken."""
+        if not lines:
+            return
+        self.counts.lines += lines
+        self._seconds_per_line += (seconds / lines - self._seconds_per_line) * 0.2
+        self._bytes_per_line += (size / lines - self._bytes_per_line) * 0.2
+        by_time = max(LEAST_LINES, BATCH_SECONDS / self._seconds_per_line)
+        self.lines_at_once = max(1, int(min(by_time, ANSWER_BYTES / self._bytes_per_line, MOST_LINES)))
+
+    # saving
+
+    def _begin_save(self) -> None:
+        self._saving.set()
+        threading.Thread(target=self._save, name="xclass-save").start()
+
+    def _save(self) -> None:
+        """Save the model, on a thread of its own, and let the worker learn again."""
+        assert self._path is not None
+        try:
+            model_contents.save(self._path, self.learner.core.contents)
+            self.counts.saves += 1
+        except Exception as error:  # not fatal, because the model is saved again
+            self._log(f"checkpoint after {self.learned} examples: the model was not saved: {error}")
+        self._saved_examples = self.learner.examples
+        self._saving.clear()
+        self._arrivals.put(None)
+
+    def _finish(self, learner: Learner) -> None:
+        """End the pass and save the model, as a run does at its end."""
+        if self._path is None or (not self.learned and os.path.exists(self._path)):
+            return
+        learner.core.end_pass()
+        model_contents.save_with_fallback(
+            lambda path, links="follow": model_contents.save(path, learner.core.contents, links=links), self._path
+        )
+        self._saved_examples = learner.examples
+        self._log(f"model of {learner.examples} examples saved to {self._path}")
+
+    def _save_interrupted(self) -> None:
+        """Save what is learned and in no file as MODEL.interrupted, and log where it is."""
+        count = self.learner.examples - self._saved_examples
+        if self._path is None or count <= 0:
+            return
+        try:
+            path = output_file.interrupted(self._path)
+            model_contents.save(path, self.learner.core.contents, links="replace")
+            self._log(f"what was learned from {self.learned} examples is in {path}")
+        except Exception as error:  # must not replace the error that ends the service
+            self._log(f"what was learned from {count} examples is lost: {error}")
+
+
+def _divided(taken: list[Part], answers: bytes, ends: Int64s) -> Iterator[tuple[Deliver, bytes, bool]]:
+    """Yield for each part its function to deliver, its answers, and whether they are the last of the request.
+
+    `ends`, int64[...], are where the answers to the lines of all parts end.
+    """
+    low = line = 0
+    for request, _, lines in taken:
+        line += lines
+        high = int(ends[line - 1]) if lines else low
+        yield request.deliver, answers[low:high], not request.lines
+        low = high
+
+
+def _deliver(deliveries: list[tuple[Deliver, bytes, bool]]) -> None:
+    for deliver, answers, last in deliveries:
+        deliver(answers, last)
