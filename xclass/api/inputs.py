@@ -392,6 +392,7 @@ class Inputs:
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.lines = 0
         self._parser.learning = learn
+        self._parser.width = self._parser.given_width or self._schema.width
         try:
             batch, error, _ = self._parser.parse(buffer, end, name)
         finally:

@@ -66,7 +66,7 @@ class Namer:
         rules = [new_hashing(parse.hash_seed, parse.hash == "all", bits, vw_text=vw_text) for vw_text in (True, False)]
         self._hash, self._hash_word = (NameHasher(rule).hash_bytes for rule in rules)
         self._mask, self._unnamed = int(rules[0].mask), int(rules[0].unnamed)
-        self._seed = parse.hash_seed
+        self._seed, self._dense = parse.hash_seed, parse.dense_namespace()[0]
         self._vw_numbers = parse.number_rules == "vw"
         self._constant = not parse.noconstant
         self._features = namespaces.NamespaceTransformer(feature, constant=self._constant)
@@ -168,6 +168,8 @@ class Namer:
                     if np.isinf(scale) and not self._vw_numbers:
                         return
                     scale = np.float32(1) if np.isnan(scale) else scale
+            if namespace == self._dense:
+                at = (line + b"|").index(b"|", at)
             while at < end and line[at] in b" \t":
                 at += 1
                 if at == end or line[at] in ENDS:

@@ -33,7 +33,7 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "vw": Format("VW text", (".vw",), lambda *_: TextFormat()),
+    "vw": Format("VW text", (".vw",), lambda _, schema: TextFormat(schema.width)),
     "fasttext": Format("lines of fastText", (".ft", ".fasttext"), lambda *_: fasttext.FastText()),
     "libsvm": Format("LIBSVM", (".libsvm", ".svm", ".svmlight"), lambda *_: pairs.Libsvm()),
     "xmc": Format("extreme classification repository", (".xmc",), lambda *_: pairs.ExtremeClassification()),

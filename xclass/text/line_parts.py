@@ -37,6 +37,8 @@ class Rules(NamedTuple):
     highest: int  # highest class allowed; -1 if every class is
     names: class_names.Table  # names of classes listed in advance
     learn_names: bool  # whether labels are names that are numbered later; `names` is empty then
+    dense: int  # first byte of the namespace whose features are the dense block, -1 for none
+    dense_seed: np.uint32  # hash of its name
 
 
 class NameRules(NamedTuple):
@@ -258,6 +260,68 @@ def _feature_key(
     if name_end > b:
         return np.uint32(hashing.name_at(text, b, name_end, seed, name_rules.hash_all) & name_rules.mask), nameless
     return np.uint32(np.uint64(seed) + np.uint64(nameless)), nameless + 1
+
+
+@apart
+def read_row(
+    text: UInt8s,
+    delimiter: Int32s,
+    k: int,
+    scale: np.float32,
+    name_rules: NameRules,
+    row: tuple[Float32s, int, int],
+    notes: Int64s,
+    bad: int,
+    line: int,
+    start: int,
+) -> tuple[int, int, int, int]:
+    """Add the features of the namespace of --dense, which begin after delimiter k, to a row of the dense block.
+
+    `row` has a pointer to the block (float32), the place of the row and its columns; the other arguments are those of
+    `read_features`. A feature is `number:value`, or `:value` for the next column. The results are the delimiter after
+    the last feature, the number of the problem or 0, its position, and the number of malformed places.
+    """
+    block, first, width = row
+    position = start
+    problem = nameless = 0
+    e = np.int64(delimiter[k])
+    c = text[e]
+    while problem == 0 and numbers.is_blank(c):
+        b = e + 1
+        k += 1
+        e = np.int64(delimiter[k])
+        c = text[e]
+        if e == b and c != COLON:
+            continue
+        column = np.int64(0) if e > b else np.int64(nameless)
+        nameless += e == b
+        for p in range(b, e):
+            is_column = numbers.is_digit(text[p]) and column >= 0 and p < b + 9
+            column = 10 * column + np.int64(text[p]) - 48 if is_column else np.int64(-1)
+        position = b
+        value = scale
+        if column < 0:
+            problem = malformed.ROW_NAME
+        elif column >= width:
+            problem = malformed.ROW_COLUMN
+        elif c == COLON:
+            position = e + 1
+            is_word = vw_numbers.read_by_rules(text, e + 1, _is_vw_number(text, e + 1, name_rules))[1] == e + 1
+            k, _, value, _, problem, noted = _read_value(text, delimiter, k, b, np.uint32(0), scale, 0, name_rules)
+            if problem == malformed.EMPTY_VALUE:
+                position -= 1  # the colon
+            elif problem == 0 and is_word:
+                problem = malformed.VALUE
+            if noted:
+                bad += 1
+                note(notes, bad, malformed.INFINITE, line, start, position)
+            e = np.int64(delimiter[k])
+            c = text[e]
+        if problem == 0:
+            block[first + column] += value
+    if problem == 0 and 0 < nameless < width:
+        problem, position = malformed.ROW_SHORT, e
+    return k, problem, position, bad
 
 
 @inlined

@@ -25,6 +25,7 @@ LABEL_FORM = 39  # of a label in any format
 RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 EMPTY_LABEL, EMPTY_LIST = range(44, 46)  # of a list of labels
+ROW_NAME, ROW_COLUMN, ROW_SHORT = range(46, 49)  # of a row of numbers
 
 # where a reduction learns one label
 LEARN_LISTS = "use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels"
@@ -91,6 +92,12 @@ SENTENCES = {
     "empty where the value is not known, write True and False as 1 and 0, or train the model with --column_kind "
     "{as_text}",
     ENTRY: "{seen!r} is not allowed here; give {column}",
+    ROW_NAME: "{seen!r} is in the namespace of --dense, and not named by the number of a column; write number:value, "
+    "with numbers from 0 on, or :value for each column in order",
+    ROW_COLUMN: "{seen!r} is beyond the {width} columns of the rows; all rows have those of the first one, or as many "
+    "as --dense NAMESPACE:COLUMNS says, and a model keeps their number",
+    ROW_SHORT: "the row has fewer values than the {width} columns of the rows; write all of them, or name them by the "
+    "numbers of their columns, such as 3:0.5",
 }
 OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PAIR_VALUE, CELL, WEIGHT_VALUE, ENTRY)
 OF_LABELS = (  # whose word is a label, which in a list ends at a comma
@@ -147,6 +154,9 @@ VW_TREATMENT = {  # added to a message under --on_bad_line vw
     CELL: "the rest of the line is ignored",
     WEIGHT_VALUE: "taken as 0",
     ENTRY: "the rest of the line is ignored",
+    ROW_NAME: "the rest of the line is ignored",
+    ROW_COLUMN: "the rest of the line is ignored",
+    ROW_SHORT: "the rest of the line is ignored",
 }
 
 

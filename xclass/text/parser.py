@@ -17,6 +17,7 @@ Differs   from VW in the treatment of malformed lines; `--on_bad_line vw` treats
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -26,7 +27,7 @@ import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, class_names, hashing
-from ..data.batch import Batch, Pool
+from ..data.batch import NO_DENSE, Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
@@ -36,6 +37,9 @@ from .line_parts import Rules
 from .name_weights import NameWeights
 from .numbers import NEWLINE
 from .tokens import PADDING
+
+MOST_COLUMNS = 1 << 20  # of a row of numbers
+MOST_FOUND = 1 << 14  # columns of the first row, unless their number is given
 
 __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
@@ -85,6 +89,7 @@ class Options(OptionGroup):
 
     def __post_init__(self) -> None:
         known: set[str] = set()
+        self.dense_namespace()
         for name in self.label_names():
             if key_of(name) in known:
                 raise UsageError(f"--named_labels lists {name!r} twice; list every name once")
@@ -93,6 +98,15 @@ class Options(OptionGroup):
     def dense_names(self) -> tuple[str, ...]:
         """Return the namespaces or columns whose numbers are the dense block."""
         return tuple(name.strip() for names in self.dense for name in names.split(","))
+
+    def dense_namespace(self) -> tuple[bytes, int]:
+        """Return the name of the namespace whose features are rows of numbers, and the columns, 0 if not given."""
+        name, _, columns = (self.dense_names() or ("",))[0].rpartition(":")
+        if not name or not columns.isdecimal():
+            return (self.dense_names() or ("",))[0].encode("utf-8", "surrogateescape"), 0
+        if not 0 < int(columns[:10]) <= MOST_COLUMNS:
+            raise UsageError(f"--dense {name}:{columns}: allowed are 1 to {MOST_COLUMNS} columns")
+        return name.encode("utf-8", "surrogateescape"), int(columns)
 
     def label_names(self) -> tuple[str, ...]:
         """Return the names of labels 1, 2, ... that are listed in advance; none if labels are numbers."""
@@ -133,6 +147,7 @@ class Parser:
     predicting : whether `report` says that lines without an example have no prediction
     left_out : the place of the first line without an example
     learning : whether to warn of a line that has a tag and no label; a caller that learns sets it
+    width : number of columns of the dense block, 0 before its namespace has occurred; a caller sets that of a model
     """
 
     learning = False
@@ -160,6 +175,9 @@ class Parser:
         self._spelling_warned = False
         self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
         self._weights: NameWeights | None = None  # None before the first block
+        self._dense, self.given_width = options.dense_namespace()
+        self.width = self.given_width
+        self._has_rows = bool(self.width)
         treatment = malformed.TREATMENTS.index(options.on_bad_line)
         any_class = highest is None or treatment == malformed.VW
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
@@ -181,6 +199,8 @@ class Parser:
             highest=-1 if any_class else high,
             names=fixed_table(() if options.learn_names else options.label_names()),
             learn_names=options.learn_names,
+            dense=self._dense[0] if self._dense else -1,
+            dense_seed=hashing.name_hash(_bytes(self._dense), 0, len(self._dense), seed, hash_all, True),
         )
 
     @cached_property
@@ -189,7 +209,26 @@ class Parser:
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
-        return Scanner(self.rules, _letter_hashes(self.rules.hash_seed, self.rules.hash_all))
+        if len(self.options.dense_names()) > 1:
+            raise UsageError(
+                f"--dense {','.join(self.options.dense)}: VW text has one namespace of rows of numbers; give its name"
+            )
+        return Scanner(self.rules, _letter_hashes(self.rules.hash_seed, self.rules.hash_all), lambda: self.width)
+
+    def look_for_rows(self, text: UInt8s, end: int) -> None:
+        """Set `width` by the first row of numbers of a block, unless it is known.
+
+        It has to be called for the blocks of a file in order, before a later one is scanned.
+        """
+        if self._dense and not self.width:
+            pattern = rb"\|%b(?::[^ \t|\n]*)?[ \t]([^|\n]*)" % re.escape(self._dense)
+            for row in re.finditer(pattern, text[:end].tobytes()):
+                names = [word.partition(b":")[0] for word in row[1].split()]
+                numbered = [int(name) + 1 for name in names if name.isdigit() and len(name) < 10]
+                width = max(names.count(b""), *numbered, 0)
+                if 0 < width <= MOST_FOUND:
+                    self.width = width
+                    return
 
     def parse(self, text: UInt8s, end: int, name: str) -> tuple[Batch, DataError | None, int]:
         """Parse the complete lines of `text[:end]`, which PADDING bytes follow and to which the batch refers.
@@ -197,6 +236,7 @@ class Parser:
         Return the examples, up to a malformed line that ends the run, the error that ends it, or None, and the number
         of bytes up to the end of the last complete line.
         """
+        self.look_for_rows(text, end)
         scan = self._scanner.scan(text, end)
         return *self.take(scan, name), scan.used
 
@@ -207,6 +247,10 @@ class Parser:
         """
         n, z, g = scan.size
         batch = batch_ops.trimmed(scan.batch, n, z, g)
+        if batch.columns and not self._has_rows:
+            # other threads may have found the width in a later block
+            self._has_rows = bool(batch.dense.any())
+            batch = batch if self._has_rows else batch._replace(dense=NO_DENSE)
         self._has_features = self._has_features or z > (n if self.rules.constant else 0)
         self.featureless = not self._has_features and (self.featureless or n > 0)
         if scan.lines > n and not self.left_out:
@@ -383,7 +427,9 @@ class Parser:
         of_name = problem == malformed.CLASS and self.rules.learn_names
         sentence = malformed.sentence_about(malformed.LABEL_NAME if of_name else problem, text, position)
         about = malformed.words_after(text, position)
-        sentence = sentence.format(seen=seen, range=self._range, column=about, as_text=repr(f"{about}:text"))
+        sentence = sentence.format(
+            seen=seen, range=self._range, column=about, as_text=repr(f"{about}:text"), width=self.width
+        )
         if problem == malformed.OUTSIDE and seen.strip("0") in ("", "."):
             lists = malformed.LIST.search(text.tobytes()) is not None
             sentence += f"; {malformed.LEARN_LISTS}" if lists else "; classes are counted from 1"
@@ -400,6 +446,10 @@ class Parser:
         return message
 
 
+def _bytes(name: bytes) -> UInt8s:
+    return np.frombuffer(bytearray(name + bytes(PADDING)), np.uint8)
+
+
 @cache
 def _letter_hashes(hash_seed: np.uint32, hash_all: bool) -> UInt32s:
     """Return the hash of each name of one byte, as uint32[256]."""
@@ -410,8 +460,8 @@ def _letter_hashes(hash_seed: np.uint32, hash_all: bool) -> UInt32s:
 class Scanner:
     """Parse blocks of text for a `Parser`, independently of earlier lines; only one thread at a time may use it."""
 
-    def __init__(self, rules: Rules, letter_hashes: UInt32s) -> None:
-        self._rules, self._letter_hashes = rules, letter_hashes
+    def __init__(self, rules: Rules, letter_hashes: UInt32s, width: Callable[[], int]) -> None:
+        self._rules, self._letter_hashes, self._width = rules, letter_hashes, width
         self._pool = Pool()  # memory of the batches
         self._positions = np.empty(0, np.int32)
         self._line_of = np.empty(256, np.int64)
@@ -423,7 +473,8 @@ class Scanner:
             self._positions = np.empty(end + 64, np.int32)
         complete, blanks, bars, lines, returns = tokens.find_delimiters(text, end, self._positions)
         labels = int(np.count_nonzero(text[:end] == label_words.COMMA)) + lines if self._rules.lists else None
-        out = self._pool.batch(lines, blanks + lines, bars + lines, text[:end], labels)
+        out = self._pool.batch(lines, blanks + lines, bars + lines, text[:end], labels, self._width())
+        out.dense[:] = 0
         notes = np.zeros((malformed.MAX_MESSAGES + 2, 4), np.int64)
         if complete == 0:
             return Scan(out, (0, 0, 0), 0, 0, 0, 0, False, notes)

@@ -29,7 +29,7 @@ import numpy as np
 from ..array_types import UInt8s
 from ..data.batch import Batch, Pool
 from ..data.class_names import Names
-from ..errors import DataError
+from ..errors import DataError, UsageError
 from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
 from ..system import processors, thread_limit
@@ -359,6 +359,11 @@ class Reader:
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
+        if isinstance(self.format, OtherFormat) and self.parser.options.dense:
+            raise UsageError(
+                f"--dense names a namespace of VW text, and {self.name} is {self.format.name}: leave the option out, "
+                "or write the rows as VW text or as an array of NumPy, .npy"
+            )
         if isinstance(self.format, OtherFormat):
             self.format.check_encoding(text, self.name)
         self._take_notes()
@@ -379,6 +384,7 @@ class Reader:
         blocks = itertools.chain([next(blocks)], blocks)  # the first one decides on the format and the scanners
         if not self._waits_for_full_blocks or len(self._scanners) == 1:
             for text, end, error in blocks:
+                self.parser.look_for_rows(text, end)
                 start = time.perf_counter()
                 with thread_limit.working():
                     scan = self._scanners[0].scan(text, end)
@@ -407,6 +413,7 @@ class Reader:
         waiting: deque[tuple[Future[parser.Scan], DataError | None]] = deque()
         with ThreadPoolExecutor(len(self._scanners), "parse") as threads:
             for text, end, error in blocks:
+                self.parser.look_for_rows(text, end)
                 waiting.append((threads.submit(job, text, end), error))
                 if len(waiting) > len(self._scanners):
                     yield next_scan()

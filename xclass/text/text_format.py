@@ -35,7 +35,8 @@ class TextFormat:
     labelled = "a labelled line is `label | features`"
     unfinished = ""  # message about a file that ends within an example
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = 0) -> None:
+        self._width = width  # number of columns of the dense block that the model has learned from, 0 for none
         self.about: list[str] = []  # lines about the format for the start of a run
         self.notes: list[str] = []  # warnings about the files, which the reader passes on
         self._noted: set[str] = set()  # warnings that were given
@@ -52,6 +53,7 @@ class TextFormat:
 
     def scanner(self, of: parser.Parser) -> BlockScanner:
         """Return a new scanner for the blocks of a parser; each thread needs its own."""
+        of.width = of.width or self._width
         return of.scanner()
 
     def end_of_lines(self, text: UInt8s, begin: int, end: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from ..array_types import Int32s, Int64s, UInt8s, UInt32s
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..kernels import intrinsics
-from ..kernels.jit import bare, jit
+from ..kernels.jit import bare, inlined, jit
 from . import label_words, line_parts, malformed, vw_numbers
 from .line_parts import Rules
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE, TAB
@@ -74,6 +74,18 @@ def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int
     return complete, blanks, bars, lines, returns
 
 
+@inlined
+def _refined(text: UInt8s, problem: int, position: int, inner_return: int) -> tuple[int, int]:
+    """Return a problem and its position, those of a second label or of a CR within the line if it has one of these."""
+    if problem == malformed.CLASS or problem == malformed.LABEL or problem == malformed.UNKNOWN_NAME:
+        p = label_words.second_label(text, position)
+        if p >= 0:
+            return malformed.SEVERAL_LABELS, p
+    if problem == 0 and inner_return >= 0:
+        return malformed.INNER_RETURN, inner_return
+    return problem, position
+
+
 @bare
 def parse_lines(
     data: UInt8s, positions: Int32s, count: int, returns: int, rules: Rules, letter_hashes: UInt32s, line: int,
@@ -83,19 +95,19 @@ def parse_lines(
 
     `returns` is the number of CR within lines, `letter_hashes` (uint32[256]) has the hashes of the namespaces of one
     byte, and `line` is the number of the line before the first. Written are `out`, which has room for all that lines
-    hold, and `notes` (int64[MAX_MESSAGES + 2, 4]): problem, line, start of the line, position of the problem. Row 0 is
-    for words that look like labels but are not, the last row for the problem that ended the reading. `line_of`
-    (int64[256]), filled with -1, is scratch: the line in which a group was last seen.
+    hold and zeros in `dense`, and `notes` (int64[MAX_MESSAGES + 2, 4]): problem, line, start of the line, position of
+    the problem. Row 0 is for words that look like labels but are not, the last row for the problem that ended the
+    reading. `line_of` (int64[256]), filled with -1, is scratch: the line in which a group was last seen.
 
     Return the numbers of examples, features and groups, the number of the last line read, the numbers of malformed
     places and of lines left out, whether an example has a group in several places, and whether the last line is
     malformed and ended the reading.
     """
-    text = intrinsics.pointer(data)
-    delimiter = intrinsics.pointer(positions)
+    text, delimiter = intrinsics.pointer(data), intrinsics.pointer(positions)
     letter, notes_pointer = intrinsics.pointer(letter_hashes), intrinsics.pointer(notes.reshape(-1))
     features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     name_rules = line_parts.name_rules_of(rules)
+    rows, width, dense = intrinsics.pointer(out.dense.reshape(-1)), out.dense.shape[1], np.int64(rules.dense)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     lists = intrinsics.pointer(out.label_start), intrinsics.pointer(out.labels)
     n = z = g = k = start = bad = skipped = 0
@@ -139,14 +151,8 @@ def parse_lines(
             bad += 1
             line_parts.note(notes_pointer, bad, problem, line, start, position)
             problem = 0
-        elif problem == malformed.CLASS or problem == malformed.LABEL or problem == malformed.UNKNOWN_NAME:
-            p = label_words.second_label(text, position)
-            if p >= 0:
-                problem, position = malformed.SEVERAL_LABELS, p
-        if returns > 0 and treatment != malformed.VW and problem == 0:
-            p = line_parts.inner_return(text, delimiter, k)
-            if p >= 0:
-                problem, position = malformed.INNER_RETURN, p
+        inner = line_parts.inner_return(text, delimiter, k) if returns > 0 and treatment != malformed.VW else -1
+        problem, position = _refined(text, problem, position, inner)
 
         c = text[delimiter[k]]
         while c == BAR and problem == 0:
@@ -158,9 +164,14 @@ def parse_lines(
                 bad += 1
                 line_parts.note(notes_pointer, bad, malformed.NAMESPACE_WEIGHT, line, start, position)
             first = z
-            k, z, problem, position, bad = line_parts.read_features(
-                text, delimiter, k, seed, scale, name_rules, features, z, notes_pointer, bad, line, start
-            )
+            if np.int64(group) == dense and seed == rules.dense_seed:
+                k, problem, position, bad = line_parts.read_row(
+                    text, delimiter, k, scale, name_rules, (rows, n * width, width), notes_pointer, bad, line, start
+                )
+            else:
+                k, z, problem, position, bad = line_parts.read_features(
+                    text, delimiter, k, seed, scale, name_rules, features, z, notes_pointer, bad, line, start
+                )
             c = text[delimiter[k]]
             if z > first and not (g > g0 and group_name[g - 1] == group):
                 scattered = scattered or line_of[group] == line
@@ -185,6 +196,7 @@ def parse_lines(
         start = np.int64(delimiter[k]) + 1
         k += 1
         if problem != 0 and treatment != malformed.VW:
+            out.dense[n : n + 1] = np.float32(0)
             continue
         if rules.constant:
             features[0][z], features[1][z] = np.uint32(CONSTANT), np.float32(1)
