@@ -109,8 +109,16 @@ def test_a_batch_with_rows_is_learned_or_refused(taken):
     other, again = learner()
     other.learn_many(batch)
     assert np.array_equal(again[0].dense, ROWS)
-    with pytest.raises(xclass.UsageError, match="the batch has a dense block"):
-        xclass.Learner("ect", 2, bits=8).learn_many(batch)
+    hashed, of_array = (xclass.Learner("ect", 2, bits=8) for _ in range(2))
+    hashed.learn_many(batch)
+    of_array.learn_many(ROWS, LABELS)
+    assert np.array_equal(hashed.predict_many(batch), of_array.predict_many(ROWS))
+    assert hashed.core.contents().arrays.keys() == of_array.core.contents().arrays.keys()
+    for name, array in of_array.core.contents().arrays.items():
+        assert np.array_equal(np.asarray(array), np.asarray(hashed.core.contents().arrays[name])), name
+    (both,) = other.inputs.batches("1 | a b")
+    with pytest.raises(xclass.UsageError, match="the batch has features and a dense block"):
+        hashed.learn_many(both._replace(dense=ROWS[:1]))
 
 
 def test_other_reductions_hash_rows():

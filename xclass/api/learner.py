@@ -479,7 +479,7 @@ class Learner:
             Files of examples, one after the other, plain or compressed (`.gz`, `.bz2`, `.xz`, `.zst`).
         passes : int, default 1
             Number of passes over the files. `end_pass` is called after each.
-        format : {"auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "auto"
+        format : {"auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl", "npy"}, default "auto"
             Format of the files; "auto" chooses by the first lines and the name of the first file.
         label_column : str or int, optional
             Column of the label in a CSV file, by its name or its number from 1, or key of the label in JSON lines. The
@@ -488,7 +488,8 @@ class Learner:
             1 shows a bar for each pass, 2 writes a line after each, as in `learn_many`.
         **columns
             The options of the command that say how columns are read: lists of names `columns`, `ignore_column` and
-            `header`, and the dictionary `column_kind` from names to "number", "text" or "category".
+            `header`, and the dictionary `column_kind` from names to "number", "text" or "category". `label_file` names
+            the labels of an array of NumPy.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..binary import gd
-from ..data import batch_ops, class_names, interactions
+from ..data import batch_ops, class_names, feature_names, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
 from ..data.schema import OTHER, Schema
 from ..errors import UsageError
@@ -73,6 +73,7 @@ class LearnerCore:
         self.progress = Progress(config.reduction.labels, None)
         self.notes: list[str] = []
         self._skipped_steps = SkippedSteps("batch")
+        self._rows_noted = False  # whether a note says that the reduction learns badly from rows
         self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
             config.reduction.check_arrays(spec, contents.arrays)
@@ -173,14 +174,26 @@ class LearnerCore:
         if not batch.columns:
             return batch._replace(dense=np.zeros((batch.n, schema.width), np.float32))
         if not self.takes_block:
-            raise UsageError(
-                "the batch has a dense block, and this reduction learns from hashed features; give an array, whose "
-                "columns are hashed then"
-            )
+            return self._hashed(batch)
         schema.check_width(batch.columns)
         if learn:
             schema.width = batch.columns
         return batch
+
+    def _hashed(self, batch: Batch) -> Batch:
+        """Return a batch with features in place of its dense block."""
+        given = self.config.parser
+        if len(batch.index) > batch.n * (not given.noconstant):
+            raise UsageError(
+                "the batch has features and a dense block, and this reduction learns from features alone; leave "
+                "out the block, or write its columns as features"
+            )
+        note = configuration.note_about_rows(self.config, batch.columns)
+        if note and not self._rows_noted:
+            self._rows_noted = True
+            self.notes.append(note)
+        rule = feature_names.new_hashing(given.hash_seed, given.hash == "all", configuration.feature_bits(self.config))
+        return tables.hashed(batch, rule, not given.noconstant)
 
     def _with_names(self, task: BatchTask) -> BatchTask:
         task.named = self.names.named_before(batch_ops.highest_labels(task.batch))

@@ -206,9 +206,10 @@ class PartReader:
         ):
             first.preview()
             self.schema.room = 0  # for names in this part
-        if self.part.begin and first.format is not None and first.format.name == "csv":
+        if (self.part.begin or self.part.end) and first.format is not None and first.format.name in ("csv", "npy"):
+            kind = detect.FORMATS[first.format.name].title
             raise DataError(
-                f"{self.part.paths[0]}: the file is CSV, whose parts lack the header, so it cannot be split; give a "
+                f"{self.part.paths[0]}: the file is {kind}, whose parts lack the header, so it cannot be split; give a "
                 f"file for each worker, or --workers {len(data)}"
             )
         if self.part.begin or self.part.end is not None:

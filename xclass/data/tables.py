@@ -21,9 +21,9 @@ from ..array_types import AnyArray, Float32s, Int64s, UInt32s
 from ..errors import UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
-from . import array_input, feature_names, frames, matrix
+from . import array_input, batch_ops, feature_names, frames, matrix
 from .array_input import SparseRows
-from .batch import Batch
+from .batch import NO_DENSE, Batch
 from .feature_names import Hashing, NameHasher
 from .frames import Frame
 from .matrix import UNNAMED_GROUP, Part
@@ -227,6 +227,13 @@ def _dense_part(values: AnyArray, indices: UInt32s) -> Part:
     n, columns = values.shape
     start = np.arange(n + 1) * columns
     return Part(UNNAMED_GROUP, start, np.tile(indices, n), np.ascontiguousarray(values, np.float32).reshape(-1))
+
+
+def hashed(batch: Batch, rule: Hashing, constant: bool) -> Batch:
+    """Return a batch that has only a dense block with features in its place, named by the numbers of the columns."""
+    indices = feature_names.column_indices(np.arange(batch.columns), rule)
+    features = matrix.batch_of(batch.n, [_dense_part(batch.dense, indices)], constant)
+    return batch_ops.with_features(batch, features)._replace(dense=NO_DENSE)
 
 
 def _rows(values: AnyArray) -> Float32s:

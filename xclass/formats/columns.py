@@ -19,6 +19,7 @@ from ..text import reader
 FORMATS = {  # formats for which the options of columns have a meaning
     "label_column": ("csv", "jsonl"), "columns": ("csv", "jsonl"), "ignore_column": ("csv", "jsonl"),
     "column_kind": ("csv", "jsonl"), "header": ("csv",), "quoting": ("csv",),
+    "label_file": ("npy",),
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from ..options.words import NUMERAL
 from ..text import foreign, reader, streams
 from ..text.label_detection import LabelDetector
 from ..text.text_format import Chooser, OtherFormat, TextFormat
-from . import columns, csv_table, fasttext, json_lines, pairs
+from . import columns, csv_table, fasttext, json_lines, npy, pairs
 
 
 class Format(NamedTuple):
@@ -39,6 +40,7 @@ FORMATS = {
     "xmc": Format("extreme classification repository", (".xmc",), lambda *_: pairs.ExtremeClassification()),
     "csv": Format("CSV", (".csv", ".tsv"), csv_table.CsvTable),
     "jsonl": Format("JSON lines", (".jsonl", ".ndjson"), json_lines.JsonLines),
+    "npy": Format("an array of NumPy", (".npy",), npy.Npy),
 }
 EXTENSIONS = {extension: name for name, one in FORMATS.items() for extension in one.extensions}
 NUMBER = NUMERAL.pattern.encode()
@@ -59,6 +61,8 @@ SEARCHED_OFTEN = 1 << 12  # bytes up to which each line is examined at once
 def detect(text: bytes, ended: bool, file: str) -> str | None:
     """Return the name of the format, or None if more of the file is needed; arguments as of `TextFormat.begin`."""
     said = EXTENSIONS.get(_extension(file), "")
+    if said == "npy" or text.startswith(foreign.ARRAY):
+        return "npy"
     text = text.removeprefix(b"\xef\xbb\xbf")
     found = re.search(rb"[^\s]", text)
     if found is None:
@@ -148,6 +152,8 @@ def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
         name = detect(text, ended, file) if options.format == "auto" else options.format
         if name is None:
             return None
+        if name != "npy" and text.startswith(foreign.ARRAY):
+            raise DataError(f"{file}: this is an array of NumPy, not text; leave --format out, or give --format npy")
         if not first_name:
             first_file, first_name = file, name
         elif name == "vw" and b"|" not in text.lstrip().partition(b"\n")[0]:
@@ -174,7 +180,10 @@ def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
 
 def key(options: reader.Options, schema: Schema) -> dict[str, Any]:
     """Return what decides how the examples of data are read by a learner's schema, for the key of a cache."""
-    return {**options.meaning(), "schema": schema.to_bytes().decode() if schema.is_known else None}
+    beside = [npy.label_file(path, options) for path in options.data or () if path.endswith(".npy")]
+    labels = [[path, os.path.getsize(path), os.stat(path).st_mtime_ns] for path in beside if path is not None]
+    columns = schema.to_bytes().decode() if schema.is_known else None
+    return {**options.meaning(), "schema": columns, **({"label_file": labels} if labels else {})}
 
 
 class FormatLabels:
@@ -227,7 +236,7 @@ class FormatLabels:
     def _pass_lines(self) -> None:
         assert self._format is not None
         waiting = np.frombuffer(bytearray(self._pending), np.uint8)
-        if self._format.end_of_lines(waiting, 0, len(waiting)) < len(waiting):
+        if not self._format.binary and self._format.end_of_lines(waiting, 0, len(waiting)) < len(waiting):
             return
         text, self._pending = bytes(self._pending), bytearray()
         if not isinstance(self._format, OtherFormat):

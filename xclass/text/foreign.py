@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ..model import model_header
 from . import streams
 
+ARRAY = b"\x93NUMPY"  # first bytes of an array of NumPy
 CACHE_MAGIC = b"xclass cache\n"  # first bytes of a cache
 SHOWN = 512  # bytes at the beginning of a file that are examined
 
@@ -23,7 +24,6 @@ MAGIC = (  # first bytes, what they begin, what to do
     (b"SQLite format 3\0", "an SQLite database", TABLE.format(read="read_sql")),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", TABLE.format(read="read_hdf")),
     (b"Obj\x01", "an Avro file", "convert it to JSON lines"),
-    (b"\x93NUMPY", "an array of NumPy", ARRAYS),
     *((bytes((0x80, version)), "a pickle of Python", "load it in Python, and write the examples as text")
       for version in range(2, 6)),
     (b"\x89PNG", "an image", NO_DATA),

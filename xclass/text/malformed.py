@@ -25,7 +25,7 @@ LABEL_FORM = 39  # of a label in any format
 RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 EMPTY_LABEL, EMPTY_LIST = range(44, 46)  # of a list of labels
-ROW_NAME, ROW_COLUMN, ROW_SHORT = range(46, 49)  # of a row of numbers
+ROW_NAME, ROW_COLUMN, ROW_SHORT, ROW_VALUE = range(46, 50)  # of a row of numbers
 
 # where a reduction learns one label
 LEARN_LISTS = "use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels"
@@ -96,6 +96,8 @@ SENTENCES = {
     "with numbers from 0 on, or :value for each column in order",
     ROW_COLUMN: "{seen!r} is beyond the {width} columns of the rows; all rows have those of the first one, or as many "
     "as --dense NAMESPACE:COLUMNS says, and a model keeps their number",
+    ROW_VALUE: "the value {seen} in column {column} of the row is not finite as float32; fill in or leave out missing "
+    "values, and scale large ones",
     ROW_SHORT: "the row has fewer values than the {width} columns of the rows; write all of them, or name them by the "
     "numbers of their columns, such as 3:0.5",
 }
@@ -157,6 +159,7 @@ VW_TREATMENT = {  # added to a message under --on_bad_line vw
     ROW_NAME: "the rest of the line is ignored",
     ROW_COLUMN: "the rest of the line is ignored",
     ROW_SHORT: "the rest of the line is ignored",
+    ROW_VALUE: "the row is left out",
 }
 
 

@@ -247,7 +247,7 @@ class Parser:
         """
         n, z, g = scan.size
         batch = batch_ops.trimmed(scan.batch, n, z, g)
-        if batch.columns and not self._has_rows:
+        if self._dense and batch.columns and not self._has_rows:
             # other threads may have found the width in a later block
             self._has_rows = bool(batch.dense.any())
             batch = batch if self._has_rows else batch._replace(dense=NO_DENSE)

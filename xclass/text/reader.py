@@ -67,7 +67,7 @@ class Options(OptionGroup):
     )
     format: str = option(
         "format of the data: VW text, lines of fastText, LIBSVM, files of the extreme classification repository, CSV "
-        "or TSV, or JSON lines; `auto` chooses by the first lines and the name of the first file",
+        "or TSV, JSON lines, or arrays of NumPy; `auto` chooses by the first lines and the name of the first file",
         choices=FORMATS,
         default="auto",
     )
@@ -75,6 +75,11 @@ class Options(OptionGroup):
         "column of the label in CSV files, by its name or its number from 1, 0 if there is none; in JSON lines the key",
         default_text="that of the model, else `label`, else the first column",
         metavar="NAME",
+    )
+    label_file: str | None = option(
+        "labels of the rows of an array, ROWS.npy: an array of them, .npy, or text with one in each line",
+        default_text="ROWS.labels.npy or ROWS.labels.txt, if there is one",
+        reads=True,
     )
     columns: tuple[str, ...] = option(
         "columns of CSV files or keys of JSON lines that are features, separated by commas; others are left out",
@@ -294,7 +299,8 @@ class Reader:
                 capacity *= 2
                 text = np.concatenate((text[:begin], np.empty(capacity - begin + 1 + parser.PADDING, np.uint8)))
             filled, ended, error = self._fill(stream, text, begin, capacity)
-            if ended and error is None and filled and text[filled - 1] != parser.NEWLINE:
+            binary = text[: len(foreign.ARRAY)].tobytes() == foreign.ARRAY if first else self._is_binary
+            if ended and error is None and filled and text[filled - 1] != parser.NEWLINE and not binary:
                 text[filled] = parser.NEWLINE
                 filled += 1
             if first:
@@ -325,6 +331,10 @@ class Reader:
         if begin and error is None:
             assert self.format is not None
             raise DataError(f"{self.name}:{self.parser.lines + 1}:1: {self.format.unfinished}")
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.format is not None and self.format.binary
 
     def preview(self, peeked: bytes = b"") -> None:
         """Choose the format by the first lines before reading, if the data are a file or `peeked` suffices.

@@ -12,7 +12,7 @@ from ..array_types import UInt8s
 from . import parser
 from .malformed import LEARN_LISTS
 
-FORMATS = ("auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl")  # values of --format
+FORMATS = ("auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl", "npy")  # values of --format
 NOT_UTF8 = (
     "the byte 0x{byte:02x} is not UTF-8, so that names with it are not those of text in UTF-8; if the file has the "
     "encoding Latin-1, convert it, `iconv -f latin1 -t utf8 FILE > NEW`"
@@ -33,6 +33,7 @@ class TextFormat:
     parallel = True  # whether several threads may parse the blocks of a file
     # how a line gives its label, for the message about data without labels
     labelled = "a labelled line is `label | features`"
+    binary = False  # whether a file has rows of bytes instead of lines, and its labels are in another file
     unfinished = ""  # message about a file that ends within an example
 
     def __init__(self, width: int = 0) -> None:
