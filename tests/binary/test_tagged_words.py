@@ -585,11 +585,13 @@ def test_a_copy_does_not_change_with_its_original():
     assert before == (copy.word.tolist(), copy.state.tolist())
 
 
-def test_a_table_is_full_at_half_of_its_words_and_later_if_it_has_lost_twice_its_words():
-    words = tagged_words.new_words(1, 4)
+@pytest.mark.parametrize("eager", [3, 0])
+def test_a_table_is_full_at_half_of_its_words_and_later_if_it_has_lost_twice_its_words(eager):
+    words = tagged_words.new_words(1, 4, eager=eager)
     for doublings in range(4):
+        assert tagged_words.waits_for_loss(words) == (eager == 0)
         size = len(words.word)
-        number, limit = (tagged_words.USED, size // 2) if doublings < 3 else (tagged_words.LOST, 2 * size)
+        number, limit = (tagged_words.USED, size // 2) if doublings < eager else (tagged_words.LOST, 2 * size)
         words.state[number] = limit - 1
         assert not tagged_words.is_full(words)
         words.state[number] = limit
@@ -597,7 +599,7 @@ def test_a_table_is_full_at_half_of_its_words_and_later_if_it_has_lost_twice_its
         words = tagged_words.doubled(words)
         assert words.state[tagged_words.LOST] == 0
     words.state[[tagged_words.USED, tagged_words.LOST]] = 2**50
-    assert not tagged_words.is_full(words)  # it was doubled as often as is allowed
+    assert not tagged_words.is_full(words) and not tagged_words.waits_for_loss(words)  # it was doubled often enough
 
 
 def test_a_packed_table_too_large_for_memory_is_refused(monkeypatch):

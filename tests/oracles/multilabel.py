@@ -325,7 +325,7 @@ class Multilabel:
         if learns:
             for scorers in [self.scorers] + [self.copy] * (self.copy is not None and out):
                 for _ in range(scorers.doublings):
-                    grow(scorers.table, scorers.doublings)
+                    grow(scorers.table, scorers.doublings, 0)
         p = self.scorers.rank(blocks, said)
         if self.copy is not None and out and learns:
             self.copy.rank(blocks, said)

@@ -25,14 +25,14 @@ def split(row) -> tuple[list[int], list]:
     return [index * GOLDEN & MASK64 for index, _ in row], [F(x) for _, x in row]
 
 
-def grow(table: TaggedTable, most: int) -> None:
+def grow(table: TaggedTable, most: int, eager_doublings: int = EAGER_DOUBLINGS) -> None:
     """Double a table, up to `most` times in all, if it is full; learners do so before they learn an example.
 
-    The first doublings are made as soon as half of the words are in use. Further ones are made if twice as
+    The first `eager_doublings` are made as soon as half of the words are in use. Further ones are made if twice as
     many words as there are were lost, that is evicted or refused, since the last one.
     """
     size = LANES * len(table.words)
-    eager = table.doublings < EAGER_DOUBLINGS
+    eager = table.doublings < eager_doublings
     if table.doublings < most and (2 * table.used >= size if eager else table.lost >= 2 * size):
         table.double()
 

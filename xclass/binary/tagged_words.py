@@ -48,7 +48,7 @@ from ..system import memory, sparse_memory
 
 LINE_WORDS, LINE_BYTES = tagged_format.LANES, 4 * tagged_format.LANES
 # Positions in `Words.state`, and its size. A table is doubled when USED reaches FULL, or LOST reaches MOST_LOST.
-COUNTER, USED, EVICTED, REFUSED, LOST, FULL, MOST_LOST, DOUBLINGS, NUMBERS = range(9)
+COUNTER, USED, EVICTED, REFUSED, LOST, FULL, MOST_LOST, DOUBLINGS, EAGER, NUMBERS = range(10)
 STORED = FULL  # numbers of the state that a model file stores
 MOST_DOUBLINGS = 6
 # The first doublings are for what the data need; later ones cost more memory than most data are worth, so they wait
@@ -69,7 +69,7 @@ class Words(NamedTuple):
     shift: np.uint64  # 64 - L
     tag_shift: np.uint64  # 64 - 13 - L of the table before it was doubled
     # int64[NUMBERS]: features learned; words in use; evicted; refused; both since the last doubling; limits of the
-    # words in use and of those lost, and of doublings
+    # words in use and of those lost, of doublings, and of those that wait for no loss
     state: Int64s
     lines: packed_words.Lines  # of a table without its empty lanes, see `packed_words`, which cannot learn
 
@@ -85,10 +85,10 @@ class Pairs(NamedTuple):
     before: UInt32s  # uint32[n], bits of the word as they were last read or written, without the tag
 
 
-def doublings_option() -> Any:
+def doublings_option(when: str = "half of its words are in use") -> Any:
     """Return the declaration of the option `max_doublings`."""
     return option(
-        "how often a table of weights is doubled when half of its words are in use; -b is the size at which it begins",
+        f"how often a table of weights is doubled when {when}; -b is the size at which it begins",
         minimum=0,
         maximum=MOST_DOUBLINGS,
         default_text=f"0 with -b, else {MOST_DOUBLINGS}",
@@ -103,14 +103,16 @@ def new_pairs(size: int) -> Pairs:
     )  # fmt: skip
 
 
-def new_words(line_bits: int, doublings: int = 0, weights_only: bool = False) -> Words:
-    """Return an empty table of 2**line_bits lines that may be doubled `doublings` times.
+def new_words(
+    line_bits: int, doublings: int = 0, weights_only: bool = False, eager: int = EAGER_DOUBLINGS
+) -> Words:  # fmt: skip
+    """Return an empty table of 2**line_bits lines that may be doubled `doublings` times, the first `eager` ones early.
 
     With `weights_only` it is packed: it can be restored from a model and predict, but neither learn nor be inspected.
     """
     tag_shift = np.uint64(64 - TAG_BITS - line_bits)
     state = np.zeros(NUMBERS, np.int64)
-    state[DOUBLINGS] = doublings
+    state[[DOUBLINGS, EAGER]] = doublings, eager
     if weights_only:
         no_words = np.empty(0, np.uint32)
         word, lines = packed_words.padded(no_words), packed_words.lines_of(no_words, 1 << line_bits)
@@ -137,7 +139,7 @@ def _with_limit(words: Words) -> Words:
     lanes, times = size(words), doublings(words)
     words.state[[FULL, MOST_LOST]] = NEVER
     if times < words.state[DOUBLINGS]:
-        if times < EAGER_DOUBLINGS:
+        if times < words.state[EAGER]:
             words.state[FULL] = int(EAGER_SHARE * lanes)
         else:
             words.state[MOST_LOST] = int(LOST_SHARE * lanes)
@@ -218,6 +220,11 @@ def read_lines(words: Words, position: Int64s) -> UInt32s:
     lines = np.zeros((len(position), LINE_WORDS), np.uint32)
     packed_words.copy_lines(words, position.copy(), lines)
     return lines
+
+
+def waits_for_loss(words: Words) -> bool:
+    """Return whether a table loses words because this is how its learner tells that it has to be doubled."""
+    return bool(words.state[EAGER] == 0 and doublings(words) < words.state[DOUBLINGS])
 
 
 def occupancy(tables: Sequence[Words]) -> str:

@@ -21,12 +21,17 @@ class Table(NamedTuple):
     name: str
     used: int
     size: int
-    lost: int | None  # weights that were evicted or refused because lines were full; None if that cannot happen
+    # weights that were evicted or refused because lines were full; None if that cannot happen, or is part of growing
+    lost: int | None
     doublings: int = 0  # how often the table has been doubled
 
     @property
     def share(self) -> float:
         return self.used / self.size
+
+
+def _lost(words: tagged_words.Words) -> int:
+    return int(words.state[tagged_words.EVICTED] + words.state[tagged_words.REFUSED])
 
 
 def larger_bits(bits: int, tables: Sequence[Table]) -> int:
@@ -43,7 +48,7 @@ def measure(learner: LearnerCore) -> list[Table]:
                 table.name,
                 int(table.words.state[tagged_words.USED]),
                 tagged_words.size(table.words),
-                int(table.words.state[tagged_words.EVICTED]) + int(table.words.state[tagged_words.REFUSED]),
+                None if tagged_words.waits_for_loss(table.words) else _lost(table.words),
                 tagged_words.doublings(table.words),
             )
             for table in inspect.word_tables(reduction)

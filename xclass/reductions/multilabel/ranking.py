@@ -46,6 +46,7 @@ from . import features
 BIAS2 = np.float32(0.09)  # B**2, the square of the constant feature's value
 FIRST_BIAS = np.float32(-1.0)
 SLACK_ALL, SLACK_SOME = np.float32(0.02), np.float32(0.2)  # where all labels are candidates, and where some are
+EAGER_DOUBLINGS = 0  # of the table: what is evicted are the weights that have learned least, which costs little
 BEST_SCORES, BEST_VOTES = 20, 20  # labels that are ranked, where all labels are candidates
 LEAST_SLOPE = 0.02  # of z, below which a candidate does not count for E
 STEP = 0.1  # learning rate of V and E
@@ -165,7 +166,7 @@ def new_scorers(bits: int, doublings: int, weights_only: bool = False) -> Scorer
     state[0, [ONE_, SCORE, COSINE, EXPONENT]] = -1.0, 2.0, 0.5, 1.0
     state[1] = 1.0
     none = np.empty(0, np.float32)
-    words = tagged_words.new_words(max(bits - adagrad.LOG2_LINE_SLOTS, 1), doublings, weights_only)
+    words = tagged_words.new_words(max(bits - adagrad.LOG2_LINE_SLOTS, 1), doublings, weights_only, EAGER_DOUBLINGS)
     return with_labels(Scorers(words, none, none, np.empty(0), state), 1)
 
 

@@ -67,7 +67,7 @@ class Options(label_lists.Options):
         stored=True,
         search=between(0.3, 3.0, "log", first=(0.5,), weight=0.5),
     )
-    max_doublings: int = tagged_words.doublings_option()
+    max_doublings: int = tagged_words.doublings_option("twice as many weights were evicted or refused as it holds")
 
     RULES = (
         refused(
