@@ -12,10 +12,9 @@ import argparse
 import shlex
 from pathlib import Path
 
-from scripts.lib.command_line import names, run, work_folder
-from scripts.lib.data_sets import EXTRA, prepare
+from scripts.lib.command_line import print_changes, run
+from scripts.lib.data_sets import EXTRA
 from scripts.lib.holdout import split_train, train_and_test
-from scripts.lib.processes import BenchError
 
 WHOLE = "--multiclass K"
 CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
@@ -51,31 +50,16 @@ CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
 def main() -> None:
     """Run every change on every set and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("data_dir", type=Path)
-    options.add_argument("--sets", required=True, type=names)
     options.add_argument("--args", default="", help="more options for all of them, as one word")
-    options.add_argument("--changes", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
     options.add_argument("--holdout", action="store_true")
-    options.add_argument("--work", type=Path)
-    given = options.parse_args()
-    changes = given.changes or list(CHANGES)
-    strange = [name for name in changes if name not in CHANGES]
-    if strange:
-        raise BenchError(f"--changes: {strange[0]!r} is none of {'; '.join(CHANGES)}")
-    with work_folder(given.work) as work:
-        folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
-        print("| | " + " | ".join(f"{name}, {classes:,}" for name, (_, classes) in folders.items()) + " |")
-        print("| --- |" + " --: |" * len(folders), flush=True)
-        for change in changes:
-            cells = []
-            for name, (folder, classes) in folders.items():
-                train, test = split_train(folder) if given.holdout else ("train.vw", "test.vw")
-                words = shlex.split(
-                    f"{CHANGES[change].replace('K', str(classes), 1)} {given.args} {EXTRA.get(name, '')}"
-                )
-                error, took = train_and_test(folder, train, test, words)
-                cells.append(f"{100 * error:.1f} ({took:.1f})")
-            print(f"| {change} | " + " | ".join(cells) + " |", flush=True)
+    print_changes(options, CHANGES, cell)
+
+
+def cell(change: str, name: str, folder: Path, classes: int, given: argparse.Namespace) -> str:
+    train, test = split_train(folder) if given.holdout else ("train.vw", "test.vw")
+    words = shlex.split(f"{CHANGES[change].replace('K', str(classes), 1)} {given.args} {EXTRA.get(name, '')}")
+    error, took = train_and_test(folder, train, test, words)
+    return f"{100 * error:.1f} ({took:.1f})"
 
 
 if __name__ == "__main__":

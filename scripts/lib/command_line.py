@@ -6,9 +6,11 @@ import argparse
 import contextlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from scripts.lib.data_sets import prepare
 from scripts.lib.processes import BenchError
 from scripts.lib.results import ResultStore
 
@@ -66,3 +68,28 @@ def workspace(given: argparse.Namespace) -> Iterator[tuple[Path, ResultStore]]:
     """Yield the folder to work in and the results of earlier measurements, as the options say."""
     with work_folder(given.work) as work:
         yield work, ResultStore(given.json)
+
+
+def print_changes(
+    options: argparse.ArgumentParser, changes: Mapping[str, Any],
+    cell: Callable[[str, str, Path, int, argparse.Namespace], str],
+) -> None:  # fmt: skip
+    """Parse the command line and print a Markdown table, a row for each change and a column for each set.
+
+    A cell is what `cell(change, set, folder of its files, number of classes, the command line)` returns.
+    """
+    options.add_argument("data_dir", type=Path)
+    options.add_argument("--sets", required=True, type=names)
+    options.add_argument("--changes", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
+    options.add_argument("--work", type=Path)
+    given = options.parse_args()
+    chosen = given.changes or list(changes)
+    strange = [name for name in chosen if name not in changes]
+    if strange:
+        raise BenchError(f"--changes: {strange[0]!r} is none of {'; '.join(changes)}")
+    with work_folder(given.work) as work:
+        sets = [(name, *prepare(given.data_dir, name, work)) for name in given.sets]
+        print("| | " + " | ".join(f"{name}, {classes:,}" for name, _, classes in sets) + " |")
+        print("| --- |" + " --: |" * len(sets), flush=True)
+        for change in chosen:
+            print(f"| {change} | " + " | ".join(cell(change, *one, given) for one in sets) + " |", flush=True)

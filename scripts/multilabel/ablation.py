@@ -20,8 +20,7 @@ from unittest import mock
 
 import numpy as np
 
-from scripts.lib.command_line import names, run, work_folder
-from scripts.lib.data_sets import prepare
+from scripts.lib.command_line import print_changes, run
 from scripts.lib.processes import BenchError
 from scripts.multilabel.lists import RANKS, labels_of, precision, read_lists
 from xclass.binary import document_frequency
@@ -130,30 +129,15 @@ CHANGES: dict[str, tuple[str, list[tuple[Any, str, Replace]]]] = {  # name -> op
 def main() -> None:
     """Run every change on every set and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("data_dir", type=Path)
-    options.add_argument("--sets", required=True, type=names)
-    options.add_argument("--changes", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
     options.add_argument("--lines", type=int, help="number of lines of each training file that are read")
-    options.add_argument("--work", type=Path)
-    given = options.parse_args()
-    changes = given.changes or list(CHANGES)
-    strange = [name for name in changes if name not in CHANGES]
-    if strange:
-        raise BenchError(f"--changes: {strange[0]!r} is none of {'; '.join(CHANGES)}")
-    with work_folder(given.work) as work:
-        folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
-        print("| | " + " | ".join(f"{name}, {classes:,}" for name, (_, classes) in folders.items()) + " |")
-        print("| --- |" + " --: |" * len(folders), flush=True)
-        for change in changes:
-            cells = (progressive(change, folder, given.lines) for folder, _ in folders.values())
-            print(f"| {change} | " + " | ".join(f"{p[0]:.1f} / {p[-1]:.1f}" for p in cells) + " |", flush=True)
+    print_changes(options, CHANGES, progressive)
 
 
-def progressive(change: str, folder: Path, lines: int | None) -> list[float]:
+def progressive(change: str, _: str, folder: Path, classes: int, given: argparse.Namespace) -> str:
     """Learn the training file once with a change; return the precision of its second half in percent."""
     words, replacements = CHANGES[change]
     with open(folder / "train.vw", "rb") as whole, open(folder / "learned.vw", "wb") as part:
-        part.writelines(islice(whole, lines))
+        part.writelines(islice(whole, given.lines))
     arguments = ["-d", str(folder / "learned.vw"), "--multilabel", *words.split(), "--top_k", str(RANKS[-1])]
     arguments += ["--threshold", "0", "-p", str(folder / "predictions"), "--quiet"]
     with contextlib.ExitStack() as stack:
@@ -164,7 +148,8 @@ def progressive(change: str, folder: Path, lines: int | None) -> list[float]:
     true = [labels_of(line) for line in (folder / "learned.vw").read_bytes().splitlines()]
     ranked = [[label for label, _ in listed] for listed in read_lists(folder)]
     half = len(true) // 2
-    return [100 * share for share in precision(true[half:], ranked[half:])]
+    shares = precision(true[half:], ranked[half:])
+    return f"{100 * shares[0]:.1f} / {100 * shares[-1]:.1f}"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 
 import numpy as np
@@ -72,12 +73,13 @@ def test_calibration_and_f1():
 
 
 def test_every_change_changes_something_and_is_undone(data):
-    whole = ablation.progressive("as it is", data / "tiny", None)
+    given = argparse.Namespace(lines=None)
+    whole = ablation.progressive("as it is", "tiny", data / "tiny", 9, given)
     predictions = (data / "tiny" / "predictions").read_bytes()
     for change in ablation.CHANGES:
-        ablation.progressive(change, data / "tiny", None)
+        ablation.progressive(change, "tiny", data / "tiny", 9, given)
         assert ((data / "tiny" / "predictions").read_bytes() == predictions) == (change in NO_EFFECT), change
-    assert ablation.progressive("as it is", data / "tiny", None) == whole
+    assert ablation.progressive("as it is", "tiny", data / "tiny", 9, given) == whole
     assert (data / "tiny" / "predictions").read_bytes() == predictions
 
 
