@@ -392,3 +392,11 @@ def test_a_malformed_row_of_a_file_with_its_columns_in_another_order_is_reported
     last = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[-1])
     names = {share["name"] for share in last["classes"][0]["shares"]}
     assert names == {"n", "text^hop,", 'text^"malt"', "text^leaf", "Constant"}
+
+
+def test_labels_of_rows_of_several_lines_choose_the_reduction(tmp_path):
+    """Show that names are found although no block of the first lines ends with a row."""
+    lines = "line of text\n" * 400
+    rows = "".join(f'{"ab"[i % 2]},"{lines} last {"ab"[i % 2]}"\n' for i in range(60))
+    (tmp_path / "t.csv").write_text("label,text\n" + rows)
+    assert "learning classes" in learn("t.csv", cwd=tmp_path).err

@@ -218,7 +218,7 @@ class FormatLabels:
 
     def end(self) -> None:
         with contextlib.suppress(DataError):  # raised again when the data are read
-            if not self._begun and self._pending and self._begin(ended=True):
+            if self._pending and (self._begun or self._begin(ended=True)):
                 self._pass_lines()
 
     def _begin(self, ended: bool) -> bool:
@@ -236,9 +236,10 @@ class FormatLabels:
     def _pass_lines(self) -> None:
         assert self._format is not None
         waiting = np.frombuffer(bytearray(self._pending), np.uint8)
-        if not self._format.binary and self._format.end_of_lines(waiting, 0, len(waiting)) < len(waiting):
-            return
-        text, self._pending = bytes(self._pending), bytearray()
+        binary = self._format.binary
+        end = len(waiting) if binary else self._format.end_of_lines(waiting, 0, len(waiting))
+        text = bytes(self._pending[:end])
+        del waiting, self._pending[:end]
         if not isinstance(self._format, OtherFormat):
             for line in text.split(b"\n")[:-1]:
                 self._labels.add(line)
