@@ -78,7 +78,7 @@ def test_columns_that_are_not_dense_stay_hashed(taken):
     model.learn_many(frame, [1, 2])
     (batch,) = learned
     assert batch.dense.tolist() == [[3, 1, 2, 3], [4, 4, 5, 6]]
-    assert np.diff(batch.start).tolist() == [4, 3]  # a, two words and one, and the constant
+    assert np.diff(batch.start).tolist() == [5, 3]  # a, two words and their gram, or one, and the constant
     assert model.core.schema.record()["width"] == 4
     assert model.predict({"a": 1, "b": 2, "t": "x", "e": [1, 2, 3]}) in (1, 2)
     with pytest.raises(xclass.DataError, match="rows of 5 columns, and the model has learned from rows of 4"):

@@ -141,7 +141,7 @@ def test_texts_are_bags_of_words(tmp_path):
     lines = [f"{label} | {text}" for label, text in zip(y, texts, strict=True)]
     contents = []
     for arguments in ((texts, y), (lines,), (np.array(texts), np.array(y)), (xclass.Documents(texts), y)):
-        with xclass.Learner(bits=14) as model:
+        with xclass.Learner(bits=14, text_split="spaces") as model:
             model.learn_many(*arguments)
             contents.append(model_bytes(model, tmp_path))
             assert model.predict("red tea") == "tea" and model.predict_many(["red tea"]).tolist() == ["tea"]
@@ -174,7 +174,7 @@ def test_columns_of_a_dataframe_are_named_features(tmp_path):
     ]
     contents = []
     for arguments in ((frame, [1, 2, 1]), (lines,)):
-        with xclass.Learner("oaa", 2, bits=14) as model:
+        with xclass.Learner("oaa", 2, bits=14, text_split="spaces") as model:
             model.learn_many(*arguments)
             model.core.schema.replace(Schema())  # which a model of VW text does not have
             contents.append(model_bytes(model, tmp_path))
@@ -193,7 +193,7 @@ def test_columns_of_a_dataframe_are_named_features(tmp_path):
 def test_cells_of_a_frame_that_are_neither_text_nor_numbers_are_refused():
     pandas = pytest.importorskip("pandas")
     missing = pandas.DataFrame({"a": ["x y", None, pandas.NA, pandas.NaT, 1.5, float("nan")]})
-    with xclass.Learner("oaa", 2, bits=10, noconstant=True) as model:
+    with xclass.Learner("oaa", 2, bits=10, noconstant=True, text_split="spaces") as model:
         model.learn_many(missing, [1] * 6)
         assert model.core.progress.features == 3
         for cells, shown in (([[1], [2, 3]], r"row 0, column 'a': the value is list \[1\]"), (["x", {"b"}], "row 1")):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from xclass.data import feature_names, hashing
+from xclass.data import feature_names, hashing, texts
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 documents = st.lists(
@@ -24,7 +24,9 @@ def test_words_equal_split_and_name_hash(given_documents, seed, every, bits):
     length = np.array([len(document) for document in given_documents], np.int64)
     begin = np.cumsum(length + 1) - length - 1
     mask = 2**bits - 1
-    start, index = feature_names.words(text, begin, begin + length, np.uint32(seed), every, np.uint32(mask))
+    rules = texts.Texts(texts.Options(text_split="spaces"), every, np.uint32(mask)).rules(text)
+    work = texts.work_for(rules, 30)
+    start, index = texts.indices(text, begin, begin + length, np.uint32(seed), rules, work, len(text))
     assert (start.dtype, index.dtype) == (np.int64, np.uint32)
     assert start.tolist()[0] == 0
     for i, document in enumerate(given_documents):

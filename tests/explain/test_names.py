@@ -18,7 +18,7 @@ def names_of(explained) -> set[str]:
 
 @pytest.fixture(scope="module")
 def model():
-    with xclass.Learner("oaa", 3, bits=12, learn_names=True) as learner:
+    with xclass.Learner("oaa", 3, bits=12, learn_names=True, text_split="spaces") as learner:
         learner.learn_many(TRAIN)
         yield learner
 
@@ -72,7 +72,7 @@ def test_columns_are_named_by_their_numbers_or_names():
     with xclass.Learner("oaa", 2, bits=12) as model:
         model.learn_many(frame, [1, 2])
         (first, second) = map(names_of, model.explain_many(frame))
-        assert first == {"size", "about^red", "about^ball", "Constant"}
+        assert first == {"size", "about^red", "about^ball", "about^red^ball", "Constant"}
         assert second == {"Constant"}
 
 

@@ -52,6 +52,7 @@ def model_of(folder, *args, stdin=None) -> bytes:
 @pytest.mark.parametrize(("text", "other"), [("p.vw", "p.svm"), ("n.vw", "n.ft"), ("n.vw", "n.jsonl")])
 def test_model_has_the_bytes_of_that_of_vw_text(data, text, other, more):
     names = ("--learn_names",) if text == "n.vw" else ()
+    more = (*more, "--text_split", "spaces")
     assert model_of(data, text, *more, *names) == model_of(data, other, *more)
 
 
@@ -273,6 +274,7 @@ def test_audit_and_names_are_those_of_the_same_vw_text(tmp_path, name, like, mor
     for data in (name, like):
         (tmp_path / data).write_text(AUDITED[data])
         options = ("--oaa", 3, "--learn_names", "--audit", "--invert_hash", "names", "-k", *more)
+        options += ("--text_split", "spaces")
         done = learn(data, *options, "--quiet", cwd=tmp_path)
         shown.append((done.out, (tmp_path / "names").read_text()))
     assert shown[0] == shown[1]
@@ -387,7 +389,7 @@ def test_a_malformed_row_of_a_file_with_its_columns_in_another_order_is_reported
     (tmp_path / "b.csv").write_text('text,label,n\n"hop,\n""malt"" \r leaf",beer,2\nkettle,tea\n')
     refused = xclass("-d", "a.csv", "-d", "b.csv", *OPTIONS, cwd=tmp_path)
     assert refused.status == 1 and "b.csv:4:8: the row that ends in 'tea'" in refused.err
-    words = ("-d", "a.csv", "-d", "b.csv", *OPTIONS, "--on_bad_line", "skip", "--explain", 1)
+    words = ("-d", "a.csv", "-d", "b.csv", *OPTIONS, "--on_bad_line", "skip", "--text_split", "spaces", "--explain", 1)
     learn(*words, "--explain_format", "json", "--explain_file", "e.jsonl", cwd=tmp_path)
     last = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[-1])
     names = {share["name"] for share in last["classes"][0]["shares"]}
@@ -400,3 +402,21 @@ def test_labels_of_rows_of_several_lines_choose_the_reduction(tmp_path):
     rows = "".join(f'{"ab"[i % 2]},"{lines} last {"ab"[i % 2]}"\n' for i in range(60))
     (tmp_path / "t.csv").write_text("label,text\n" + rows)
     assert "learning classes" in learn("t.csv", cwd=tmp_path).err
+
+
+def test_options_of_texts_are_warned_of_where_there_are_no_texts(tmp_path):
+    (tmp_path / "t.vw").write_text("a | x\nb | y\n" * 3)
+    done = learn("t.vw", "--text_chars", "3-5", cwd=tmp_path)
+    assert "--text_chars has no effect: t.vw is VW text, which has no texts" in done.err
+
+
+def test_a_model_keeps_how_texts_are_read(tmp_path):
+    (tmp_path / "t.csv").write_text("label,text\n" + "a,Red TEA\nb,black coffee!\n" * 5)
+    learn("t.csv", *OPTIONS, "--text_chars", "3-4", "-f", "m", cwd=tmp_path)
+    (tmp_path / "u.csv").write_text("text\nteas\n")
+    assert learn("u.csv", "-t", "-i", "m", "-p", "stdout", "--quiet", cwd=tmp_path).lines == ["a"]
+    for other in (("--text_chars", "3-5"), ("--text_split", "words"), ("--text_case", "fold")):
+        refused = xclass("u.csv", "-t", "-i", "m", *other, cwd=tmp_path)
+        assert refused.status != 0 and f"{other[0]} {other[1]} disagrees with m" in refused.err
+    shown = learn("u.csv", "-t", "-i", "m", "--explain", 1, "--quiet", cwd=tmp_path).out
+    assert "text^chars^<tea" in shown

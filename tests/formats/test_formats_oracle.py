@@ -24,7 +24,7 @@ PLACE = re.compile(r"f:(\d+):(\d+): ")
 
 def read(data: bytes, fmt: str, block_bytes: int = 1 << 16, column: str | None = None, **options):
     """Return the batches of the data, the reader, and the message that ended the reading, or an empty one."""
-    options = {"learn_names": True, **options}
+    options = {"learn_names": True, "text_split": "spaces", **options}
     source, schema = reader.Options(format=fmt, label_column=column), Schema()
     schema.room = 0  # names of JSON lines keep no kind
     source = reader.Reader(

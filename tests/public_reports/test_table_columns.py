@@ -222,9 +222,9 @@ def test_keys_of_json_lines_are_columns(tmp_path):
 
 def test_json_lines_with_fixed_keys_can_name_the_key_of_the_label(tmp_path):
     (tmp_path / "t.jsonl").write_text('{"text": "a b", "y": "A"}\n{"text": "c", "y": "B"}\n' * 3)
-    learn("t.jsonl", *OPTIONS, "--label_column", "y", "-f", "m", cwd=tmp_path)
+    learn("t.jsonl", *OPTIONS, "--ngram", 2, "--label_column", "y", "-f", "m", cwd=tmp_path)
     (tmp_path / "t.vw").write_text("A | a b\nB | c\n" * 3)
-    learn("t.vw", *OPTIONS, "-f", "v", cwd=tmp_path)
+    learn("t.vw", *OPTIONS, "--ngram", 2, "-f", "v", cwd=tmp_path)
     assert (tmp_path / "m").read_bytes() == (tmp_path / "v").read_bytes()
 
 

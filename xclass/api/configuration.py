@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..binary import gd
-from ..data import interactions, namespaces
+from ..data import interactions, namespaces, texts
 from ..errors import UsageError
 from ..options import resolve as options_resolve
 from ..options import words
@@ -199,7 +199,8 @@ def with_defaults(config: Config, use: LearnerUse) -> Config:
     if classes and not grows(config.reduction) and (names > classes or (0 < names < classes and not spec.learn_names)):
         advice = "at least as many classes" if spec.learn_names else "as many names as classes"
         raise UsageError(f"--{spec.name} {classes} is given, but --named_labels lists {names} names; give {advice}")
-    return config.with_values(config.reduction.resolve_defaults(spec))
+    of_texts = texts.resolved(config.parser, other_grams=bool(config.features.ngram))
+    return config.with_values({**of_texts, **config.reduction.resolve_defaults(spec)})
 
 
 def label_range(config: Config, spec: LearnerSpec) -> LabelRange:

@@ -13,6 +13,7 @@ from ..data.batch import NO_LISTS, Batch
 from ..data.feature_names import encoded
 from ..data.frames import Frame
 from ..data.schema import DENSE, MATRICES, NUMBER, OTHER, PLAIN, Kinds
+from ..data.texts import Texts
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 from ..text import parser
@@ -68,6 +69,7 @@ class Inputs:
             core.config.parser.hash_seed, core.config.parser.hash == "all", feature_bits(core.config), identity, vw_text
         )
         self.hasher = feature_names.NameHasher(self._rule)
+        self._texts = Texts(core.config.parser, self._rule.hash_all, self._rule.mask)
         self._dicts = dicts.DictConverter(self.hasher, self._constant, core.schema, self.notes)
         self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
@@ -189,7 +191,7 @@ class Inputs:
         return Frame(examples, self._schema)
 
     def _table(self, given: Any) -> Any:
-        return tables.table_of(given, self._rule, self.hasher, self._schema, self._taken)
+        return tables.table_of(given, self._rule, self.hasher, self._schema, self._texts, self._taken)
 
     @property
     def _columns(self) -> str:
@@ -216,7 +218,7 @@ class Inputs:
                 raise _other_form("plain text", MATRICES, "a matrix")
             if learn:
                 self._schema.add_form(PLAIN)
-        return tables.TextTable(texts, self._rule)
+        return tables.TextTable(texts, self._rule, self._texts)
 
     def _lines(self, texts: Sequence[str], y: Any, learn: bool, of_one_text: bool) -> Batch:
         """Return texts as a batch: those with a bar are lines of VW text, and the others, if there are any, plain text.

@@ -1,4 +1,4 @@
-"""Hash names of features that are Python strings, columns of a matrix, and words of documents.
+"""Hash names of features that are Python strings, columns of a matrix, and words between blanks.
 
 A feature gets the index that the readers of files give the same name in the same namespace. The reader of VW text takes
 every name of digits for a number, the others only one that is written as a number of 32 bits is, see `hashing`.
@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s, UInt32s
-from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from . import hashing
 
@@ -148,27 +147,3 @@ def hash_words(
             index[z] = np.uint32(h & mask)
             z += 1
     return z
-
-
-@jit
-def words(
-    text: UInt8s, begin: Int64s, end: Int64s, seed: np.uint32, every: bool, mask: np.uint32
-) -> tuple[Int64s, UInt32s]:
-    """Return the indices of the words of n documents, and int64[n + 1], where those of each document begin.
-
-    Document i is `text[begin[i]:end[i]]`, and PADDING bytes follow the last one. `seed` is the hash of the namespace,
-    and `every` says whether names of digits are hashed, too (`--hash all`).
-    """
-    pointer = intrinsics.pointer(text)
-    n = len(begin)
-    most = 0
-    for i in range(n):
-        most += max(np.int64(0), end[i] - begin[i] + 1) // 2
-    start = np.zeros(n + 1, np.int64)
-    index = np.empty(most, np.uint32)
-    place = intrinsics.pointer(index)
-    z = 0
-    for i in range(n):
-        z = hash_words(pointer, begin[i], end[i], seed, every, mask, place, z)
-        start[i + 1] = z
-    return start, index[:z].copy()

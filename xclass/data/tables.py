@@ -21,13 +21,13 @@ from ..array_types import AnyArray, Float32s, Int64s, UInt32s
 from ..errors import UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
-from . import array_input, batch_ops, feature_names, frames, matrix
+from . import array_input, batch_ops, feature_names, frames, matrix, texts
 from .array_input import SparseRows
 from .batch import NO_DENSE, Batch
 from .feature_names import Hashing, NameHasher
 from .frames import Frame
 from .matrix import UNNAMED_GROUP, Part
-from .schema import DENSE, NUMBER, Schema
+from .schema import DENSE, NUMBER, TEXT, Schema
 
 PIECE = 1 << 16  # entries, or bytes of text, to convert at a time
 ROWS = 1 << 10  # rows of a dense block to convert at a time, at least
@@ -122,17 +122,17 @@ class DenseTable(Table):
 
 
 class TextTable(Table):
-    """Convert texts, whose words, separated by white space, are features without a namespace."""
+    """Convert texts, whose words are features without a namespace."""
 
-    def __init__(self, texts: Sequence[str], rule: Hashing) -> None:
-        super().__init__(np.cumsum([0, *(len(text) + 1 for text in texts)]))
-        self._texts, self._rule = texts, rule
+    def __init__(self, given: Sequence[str], rule: Hashing, read: texts.Texts) -> None:
+        super().__init__(np.cumsum([0, *(len(text) + 1 for text in given)]))
+        self._given, self._rule, self._read = given, rule, read
 
     def check(self) -> None:
         """Do nothing, because any text is allowed."""
 
     def parts(self, low: int, high: int) -> list[Part]:
-        return [_words(self._texts[low:high], UNNAMED_GROUP, int(self._rule.unnamed), self._rule)]
+        return [_words(self._given[low:high], UNNAMED_GROUP, int(self._rule.unnamed), self._read)]
 
 
 class FrameTable(Table):
@@ -145,8 +145,10 @@ class FrameTable(Table):
 
     least = 256  # because each column is converted by itself
 
-    def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher, taken: bool = False) -> None:
-        self.frame, self._rule, self._hasher, self._taken = frame, rule, hasher, taken
+    def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher, read: texts.Texts, taken: bool = False) -> None:
+        self.frame, self._hasher, self._taken = frame, hasher, taken
+        as_written = texts.Texts(texts.Options(text_split="spaces"), rule.hash_all, rule.mask)
+        self._reads = [read if kind == TEXT else as_written for _, kind in frame.columns]
         names = [name for name, _ in frame.columns]
         self._numbers = [j for j, (_, kind) in enumerate(frame.columns) if kind == NUMBER]
         self._dense = [j for j, (_, kind) in enumerate(frame.columns) if kind == DENSE]
@@ -171,7 +173,7 @@ class FrameTable(Table):
             values = np.array([self.frame.numbers(j, low, high) for j in self._numbers], np.float32).T
             parts.append(_dense_part(np.nan_to_num(values), self._indices))
         for j, (group, seed) in zip(self._texts, self._spaces, strict=True):
-            parts.append(_words(self.frame.words(j, low, high), group, seed, self._rule))
+            parts.append(_words(self.frame.words(j, low, high), group, seed, self._reads[j]))
         for j in [] if self._taken else self._dense:
             name, values = self.frame.columns[j].name, self.frame.block(j, low, high)
             seed = self._hasher.namespace(name)
@@ -185,13 +187,15 @@ class FrameTable(Table):
         return _rows(np.concatenate([self.frame.block(j, low, high) for j in self._dense], axis=1))
 
 
-def table_of(given: Any, rule: Hashing, hasher: NameHasher, known: Schema, taken: bool = False) -> Table | None:
+def table_of(
+    given: Any, rule: Hashing, hasher: NameHasher, known: Schema, read: texts.Texts, taken: bool = False
+) -> Table | None:
     """Return what converts a sparse matrix, a dense array or a DataFrame; None if `given` is none of these.
 
-    `taken` says whether the learner takes the dense block.
+    `read` says how texts are read, and `taken` says whether the learner takes the dense block.
     """
     if isinstance(given, Frame) or frames.is_frame(given):
-        return FrameTable(given if isinstance(given, Frame) else Frame(given, known), rule, hasher, taken)
+        return FrameTable(given if isinstance(given, Frame) else Frame(given, known), rule, hasher, read, taken)
     if hasattr(given, "tocsr") or hasattr(given, "indptr"):
         return SparseTable(given, rule)
     if isinstance(given, (list, tuple)):
@@ -209,7 +213,8 @@ def sparse_arrays(given: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return a matrix as compressed sparse rows: int64[n + 1], int64[z] and float32[z]."""
     jit.activate(hide_scipy=False)
     rule = feature_names.new_hashing(0, False, 32)
-    table = table_of(given, rule, NameHasher(rule), Schema())
+    read = texts.Texts(texts.Options(), rule.hash_all, rule.mask)
+    table = table_of(given, rule, NameHasher(rule), Schema(), read)
     if not isinstance(table, (SparseTable, DenseTable)):
         raise UsageError(f"{type(given).__name__} {short_repr(given)} is not a sparse matrix or an array of numbers")
     table.check()
@@ -241,10 +246,6 @@ def _rows(values: AnyArray) -> Float32s:
     return np.array(values, np.float32, order="C")
 
 
-def _words(texts: Sequence[str], group: int, seed: int, rule: Hashing) -> Part:
-    encoded = [feature_names.encoded(text) for text in texts]
-    end = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-    begin = end - np.array([len(text) for text in encoded], np.int64)
-    letters = np.frombuffer(b"".join([*encoded, bytes(feature_names.PADDING)]), np.uint8)
-    start, index = feature_names.words(letters, begin, end, np.uint32(seed), rule.hash_all, rule.mask)
+def _words(given: Sequence[str], group: int, seed: int, read: texts.Texts) -> Part:
+    start, index = texts.part_indices(given, seed, read)
     return Part(group, start, index, np.ones(len(index), np.float32))

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..array_types import UInt8s
-from ..data import batch_ops, interactions, namespaces
+from ..data import batch_ops, interactions, namespaces, texts
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..data.feature_names import UINT32, NameHasher, new_hashing
 from ..text import numbers, parser, vw_numbers
@@ -66,6 +66,7 @@ class Namer:
         rules = [new_hashing(parse.hash_seed, parse.hash == "all", bits, vw_text=vw_text) for vw_text in (True, False)]
         self._hash, self._hash_word = (NameHasher(rule).hash_bytes for rule in rules)
         self._mask, self._unnamed = int(rules[0].mask), int(rules[0].unnamed)
+        self._texts = texts.Texts(parse, rules[1].hash_all, rules[1].mask)
         self._seed, self._dense = parse.hash_seed, parse.dense_namespace()[0]
         self._vw_numbers = parse.number_rules == "vw"
         self._constant = not parse.noconstant
@@ -128,15 +129,30 @@ class Namer:
     # parsing, as in `tokens`
 
     def _add_features(self, features: Iterator[WrittenFeature], groups: Groups) -> None:
-        for name, value, namespace, word, is_index in features:
+        for name, value, namespace, word, is_index, is_text in features:
             if value != 0:
                 seed = self._hash_word(namespace, self._seed) if namespace else self._unnamed
+                if is_text:
+                    self._add_text(name, namespace, seed, groups)
+                    continue
                 index = (self._hash if is_index else self._hash_word)(name, seed)
                 if word is not None:
                     index = self._hash_word(word, index)
                 part = FeatureName(namespace, name, word or b"")
                 group = namespace[0] if namespace else DEFAULT_GROUP
                 groups.setdefault(group, []).append((part, index & self._mask, value))
+
+    def _add_text(self, text: bytes, namespace: bytes, seed: int, groups: Groups) -> None:
+        one, group = np.float32(1), namespace[0] if namespace else DEFAULT_GROUP
+        for name, *others in texts.named(text, self._texts.rules(np.frombuffer(text, np.uint8))):
+            found = FeatureName(namespace, name), self._hash_word(name, seed) & self._mask, one
+            if others[1:] == [b""]:  # characters
+                gram = self._hash_word(others[0], self._hash_word(name, seed)) & self._mask
+                found = FeatureName(namespace, name, others[0]), gram, one
+            elif others:
+                words = [(FeatureName(namespace, w), self._hash_word(w, seed) & self._mask, one) for w in others]
+                found = _ngram([found, *words])
+            groups.setdefault(group, []).append(found)
 
     def _read_number(self, text: UInt8s, begin: int) -> tuple[np.float32, int]:
         """Return the number at `begin` and one past its end, which is `begin` if there is none."""

@@ -13,7 +13,7 @@ import numpy as np
 from ..data.array_input import is_missing
 from ..data.feature_names import encoded
 from ..data.frames import Frame
-from ..data.schema import NUMBER
+from ..data.schema import NUMBER, TEXT
 from ..text.text_format import WrittenFeature
 
 
@@ -35,7 +35,7 @@ def written(given: Any, i: int) -> Iterator[WrittenFeature] | None:
         if isinstance(given[i], Mapping):
             return _of_dict(given[i], b"")
         if isinstance(given[i], str):
-            return _of_words(given[i], b"")
+            return iter([WrittenFeature(encoded(given[i]), np.float32(1), is_text=True)])
     return None
 
 
@@ -43,11 +43,6 @@ def _of_columns(columns: Any, values: Any) -> Iterator[WrittenFeature]:
     """Yield the features of a row of a matrix; column j is the feature named `j`."""
     for column, value in zip(columns.tolist(), values.tolist(), strict=True):
         yield WrittenFeature(b"%d" % column, np.float32(value), is_index=True)
-
-
-def _of_words(text: str, namespace: bytes) -> Iterator[WrittenFeature]:
-    for word in encoded(text).split():
-        yield WrittenFeature(word, np.float32(1), namespace)
 
 
 def _of_dict(example: Mapping[Any, Any], namespace: bytes) -> Iterator[WrittenFeature]:
@@ -69,4 +64,6 @@ def _of_row(frame: Frame, i: int) -> Iterator[WrittenFeature]:
             if not np.isnan(value):
                 yield WrittenFeature(encoded(name), value)
         else:
-            yield from _of_words(frame.words(j, i, i + 1)[0], encoded(name))
+            (text,) = frame.words(j, i, i + 1)
+            if text:
+                yield WrittenFeature(encoded(text), np.float32(1), encoded(name), is_text=kind == TEXT)

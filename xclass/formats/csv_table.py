@@ -301,8 +301,8 @@ class CsvTable(OtherFormat):
                 yield WrittenFeature(name, np.float32(value))
         for name, k in zip(names[len(layout.numbers) :], layout.others, strict=True):
             whole = self.schema.columns[columns.text_of(name)] == CATEGORY
-            for word in filter(None, [category(cells[k])]) if whole else cells[k].split():
-                yield WrittenFeature(word, np.float32(1), namespace=name)
+            if word := category(cells[k]) if whole else cells[k]:
+                yield WrittenFeature(word, np.float32(1), namespace=name, is_text=not whole)
 
     def moved(self, cells: list[bytes]) -> bytes:
         """Return a row of the first file with these cells in the columns of the schema, for `features`."""
@@ -319,7 +319,7 @@ class CsvTable(OtherFormat):
 
 class CsvScanner(records.RecordScanner):
     def __init__(self, of: parser.Parser, table: CsvTable) -> None:
-        super().__init__(of.rules)
+        super().__init__(of)
         self._table, self._parser = table, of
         names = [encoded(name) for name in table.layout.features]
         self._numbers = len(table.layout.numbers)

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data import texts
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
+from ..options.declare import options_of
 from ..options.words import NUMERAL
 from ..text import foreign, reader, streams
 from ..text.label_detection import LabelDetector
@@ -42,6 +44,7 @@ FORMATS = {
     "jsonl": Format("JSON lines", (".jsonl", ".ndjson"), json_lines.JsonLines),
     "npy": Format("an array of NumPy", (".npy",), npy.Npy),
 }
+WITH_TEXTS = ("fasttext", "csv", "jsonl")
 EXTENSIONS = {extension: name for name, one in FORMATS.items() for extension in one.extensions}
 NUMBER = NUMERAL.pattern.encode()
 PAIR = rb"(?:[0-9]+:" + NUMBER + rb")"
@@ -138,11 +141,11 @@ def _is_object(line: bytes) -> bool:
         return begin.startswith(b'{"') and b"|" not in line
 
 
-def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
+def chooser(options: reader.Options, schema: Schema | None = None, given: frozenset[str] = frozenset()) -> Chooser:
     """Return the function by which a reader with these options chooses the format of its first file.
 
     For later files it raises DataError if they have another format. If the schema has no columns, those of the first
-    table are added.
+    table are added. Options of texts among those that the user has `given` are warned of if the files have no texts.
     """
     schema = Schema() if schema is None else schema
     first_file = first_name = ""
@@ -168,6 +171,9 @@ def chooser(options: reader.Options, schema: Schema | None = None) -> Chooser:
                 readable = " and ".join(FORMATS[one].title for one in formats)
                 raise UsageError(f"--{option} is for {readable}, and {file} is {FORMATS[name].title}: leave it out")
         chosen = FORMATS[name].make(options, schema)
+        idle = [option for option in options_of(texts.Options) if option in given and name not in WITH_TEXTS]
+        if idle:
+            chosen.notes.append(f"--{idle[0]} has no effect: {file} is {FORMATS[name].title}, which has no texts")
         if name != "vw":
             by = "by the name of the file" if EXTENSIONS.get(_extension(file)) == name else "by the first lines"
             if options.format != "auto":

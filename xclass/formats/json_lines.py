@@ -321,8 +321,7 @@ class JsonLines(OtherFormat):
                 tag_word(given.get("tag"))
             for namespace, text, value, feature in self.items(given, "", []):
                 if value != value:
-                    for word in text.split():
-                        yield WrittenFeature(word, np.float32(1), namespace)
+                    yield WrittenFeature(text, np.float32(1), namespace, is_text=True)
                 elif feature is None:
                     yield WrittenFeature(text, np.float32(value), namespace)
                 else:
@@ -342,7 +341,7 @@ class JsonLines(OtherFormat):
 
 class JsonScanner(records.RecordScanner):
     def __init__(self, of: parser.Parser, lines: JsonLines) -> None:
-        super().__init__(of.rules)
+        super().__init__(of)
         self._lines, self._parser = lines, of
         self._warned = False  # whether a key that is ignored was named
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s
-from ..data import feature_names
+from ..data import feature_names, texts
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import apart, inlined, jit
@@ -143,21 +143,28 @@ class LineScanner:
     """Parse blocks of lines by a kernel; only one thread at a time may use it.
 
     The kernel has the arguments text, end, rules, batch, notes, and then `more`. It returns the numbers of examples,
-    features, groups, lines, malformed lines, skipped lines, and whether the last line ends the run.
+    features, groups, lines, malformed lines, skipped lines, and whether the last line ends the run. If features are
+    made by `of_texts`, its rules and memory are the first of `more`.
     """
 
-    def __init__(self, rules: Rules, kernel: Kernel, *more: object) -> None:
-        self._rules, self._kernel, self._more = rules, kernel, more
+    def __init__(self, rules: Rules, kernel: Kernel, *more: object, of_texts: texts.Texts | None = None) -> None:
+        self._rules, self._kernel, self._more, self._texts = rules, kernel, more, of_texts
         self._pool = Pool()  # memory of the batches
 
     def scan(self, text: UInt8s, end: int) -> Scan:
         """Parse the complete lines of `text[:end]`; `text` is as in `Parser.parse`."""
         lines = int(np.count_nonzero(text[:end] == numbers.NEWLINE))
         blanks = int(np.count_nonzero(text[:end] <= numbers.SPACE))  # at least the number of features
-        labels = None
+        labels, features, more = None, blanks, self._more
+        if self._texts is not None:
+            text_rules = self._texts.rules(text[:end])
+            features, more = (
+                texts.most_features(text_rules, end, lines),
+                (text_rules, texts.work_for(text_rules, end), *more),
+            )
         if self._rules.lists:
             labels = blanks + lines + int(np.count_nonzero(text[:end] == label_words.COMMA))  # at least their number
-        out = self._pool.batch(lines, blanks + lines, 2 * lines, text[:end], labels)
+        out = self._pool.batch(lines, features + lines, 2 * lines, text[:end], labels)
         notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
-        n, z, g, line, bad, skipped, stopped = self._kernel(text, end, self._rules, out, notes, *self._more)
+        n, z, g, line, bad, skipped, stopped = self._kernel(text, end, self._rules, out, notes, *more)
         return Scan(out, (n, z, g), end, line, bad, skipped, stopped, notes)

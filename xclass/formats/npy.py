@@ -188,7 +188,7 @@ class RowScanner(records.RecordScanner):
     """Make batches of the rows of an array."""
 
     def __init__(self, of: parser.Parser, array: Npy) -> None:
-        super().__init__(of.rules)
+        super().__init__(of)
         self._parser, self._array = of, array
 
     def scan(self, text: UInt8s, end: int) -> parser.Scan:

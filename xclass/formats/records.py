@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
-from ..data import feature_names, hashing
+from ..data import feature_names, hashing, texts
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers
 from ..text.line_parts import Rules
 from ..text.malformed import BLANK, MAX_MESSAGES
-from ..text.parser import Scan
+from ..text.parser import Parser, Scan
 from . import line_scanner
 from .line_scanner import DEFAULT_GROUP
 
@@ -43,8 +43,10 @@ class Items(NamedTuple):
 
 @jit
 def assemble(
-    text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: Rules, rows: Int64s, out: Batch
-) -> tuple[int, int]:
+    text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: Rules, of_texts: texts.TextRules,
+    work: texts.Work, rows: Int64s,
+    out: Batch,
+) -> tuple[int, int]:  # fmt: skip
     """Write the features of the examples `rows` (int64[m]) to `out`; return the numbers of features and groups.
 
     `text` holds names and texts, followed by PADDING bytes. The items of an example with the same group are neighbours.
@@ -58,7 +60,7 @@ def assemble(
             space, begin, end, value = items.namespace[k], items.begin[k], items.end[k], items.value[k]
             before = z
             if value != value:
-                z = feature_names.hash_words(pointer, begin, end, seeds[space], rules.hash_all, rules.mask, index, z)
+                z = texts.features(pointer, begin, end, seeds[space], of_texts, work, index, z)
                 out.value[before:z] = np.float32(1)
             elif value != 0:
                 index[z] = np.uint32(hashing.word_at(pointer, begin, end, seeds[space], rules.hash_all) & rules.mask)
@@ -206,9 +208,9 @@ def source_of(line: bytes) -> bytes:
 
 
 class RecordScanner:
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
-        self.namespaces = Namespaces(rules)
+    def __init__(self, of: Parser) -> None:
+        self.rules, self._texts = of.rules, of.texts
+        self.namespaces = Namespaces(of.rules)
         self._pool = Pool()  # memory of the batches
 
     def scan_of(
@@ -253,13 +255,17 @@ class RecordScanner:
             padded = line_scanner.padded(whole + seen_words)
         rows = np.flatnonzero(kept)
         is_text = np.isnan(items.value)
-        most = int(((items.end - items.begin + 1) // 2)[is_text].sum()) + len(is_text) + len(rows)
+        padded_text = line_scanner.padded(text)
+        text_rules = self._texts.rules(padded_text)
+        letters = int((items.end - items.begin)[is_text].sum())
+        most = texts.most_features(text_rules, letters, int(is_text.sum())) + len(is_text) + len(rows)
         count = np.nan_to_num(label).astype(np.int64) if lists else np.zeros(n, np.int64)
         labels = labels[: count.sum()][np.repeat(kept, count)]
         out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded, len(labels) if lists else None)
         if lists:
             out.label_start[1:], out.labels[:] = np.cumsum(count[rows]), labels
-        z, g = assemble(line_scanner.padded(text), items, *self.namespaces.arrays(), self.rules, rows, out)
+        work = texts.work_for(text_rules, int((items.end - items.begin).max(initial=0)))
+        z, g = assemble(padded_text, items, *self.namespaces.arrays(), self.rules, text_rules, work, rows, out)
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]

@@ -42,6 +42,7 @@ class Option:
     stored: bool = False
     adjustable: bool = False  # whether a stored option may get another value when learning continues from a model
     measures: bool = False  # whether a stored option changes figures alone, so that it may differ from the model's
+    in_older_models: object = None  # value of a stored option in models that were written before there was the option
     unset_is_left_out: bool = False  # whether a model file lacks a stored option that has no value
     reads: bool = False  # whether the option names a file that is read
     writes: str = ""  # for an option that names a file that is written, what the file holds, such as "the summary"

@@ -200,6 +200,10 @@ class _Sources(Generic[Record]):
                 options[name] = from_stored(option, value)
             except ValueError as error:
                 raise ModelError(f"{model}: its {long_flag(option)} is damaged: {error}. {REMEDY}") from None
+        for name, declared in owners.items():
+            for option in declared.values():
+                if option.in_older_models is not None:
+                    options.setdefault(name, option.in_older_models)
         for name in REQUIRED:
             if name in owners and options.get(name) is None:
                 raise ModelError(f"{model}: it has no {self._flag(name)}. {REMEDY}")

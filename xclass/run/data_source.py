@@ -26,7 +26,7 @@ def opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: byte
     empty = io.BytesIO() if config.run.no_stdin and not config.reader.data else None
     text = Reader(
         config.reader, config.parser, feature_bits(config), kind, *labels, stream=empty, names=learner.names,
-        peeked=peeked, choose=detect.chooser(config.reader, learner.schema),
+        peeked=peeked, choose=detect.chooser(config.reader, learner.schema, config.given),
     )  # fmt: skip
     o = config.run
     text.parser.predicting = (o.predictions is not None or o.raw_predictions is not None) and not o.vw_exact

@@ -26,12 +26,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
-from ..data import batch_ops, class_names, hashing
+from ..data import batch_ops, class_names, hashing, texts
 from ..data.batch import NO_DENSE, Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
-from ..options.declare import OptionGroup, option
+from ..options.declare import option
+from ..options.relations import refused
 from . import label_words, malformed, tokens
 from .line_parts import Rules
 from .name_weights import NameWeights
@@ -45,7 +46,7 @@ __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
 
 @dataclass(frozen=True)
-class Options(OptionGroup):
+class Options(texts.Options):
     hash: str = option(
         "which names are hashed: `strings` uses names of digits as numbers (outside VW text only those below 2^32 "
         "without leading zeros) and hashes the others, `all` hashes all names",
@@ -87,7 +88,18 @@ class Options(OptionGroup):
         stored=True,
     )
 
+    RULES = (
+        refused(
+            "text_ngram",
+            "and --ngram both make n-grams of the words of texts; leave one of them out",
+            ngram=True,
+            text_ngram=lambda n: n != 1,
+        ),
+        refused("text_chars", "makes features of which --ngram would make n-grams; give --text_ngram", ngram=True),
+    )
+
     def __post_init__(self) -> None:
+        texts.range_of(self.text_chars)
         known: set[str] = set()
         self.dense_namespace()
         for name in self.label_names():
@@ -183,12 +195,14 @@ class Parser:
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
         self._range = f"{low}..{high}" + (f" ({range_option})" if range_option else "")
         hash_all = options.hash == "all"
+        mask = np.uint32((1 << min(bits, 32)) - 1)
+        self.texts = texts.Texts(options, hash_all, mask)  # how texts are read in other formats than VW text
         empty = np.zeros(PADDING, np.uint8)
         seed = np.uint32(options.hash_seed)
         self.rules = Rules(
             multiclass=labels != "simple",
             lists=labels == "multilabel",
-            mask=np.uint32((1 << min(bits, 32)) - 1),
+            mask=mask,
             hash_all=hash_all,
             hash_seed=seed,
             unnamed=np.uint32(hashing.murmur3(empty, 0, 0, seed) if options.hash_seed else 0),

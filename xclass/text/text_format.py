@@ -76,6 +76,7 @@ class WrittenFeature(NamedTuple):
     namespace: bytes = b""
     word: bytes | None = None  # what follows the name if the value is a word, as in `name:word`
     is_index: bool = False  # whether the name is the number of a column
+    is_text: bool = False  # whether the name is a text, whose features `data.texts` makes
 
 
 class OtherFormat(TextFormat, ABC):
