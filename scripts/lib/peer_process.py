@@ -1,7 +1,8 @@
-"""Train or test with napkinXC or fastText, in a process whose time and memory `peers` measures."""
+"""Train or test with napkinXC, fastText or scikit-learn, in a process whose time and memory `peers` measures."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import time
@@ -51,5 +52,21 @@ def fasttext(words: list[str]) -> int:
     return 0
 
 
+def tfidf(words: list[str]) -> int:
+    """Train TfidfVectorizer and LinearSVC of scikit-learn on a CSV file with labels and texts, and test on another."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    parts = []
+    for name in words:
+        with open(name, newline="", encoding="utf-8") as file:
+            parts.append([*zip(*[*csv.reader(file)][1:], strict=True)])
+    (train_labels, train_texts), (labels, texts) = parts
+    model = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(train_texts, train_labels)
+    print(json.dumps({"error": 1 - model.score(texts, labels)}), file=sys.stderr)
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit({"napkin": napkin, "fasttext": fasttext}[sys.argv[1]](sys.argv[2:]))
+    sys.exit({"napkin": napkin, "fasttext": fasttext, "tfidf": tfidf}[sys.argv[1]](sys.argv[2:]))
