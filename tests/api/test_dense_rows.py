@@ -6,6 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from command import learn
+from command import xclass as command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -153,8 +155,64 @@ def test_lists_of_other_lengths_and_what_is_no_number_are_refused():
             learner()[0].learn_many(pandas.DataFrame({"e": cells}), [1, 2])
 
 
-def test_reductions_that_learn_badly_from_rows_say_so_once():
-    model = xclass.Learner("recall_tree", 2, bits=8)
-    with pytest.warns(xclass.XclassWarning, match="rows of 64 numbers, from which recall_tree is known"):
+@pytest.mark.parametrize("name", ["recall_tree", "log_multi", "ect", "random_tree", "cpt"])
+def test_reductions_that_learn_badly_from_rows_say_so_once(name):
+    model = xclass.Learner(name, 2, bits=8)
+    with pytest.warns(xclass.XclassWarning, match=f"rows of 64 numbers, from which {name} is known"):
         model.learn_many(np.ones((2, 64)), [1, 2])
     assert not model.learn_many(np.ones((2, 64)), [1, 2]).warnings
+
+
+# runs of the command
+
+
+def written(path, rows, labels) -> None:
+    """Write rows as VW text with a word for each label."""
+    lines = (
+        f"{label} |w w{label} |e {' '.join(f':{x}' for x in row)}\n"
+        for row, label in zip(rows.tolist(), labels, strict=True)
+    )
+    path.write_text("".join(lines))
+
+
+def test_a_model_goes_on_with_rows_of_its_width(taken, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "first.vw", ROWS, LABELS)
+    written(tmp_path / "more.vw", ROWS[::-1], LABELS[::-1])
+    written(tmp_path / "short.vw", ROWS[:, :2], LABELS)
+    learn("-d", "first.vw", "--oaa", "2", "--dense", "e", "-b", "8", "-f", "first", "--passes", "2", "-c", "--quiet")
+    learn("-d", "more.vw", "-i", "first", "-f", "more", "--quiet")
+    assert xclass.load("more").core.schema.width == 3 and xclass.load("more").options["dense"] == ("e",)
+    failed = command("-d", "short.vw", "-i", "first", "-t", "--quiet")
+    assert failed.status == 1 and "short.vw:1:" in failed.err and "fewer values than the 3 columns" in failed.err
+    np.save("rows.npy", ROWS[:, :2])
+    failed = command("-d", "rows.npy", "-i", "first", "-t", "--quiet")
+    assert failed.status == 1 and "rows of 2 columns, and the model has learned from rows of 3" in failed.err
+    np.save("rows.npy", ROWS)
+    assert learn("-d", "rows.npy", "-i", "first", "-t", "-p", "stdout", "--quiet").out.count("\n") == len(ROWS)
+    (tmp_path / "other.jsonl").write_text('{"label": 1, "text": "a"}\n')
+    failed = command("-d", "other.jsonl", "-i", "first", "-t", "--quiet")
+    assert failed.status == 2 and "and other.jsonl is jsonl; write it as one of these" in failed.err
+    shown = learn("-d", "first.vw", "-i", "first", "-t", "--audit").out
+    assert "w^w1" in shown and "e^" not in shown
+
+
+def test_models_of_rows_of_other_widths_are_not_merged(taken, tmp_path):
+    for name, width in (("a", 3), ("b", 2), ("c", 3)):
+        model, _ = learner()
+        model.learn_many(ROWS[: ord(name) % 4 + 1, :width], LABELS[: ord(name) % 4 + 1])
+        model.save(tmp_path / name)
+    assert xclass.merge([tmp_path / "a", tmp_path / "c"]).core.schema.width == 3
+    with pytest.raises(xclass.ModelError, match=r"learned from rows of 3 columns, and .*b from rows of 2"):
+        xclass.merge([tmp_path / "a", tmp_path / "b"])
+
+
+def test_an_estimator_passes_on_rows_and_named_columns(taken):
+    pandas = pytest.importorskip("pandas")
+    sklearn = pytest.importorskip("xclass.sklearn")
+    model = sklearn.XClassifier("oaa", bits=8).fit(ROWS, LABELS)
+    assert model.learner_.core.schema.width == 3 and len(model.predict(ROWS)) == len(ROWS)
+    frame = pandas.DataFrame(ROWS, columns=["a", "b", "c"])
+    model = sklearn.XClassifier("oaa", bits=8, options={"dense": ["a", "c"]}).fit(frame, LABELS)
+    assert model.learner_.core.schema.record()["columns"] == {"a": "dense", "b": "number", "c": "dense"}
+    assert model.learner_.core.schema.width == 2 and len(model.predict(frame)) == len(ROWS)

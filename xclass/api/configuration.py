@@ -154,17 +154,17 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
     )
 
 
-def _title(spec: LearnerSpec) -> str:
-    return "regression" if spec.name == SCALAR else f"--{spec.name}"
+def _title(config: Config) -> str:
+    name = chosen_name(config)
+    return "regression" if name == SCALAR else f"--{name}"
 
 
 def note_about_rows(config: Config, columns: int) -> str:
     """Return a warning about rows of numbers that a reduction hashes although it makes many errors then, or nothing."""
-    spec = spec_of(config, NEW_LEARNER)
-    if columns < MANY_COLUMNS or config.reduction.dense(spec) != base.UNSUITED:
+    if columns < MANY_COLUMNS or config.reduction.dense(spec_of(config, NEW_LEARNER)) != base.UNSUITED:
         return ""
     return (
-        f"the examples are rows of {columns} numbers, from which {_title(spec)} is known to learn badly, because all "
+        f"the examples are rows of {columns} numbers, from which {_title(config)} is known to learn badly, because all "
         "examples have the same features; try --oaa or --multiclass"
     )
 
@@ -192,7 +192,7 @@ def with_defaults(config: Config, use: LearnerUse) -> Config:
     if config.parser.dense and config.reduction.dense(spec) != base.TAKEN:
         takers = [f"--{one.name}" for one in registry.REDUCTIONS if one.dense is base.taken]
         raise UsageError(
-            f"--dense: {_title(spec)} learns from hashed features, and takes no rows of numbers as they are; use "
+            f"--dense: {_title(config)} learns from hashed features, and takes no rows of numbers as they are; use "
             f"{' or '.join(takers) or 'another reduction'}, or leave --dense out, so that they are hashed"
         )
     names, classes = len(spec.names), spec.classes

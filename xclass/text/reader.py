@@ -369,10 +369,10 @@ class Reader:
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
-        if isinstance(self.format, OtherFormat) and self.parser.options.dense:
+        if isinstance(self.format, OtherFormat) and self.parser.options.dense and not self.format.binary:
             raise UsageError(
-                f"--dense names a namespace of VW text, and {self.name} is {self.format.name}: leave the option out, "
-                "or write the rows as VW text or as an array of NumPy, .npy"
+                f"--dense: the rows of numbers are in VW text or an array of NumPy, .npy, and {self.name} is "
+                f"{self.format.name}; write it as one of these"
             )
         if isinstance(self.format, OtherFormat):
             self.format.check_encoding(text, self.name)

@@ -38,7 +38,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, refused
 from ..core import label_arrays
-from ..core.base import Learner, Reduction
+from ..core.base import Learner, Reduction, unsuited
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from . import bracket, matches
@@ -193,4 +193,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
     abilities=("describe", "explain", "inspect"),
+    dense=unsuited,
 )

@@ -40,7 +40,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
 from ...options.search import Facts, Search, one_of
 from ..core import label_arrays, tree_routers
-from ..core.base import Reduction
+from ..core.base import Reduction, unsuited
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from . import split_cells, split_tree, split_walk
@@ -285,4 +285,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
     abilities=("describe", "explain", "inspect"),
+    dense=unsuited,
 )

@@ -29,7 +29,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
 from ...options.relations import refused
 from ..core import label_arrays, tree_routers
-from ..core.base import Reduction
+from ..core.base import Reduction, unsuited
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 
@@ -258,4 +258,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
     abilities=("describe", "explain", "inspect"),
+    dense=unsuited,
 )
