@@ -121,6 +121,7 @@ CHANGES: dict[str, tuple[str, list[tuple[Any, str, Replace]]]] = {  # name -> op
     "biases not learned": ("", [(ranking, "with_labels", fixed_biases)]),
     "namespaces not balanced": ("", [(document_frequency.Frequencies, "weighted_counts", of_batch(one_block))]),
     "counts instead of their logarithms": ("", [(document_frequency.Frequencies, "weighted_counts", of_batch(counts))]),
+    "r = 1, not learned": ("--arow_r 1", []),
     "r = .3": ("--arow_r 0.3", []),
     "r = 3": ("--arow_r 3", []),
 }

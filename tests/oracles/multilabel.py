@@ -23,7 +23,7 @@ from .document_frequency import MOST, Frequencies, cell
 from .feature_index import Index
 from .learner import F
 from .tagged_learners import grow, split
-from .tagged_words import BLOCK, ONE, ZERO, TaggedTable
+from .tagged_words import BLOCK, ONE, ZERO, Regularisation, TaggedTable
 
 MOST_ALL, FREQUENT = 1024, 64
 SLOTS, ROW_BITS, KEPT, ROOM = 256, 17, 2**17, 2**21  # of the neighbours: examples of a row, rows, examples, labels
@@ -199,11 +199,13 @@ class Scorers:
     ----------
     b, big_g : label -> bias, and the sum of the squares of its feature
     n : label -> weight of its examples
+    r : given, or learned from 1
     v, squares : V and then the exponent E, and the sums of their squared slopes
     """
 
-    def __init__(self, line_bits: int, doublings: int, r: float):
-        self.table, self.doublings, self.r = TaggedTable(line_bits, "logistic", 1.0), doublings, F(r)
+    def __init__(self, line_bits: int, doublings: int, r: float | None):
+        self.table, self.doublings = TaggedTable(line_bits, "logistic", 1.0), doublings
+        self.r = Regularisation(0.5, 4) if r is None else Regularisation(r, r, r)
         self.b: dict[int, np.float32] = {}
         self.big_g: dict[int, np.float32] = {}
         self.n: dict[int, float] = {}
@@ -256,17 +258,19 @@ class Scorers:
         for y in own:
             s[y] = self.score(y, self.row) + self.b.get(y, FIRST_BIAS)
             t[y] = ONE
-        slack = F(0.02) if said.few else F(0.2)
+        slack, slope = F(0.02) if said.few else F(0.2), 0.0
         for block in dict.fromkeys(y // BLOCK for y in t):
             labels = range(BLOCK * block, BLOCK * block + BLOCK)
             b = {q: self.b.get(y, FIRST_BIAS) for q, y in enumerate(labels)}
             big_g = {q: self.big_g.get(y, ZERO) for q, y in enumerate(labels)}
-            self.table.learn_block_by_arow(
+            slope += self.table.learn_block_by_arow(
                 *split(self.row), block, [s.get(y, ZERO) for y in labels], [t.get(y, ZERO) for y in labels], weight,
-                self.r, b, big_g, BIAS2, slack,
+                self.r.r, b, big_g, BIAS2, slack,
             )  # fmt: skip
             self.b |= {y: b[q] for q, y in enumerate(labels)}
             self.big_g |= {y: big_g[q] for q, y in enumerate(labels)}
+        if adapts:
+            self.r.adapt(slope)
 
     def adapt_all(self, own: Sequence[int], weight: float) -> None:
         of_exponent = 0.0
@@ -298,7 +302,9 @@ class Multilabel:
     constant : whether the last block of each example is the constant
     """
 
-    def __init__(self, line_bits: int, doublings: int = 0, r: float = 1.0, passes: int = 1, constant: bool = True):
+    def __init__(
+        self, line_bits: int, doublings: int = 0, r: float | None = None, passes: int = 1, constant: bool = True
+    ):
         self.scorers, self.copy = Scorers(line_bits, doublings, r), None
         self.frequencies = Frequencies(constant=constant)
         self.labels, self.neighbours = Labels(), Neighbours()

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .tagged_words import TaggedTable
+from .tagged_words import Regularisation, TaggedTable
 
 F = np.float32
-R, BIAS_SQUARE, TOLERANCE, SLOPE = F(1), F(0.3), F(0.1), F(3)
+BIAS_SQUARE, TOLERANCE, SLOPE = F(0.3), F(0.1), F(3)
 LEVELS, ROOT_BLOCK = 3, 0
 
 
@@ -81,6 +81,7 @@ class OnlineLabelTree:
         self.leaf: dict[int, Node] = {}
         self.blocks = 0
         self.root_bias, self.root_seen = F(1), F(0)
+        self.r, self.slope = Regularisation(1, 4), 0.0
 
     # answers
 
@@ -133,11 +134,14 @@ class OnlineLabelTree:
             self._train(h, x, top.block, given, weight, bias, seen)
             for q, a in below.items():
                 a.bias, a.seen = bias[q], seen[q]
+        self.r.adapt(self.slope)
+        self.slope = 0.0
 
     def _train(self, h, x, block: int, given: dict[int, tuple], weight: float, bias: dict, seen: dict) -> None:
         """Train regressors of a block; `given` are their scores and labels by lane. `bias` and `seen` are written."""
         s, y = ([F(given[q][k]) if q in given else F(0) for q in range(8)] for k in range(2))
-        self.table.learn_block_by_arow(h, x, block, s, y, weight, R, bias, seen, BIAS_SQUARE, TOLERANCE)
+        r = self.r.r
+        self.slope += self.table.learn_block_by_arow(h, x, block, s, y, weight, r, bias, seen, BIAS_SQUARE, TOLERANCE)
 
     def _new_block(self) -> int:
         self.blocks += 1

@@ -200,8 +200,10 @@ class TaggedTable:
         self, hashes: Sequence[int], xs: Sequence[float], block: int, s: Sequence[np.float32],
         y: Sequence[np.float32], weight: float, r: float, bias: dict[int, np.float32], big_g: dict[int, np.float32],
         bias_square: np.float32, slack: np.float32,
-    ) -> None:  # fmt: skip
+    ) -> float:  # fmt: skip
         """Learn as `learn_block` does, but by AROW with the regularisation r, see `xclass.binary.arow`.
+
+        Return the slope of log r.
 
         `bias` and `big_g` have the bias of each regressor of the block, the weight of a feature whose value is the root
         of `bias_square`, and its G; they are written. Features that are refused a word do not add to the variance.
@@ -209,16 +211,19 @@ class TaggedTable:
         weight, r = F(weight), F(r)
         square = {q: weight for q in range(BLOCK) if y[q] != 0 and ONE - y[q] * s[q] > slack}
         if not square:
-            return
+            return 0.0
         first, rates, reach = self._add_squares(hashes, xs, block, square, r)
         step = {}
+        slope = 0.0
         for q in square:
+            slope += float(weight) * float(y[q] - s[q]) * float(s[q] - bias[q])
             variance = r / (r + big_g[q])
             tau = (y[q] - s[q]) / (reach[q] + bias_square * variance + r / weight)
             bias[q] += bias_square * variance * tau
             big_g[q] += weight * bias_square
             step[q] = -tau
         self._move(hashes, block, first, rates, step)
+        return slope
 
     def _learn_plainly(self, hashes, xs, block: int, square: dict, gradient: dict) -> None:
         """Move by the velocities v = momentum * v + gradient * x, which are the weights of a block of their own."""
@@ -416,3 +421,21 @@ class TaggedTable:
         self.refused += 1
         self.lost += 1
         return None
+
+
+class Regularisation:
+    """Hold r of AROW, which learns between `least` and `most` unless they are equal."""
+
+    def __init__(self, least: float, most: float, r: float = 1.0):
+        self.limits, self.log, self.squares = (math.log(least), math.log(most)), math.log(r), 1.0
+
+    @property
+    def r(self) -> np.float32:
+        return F(math.exp(self.log))
+
+    def adapt(self, slope: float) -> None:
+        if self.limits[0] == self.limits[1]:
+            return
+        self.squares += slope * slope
+        log = self.log - 0.02 * slope / math.sqrt(self.squares)
+        self.log = min(max(log, self.limits[0]), self.limits[1])

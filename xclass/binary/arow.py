@@ -7,20 +7,30 @@ Names     w weight | G sum of importance * x**2 of the examples that the regress
 Idea      A regressor learns only from examples whose y s is below 1. Its step ends between s and y: the surer it is of
           the weights of an example, the shorter it is. So a rare feature or class reaches its margin after an example
           or two, and a weight that was learned from many contradicting examples hardly moves.
+          r can be learned, too: by AdaGrad, from the slope of half the squared error y - s in log r, as if w shrank
+          as r grows, which is sum of importance * (y - s) (s - b) over the regressors that learn. So r grows where
+          weights have become too large for the examples that follow, and falls where they are too small.
 Differs   from the paper: the bias b is the weight of a feature of its own, whose value `Rule` gives. It begins at
           -1 or 1, so that a regressor learns nothing while this is right.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Float32s, Int, Int64s, UInt64s
+from ..array_types import Float32s, Float64s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare
+from ..model import stored_arrays
+from ..model.stored_arrays import Stored
 from . import tagged_words
+
+STEP = 0.02  # learning rate of log r
+MOST_SQUARES = 1e300  # sum of squared slopes
 
 
 class Rule(NamedTuple):
@@ -29,9 +39,6 @@ class Rule(NamedTuple):
     r: np.float32  # of the paper: the larger, the shorter the steps
     bias_square: np.float32  # square of the value of the feature whose weight is the bias
     tolerance: np.float32  # by which y s may be below 1 without a step
-
-
-RULE = Rule(ONE, np.float32(0.3), np.float32(0.1))  # for the nodes of --plt
 
 
 class Biases(NamedTuple):
@@ -50,11 +57,26 @@ class BlockScratch(NamedTuple):
     square: Float32s  # float32[8]
     step: Float32s  # float32[8]
     reach: Float32s  # float32[8]
+    slope: Float64s  # float64[1], sum of the slopes of log r, 0 between examples
+
+
+def new_regularisation(r: float = 1.0) -> Float64s:
+    """Return log r and the sum of its squared slopes, float64[2]."""
+    return np.array([math.log(r), 1.0])
+
+
+def restored_regularisation(stored: Mapping[str, Stored], least: float, most: float) -> Float64s:
+    """Return the array `regularisation` of a model file; r is between `least` and `most`."""
+    state = stored_arrays.take("regularisation", stored, np.float64, (2,))
+    stored_arrays.check_range("regularisation", state[:1], math.log(least), math.log(most))
+    stored_arrays.check_range("regularisation", state[1:], 1, MOST_SQUARES)
+    return state.copy()
 
 
 def block_scratch(most_features: int) -> BlockScratch:
-    at = np.empty(most_features, np.int64)
-    return BlockScratch(at, np.empty(8 * most_features, np.float32), *(np.empty(8, np.float32) for _ in range(3)))
+    square, step, reach = (np.empty(8, np.float32) for _ in range(3))
+    rate = np.empty(8 * most_features, np.float32)
+    return BlockScratch(np.empty(most_features, np.int64), rate, square, step, reach, np.zeros(1))
 
 
 # -- kernels
@@ -68,7 +90,7 @@ def learn_block(
     """Update the regressors of a block by an AROW step each.
 
     With importance i and v = sum of x**2 / (1 + G / r), the bias included, the step is tau = y (1 - y s) / (v + r / i);
-    then w += tau * x / (1 + G / r), and G += i * x**2.
+    then w += tau * x / (1 + G / r), and G += i * x**2. `scratch.slope` grows by the slopes of log r.
 
     Parameters
     ----------
@@ -91,8 +113,26 @@ def learn_block(
         if square[q] > ZERO:
             a = biases.at[first + q]
             variance = r / (r + biases.seen[a])
-            tau = (y[q] - s[first + q]) / (scratch.reach[q] + bias_square * variance + r / weight)
+            error = y[q] - s[first + q]
+            scratch.slope[0] += np.float64(weight) * np.float64(error) * np.float64(s[first + q] - biases.bias[a])
+            tau = error / (scratch.reach[q] + bias_square * variance + r / weight)
             biases.bias[a] += bias_square * variance * tau
             biases.seen[a] += weight * bias_square
             step[q] = -tau
     tagged_words.move(words, h, count, block, step, scratch.rate, number)
+
+
+@bare
+def r_of(regularisation: Float64s) -> np.float32:
+    return np.float32(math.exp(regularisation[0]))
+
+
+@bare
+def adapt_r(regularisation: Float64s, scratch: BlockScratch, least: float, most: float) -> None:
+    """Update log r by the slopes of an example; r stays between `least` and `most`."""
+    slope = scratch.slope[0]
+    scratch.slope[0] = 0.0
+    if math.isfinite(slope):
+        regularisation[1] = min(regularisation[1] + slope * slope, MOST_SQUARES)
+        log_r = regularisation[0] - STEP * slope / math.sqrt(regularisation[1])
+        regularisation[0] = min(max(log_r, math.log(least)), math.log(most))

@@ -96,6 +96,9 @@ def check_models(model: Learner, plain: oracle.Multilabel) -> None:
     assert state[0] == pytest.approx(np.array(plain.scorers.v), rel=1e-6)
     assert state[1] == pytest.approx(np.array(plain.scorers.squares), rel=1e-6)
     assert state[0, ranking.EXPONENT] != 1  # it was learned
+    own = plain.scorers.r
+    assert contents.arrays["regularisation"] == pytest.approx([own.log, own.squares], rel=1e-6)
+    assert (own.log != own.limits[0]) is (own.limits[0] < own.limits[1])  # r was learned, or given
     n = contents.arrays["ranking.examples"]
     assert {y: n[y] for y in np.flatnonzero(n)} == plain.scorers.n
     frequent = [y for y in contents.arrays["labels.frequent"].tolist() if y]
@@ -105,7 +108,7 @@ def check_models(model: Learner, plain: oracle.Multilabel) -> None:
 @pytest.mark.parametrize("options", [{}, {"arow_r": 0.3, "max_doublings": 2}, {"noconstant": True}])
 def test_all_labels_are_candidates_while_they_are_few(options):
     plain = oracle.Multilabel(
-        BITS - 3, options.get("max_doublings", 0), options.get("arow_r", 1.0), constant="noconstant" not in options
+        BITS - 3, options.get("max_doublings", 0), options.get("arow_r"), constant="noconstant" not in options
     )
     text = stream(1, 250, 30)
     with Learner("multilabel", bits=BITS, **options) as model:

@@ -59,6 +59,8 @@ def test_kernel_follows_the_oracle(k, bits, alpha):
     own = [node for node in range(1, m) if plain.nodes[node].label is not None or plain.nodes[node].block is not None]
     assert learner.nodes.bias[own].tolist() == [plain.nodes[node].bias for node in own]
     assert (learner.nodes.bias[0], learner.nodes.seen[0]) == (plain.root_bias, plain.root_seen)
+    assert learner.nodes.regularisation.tolist() == pytest.approx([plain.r.log, plain.r.squares])
+    assert k == 1 or plain.r.squares > 1
     learner.close()
 
 

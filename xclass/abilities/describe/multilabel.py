@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...array_types import Float64s, UInt32s
-from ...binary import adagrad, feature_scaling, gd, in_words, tagged_words
+from ...binary import adagrad, arow, feature_scaling, gd, in_words, tagged_words
 from ...reductions.multilabel import frequent, neighbours, ranking
 from ...reductions.multilabel.reduction import PROPOSALS, Multilabel
 
@@ -21,7 +21,8 @@ def banner(learner: Multilabel) -> list[str]:
 
 
 def learning_lines(learner: Multilabel, binary: gd.Options) -> list[str]:
-    return [f"Scorers: AROW with regularisation {learner.options.arow_r:g}"]
+    r = learner.options.arow_r
+    return [f"Scorers: AROW, regularisation {'learned' if r is None else f'{r:g}'}"]
 
 
 def summary(learner: Multilabel) -> list[str]:
@@ -29,6 +30,7 @@ def summary(learner: Multilabel) -> list[str]:
     return [
         *learner.report.lines(),
         f"exponent of inverse document frequency = {exponent:.2f}",
+        f"regularisation of AROW = {arow.r_of(learner.scorers.regularisation):.3g}",
         tagged_words.occupancy([learner.scorers.words]),
     ]
 

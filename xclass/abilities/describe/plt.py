@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...binary import gd, in_words, tagged_words
+from ...binary import arow, gd, in_words, tagged_words
 from ...reductions.cpt import label_tree
 from ...reductions.plt import nodes
 from ...reductions.plt.options import GROWN, SAMPLED
@@ -36,8 +36,11 @@ def learning_lines(learner: LabelTree, binary: gd.Options) -> list[str]:
 
 def summary(learner: LabelTree) -> list[str]:
     return [
-        *learner.report.lines(), tagged_words.occupancy([learner.nodes.words]), *tree_view.lines(figures(learner))
-    ]  # fmt: skip
+        *learner.report.lines(),
+        f"regularisation of AROW = {arow.r_of(learner.nodes.regularisation):.3g}",
+        tagged_words.occupancy([learner.nodes.words]),
+        *tree_view.lines(figures(learner)),
+    ]
 
 
 def figures(learner: LabelTree) -> dict[str, float]:

@@ -44,10 +44,7 @@ def explain(learner: Multilabel, batch: Batch, k: int) -> Reasons:
     candidates = proposed.candidate[0, : np.count_nonzero(proposed.candidate[0])].tolist()
     scratch = ranking.new_scratch(scorers, batch.most_features, proposed.candidate.shape[1], label_arrays.most(batch))
     output = ranking.new_ranking(1, max(len(candidates), 1))
-    learner.rank_kernel(
-        scorers, np.float32(learner.options.arow_r), weighted, plan.label, plan.learns, False, 0, 1, proposed, scratch,
-        output,
-    )  # fmt: skip
+    learner.rank_kernel(scorers, weighted, plan.label, plan.learns, False, False, 0, 1, proposed, scratch, output)
     count = int(output.count[0])
     if not count:
         return NOTHING

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...array_types import AnyArray, Int64s
+from ...binary import arow
 from ...data import class_names
 from ...reductions.core import label_arrays
 from ...reductions.core.contract import BatchTask
@@ -48,6 +49,7 @@ def word_lines(learner: Multilabel) -> Iterator[str]:
     scorers = learner.scorers
     for number, value in enumerate(scorers.state[0].tolist()):
         yield f"{'E' if number == ranking.EXPONENT else f'V{number}'} = {value:g}"
+    yield f"r = {arow.r_of(scorers.regularisation):g}"
     for y in range(1, len(learner.counts)):
         yield f"label = {_name(learner, y)} bias = {scorers.bias[y]:g} examples = {scorers.examples[y]:g}"
 

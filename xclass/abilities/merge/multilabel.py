@@ -55,6 +55,9 @@ def _merged_scorers(
 ) -> Scorers:
     words = merged_words.merged([one.words for one in models], base.words, sources.changes_of("scorers"))
     merging.average_parameters(target.state, [one.state for one in models], base.state)
+    merging.average_parameters(
+        target.regularisation[:, None], [one.regularisation[:, None] for one in models], base.regularisation[:, None]
+    )
     target = ranking.with_labels(target._replace(words=words), labels)
     every = [ranking.with_labels(one, labels) for one in (base, *models)]
     first, *others = ([one.bias[: labels + 1], one.bias_g[: labels + 1]] for one in every)

@@ -52,6 +52,10 @@ def merge(target: LabelTree, sources: Sources) -> list[str]:
     begun = np.where(sums[0] > 0, biases[0], np.max(biases, axis=0))  # 1 where a model has begun, else -1
     target.nodes.bias[:m] = merging.weighted_mean(biases[1:], added, begun)
     target.nodes.seen[:m] = np.minimum(sums[0] + np.sum(added, axis=0), LARGEST)
+    merging.average_parameters(
+        target.nodes.regularisation[:, None], [one.nodes.regularisation[:, None] for one in learners],
+        base.nodes.regularisation[:, None],
+    )  # fmt: skip
     target.random[:] = learners[0].random
     merged_index.merge_frequencies(target.frequencies, [one.frequencies for one in learners], base.frequencies)
     target.merge_counts(learners, base)

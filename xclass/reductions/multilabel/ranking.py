@@ -17,7 +17,7 @@ Source    Crammer, Kulesza, Dredze, "Adaptive Regularization of Weight Vectors",
           docs/defaults.md has the measurements.
 Cost      O(s C) for C candidates and s features.
 Names     t 1 for labels of the example, else -1 | tau size of a step | E exponent of idf (`features`)
-          r regularisation | c weight of the example
+          r regularisation, learned in the first pass unless it is given, see `arow` | c weight of the example
 
     v = sum of x**2 / (1 + G / r) + B**2 / (1 + G_b / r),  tau = t (1 - t s) / (v + r / c)  where t s < 1 - SLACK
     w += tau x / (1 + G / r);  G += c x**2;  b += tau B**2 / (1 + G_b / r);  G_b += c B**2
@@ -57,6 +57,8 @@ NEAR_ZERO = 0.6  # (s + .6)+ is above 0 for scores above -.6
 EXPONENT = OPINIONS
 NUMBERS = OPINIONS + 1
 LARGEST_EXPONENT = 2.0
+LEAST_R, MOST_R = 0.5, 4.0  # between which r is learned
+LEAST_GIVEN_R, MOST_GIVEN_R = 0.001, 1000.0
 LARGEST_PARAMETER = 1e30  # in a model file
 BY_LABEL = ("bias", "bias_g", "examples")  # fields of `Scorers`
 
@@ -69,6 +71,7 @@ class Scorers(NamedTuple):
     bias_g: Float32s  # float32[labels + 1]
     examples: Float64s  # float64[labels + 1], n by label
     state: Float64s  # float64[2, NUMBERS], V and E, and their sums of squared slopes
+    regularisation: Float64s  # float64[2], log r, and its sum
 
 
 class Scratch(NamedTuple):
@@ -121,7 +124,7 @@ def new_ranking(n: int, most: int) -> Ranked:
 
 def arrays(scorers: Scorers, labels: int, predict_only: bool) -> dict[str, Stored]:
     """Return the arrays that a model file stores, for so many labels, without G if `predict_only` is set."""
-    stored: dict[str, Stored] = {"ranking.state": scorers.state}
+    stored: dict[str, Stored] = {"ranking.state": scorers.state, "regularisation": scorers.regularisation}
     for name in _stored(predict_only):
         stored[f"ranking.{name}"] = getattr(scorers, name)[: labels + 1]
     return {**stored, **tagged_words.arrays("scorers", scorers.words, predict_only)}
@@ -141,6 +144,7 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int, predic
     stored_arrays.check_range("ranking.state", state[0, EXPONENT:], 0, LARGEST_EXPONENT)
     stored_arrays.check_range("ranking.state", state[1], 1, sys.float_info.max)
     scorers.state[:] = state
+    scorers.regularisation[:] = arow.restored_regularisation(stored, LEAST_GIVEN_R, MOST_GIVEN_R)
     scorers = with_labels(scorers, labels)
     for name in _stored(predict_only and "ranking.bias_g" not in stored):
         target = getattr(scorers, name)
@@ -152,7 +156,7 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int, predic
 
 
 def copied(scorers: Scorers) -> Scorers:
-    own = {name: getattr(scorers, name).copy() for name in (*BY_LABEL, "state")}
+    own = {name: getattr(scorers, name).copy() for name in (*BY_LABEL, "state", "regularisation")}
     return scorers._replace(words=tagged_words.copied(scorers.words), **own)
 
 
@@ -160,14 +164,14 @@ def with_double_capacity(scorers: Scorers) -> Scorers:
     return scorers._replace(words=tagged_words.doubled(scorers.words))
 
 
-def new_scorers(bits: int, doublings: int, weights_only: bool = False) -> Scorers:
-    """Return untrained scorers; the parameters are those of `adagrad.new_weights`."""
+def new_scorers(bits: int, doublings: int, weights_only: bool = False, r: float = 1.0) -> Scorers:
+    """Return untrained scorers, r of which is given or begins so; the parameters are those of `adagrad.new_weights`."""
     state = np.zeros((2, NUMBERS))
     state[0, [ONE_, SCORE, COSINE, EXPONENT]] = -1.0, 2.0, 0.5, 1.0
     state[1] = 1.0
     none = np.empty(0, np.float32)
     words = tagged_words.new_words(max(bits - adagrad.LOG2_LINE_SLOTS, 1), doublings, weights_only, EAGER_DOUBLINGS)
-    return with_labels(Scorers(words, none, none, np.empty(0), state), 1)
+    return with_labels(Scorers(words, none, none, np.empty(0), state, arow.new_regularisation(r)), 1)
 
 
 def with_labels(scorers: Scorers, labels: int) -> Scorers:
@@ -284,7 +288,7 @@ def adapt_parameters(scorers: Scorers, scratch: Scratch, count: Int, size: Int, 
 
 @bare
 def rank(
-    scorers: Scorers, r: np.float32, weighted: document_frequency.Weighted, label: Int64s, learns: Bools, adapts: bool,
+    scorers: Scorers, weighted: document_frequency.Weighted, label: Int64s, learns: Bools, adapts: bool, adapts_r: bool,
     begin: int, end: int, proposed: Proposed, scratch: Scratch, output: Ranked,
 ) -> int:  # fmt: skip
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
@@ -293,10 +297,9 @@ def rank(
 
     Parameters
     ----------
-    r : regularisation of AROW
     label : see `label_arrays.span`
     learns : bool[n], whether to learn from the example
-    adapts : whether to learn V and E, too
+    adapts, adapts_r : whether to learn V and E, and r, too
     """
     state, batch = scorers.state, weighted.batch
     for i in range(begin, end):
@@ -356,12 +359,14 @@ def rank(
                     scorers.examples[label[j]] += np.float64(batch.weight[i])
             score_blocks(scorers, scratch, count, known, blocks)
             biases = arow.Biases(scorers.bias, scorers.bias_g, scratch.place)
-            rule = arow.Rule(r, BIAS2, SLACK_ALL if every else SLACK_SOME)
+            rule = arow.Rule(arow.r_of(scorers.regularisation), BIAS2, SLACK_ALL if every else SLACK_SOME)
             for j in range(blocks):
                 arow.learn_block(
                     scorers.words, scratch.h, scratch.x, count, scratch.block[j], scratch.s, 8 * j,
                     scratch.y[8 * j : 8 * j + 8], biases, batch.weight[i], rule, scratch.steps,
                 )  # fmt: skip
+            if adapts_r:
+                arow.adapt_r(scorers.regularisation, scratch.steps, LEAST_R, MOST_R)
         for j in range(blocks):
             scratch.number[scratch.block[j]] = 0
     return end

@@ -58,11 +58,11 @@ class Options(label_lists.Options):
         maximum=label_lists.MOST_LABELS,
         stored=True,
     )
-    arow_r: float = option(
+    arow_r: float | None = option(
         "regularisation of the scorers: larger values make smaller steps",
-        default=1.0,
-        minimum=0.001,
-        maximum=1000.0,
+        default_text="learned",
+        minimum=ranking.LEAST_GIVEN_R,
+        maximum=ranking.MOST_GIVEN_R,
         metavar="R",
         stored=True,
         search=between(0.3, 3.0, "log", first=(0.5,), weight=0.5),
@@ -110,7 +110,8 @@ class Multilabel(label_lists.MultilabelLearner):
         self.labels = frequent.with_labels(frequent.new_labels(), expected)
         self.neighbours = neighbours.new_neighbours()
         self.index = feature_index.FeatureIndex(INDEX_BITS, SLOTS, PROPOSALS)
-        self.scorers = ranking.with_labels(ranking.new_scorers(self.bits, o.max_doublings or 0), expected)
+        scorers = ranking.new_scorers(self.bits, o.max_doublings or 0, r=o.arow_r or 1.0)
+        self.scorers = ranking.with_labels(scorers, expected)
         self.largest_step = finite.largest_step(1.0)
         self.scales_examples = True
         self.passes, self.passes_ended = spec.passes, 0
@@ -224,8 +225,8 @@ class Multilabel(label_lists.MultilabelLearner):
             )
             while True:
                 begin = self.rank_kernel(
-                    current[0], np.float32(self.options.arow_r), plan.weighted, plan.label, learns, not plan.again,
-                    begin, end, plan.proposed, scratch, ranked,
+                    current[0], plan.weighted, plan.label, learns, not plan.again,
+                    self.options.arow_r is None and not plan.again, begin, end, plan.proposed, scratch, ranked,
                 )  # fmt: skip
                 if begin >= end:
                     return

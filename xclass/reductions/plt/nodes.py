@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Int, Int64s, UInt32s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt32s, UInt64s
 from ...binary import arow, document_frequency, tagged_words
 from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
@@ -32,6 +32,8 @@ LANES = 8  # children of a block
 SLOPE = np.float32(3)  # of the logistic function of scores, which are 1 or -1 at the margin
 LARGEST_EXPONENT = np.float32(30)
 OPEN, MARKED = 0, 1  # indices into Rows.size
+BIAS_SQUARE, TOLERANCE = np.float32(0.3), np.float32(0.1)  # see `arow.Rule`
+LEAST_R, MOST_R = 1.0, 4.0  # between which r is learned
 ROOT_BLOCK = 0  # the root's own regressor is in lane 0 of a block that has no other
 
 
@@ -41,6 +43,7 @@ class Nodes(NamedTuple):
     words: tagged_words.Words
     bias: Float32s  # float32[m]
     seen: Float32s  # float32[m], G of the bias
+    regularisation: Float64s  # float64[2], log r, and its sum of squared slopes, see `arow`
 
 
 class Rows(NamedTuple):
@@ -87,12 +90,12 @@ def new_nodes(tree: label_tree.Tree, words: tagged_words.Words) -> Nodes:
     m = len(tree.left)
     bias = np.full(m, -ONE)
     bias[0] = ONE
-    return Nodes(words, bias, np.zeros(m, np.float32))
+    return Nodes(words, bias, np.zeros(m, np.float32), arow.new_regularisation())
 
 
 def with_capacity(nodes: Nodes, tree: label_tree.Tree) -> Nodes:
     """Return the same regressors with space for the nodes of a larger tree."""
-    larger = new_nodes(tree, nodes.words)
+    larger = new_nodes(tree, nodes.words)._replace(regularisation=nodes.regularisation)
     larger.bias[: len(nodes.bias)], larger.seen[: len(nodes.seen)] = nodes.bias, nodes.seen
     return larger
 
@@ -349,13 +352,14 @@ def train(
 ) -> None:  # fmt: skip
     """Train the children of the blocks that `mark` has marked; if the example is `empty`, the root learns -1."""
     rows, y = scratch.rows, scratch.y
+    rule = arow.Rule(arow.r_of(nodes.regularisation), BIAS_SQUARE, TOLERANCE)
     if empty or nodes.seen[0] > ZERO:
         scratch.own[0] = root_score(nodes, scratch, count)
         y[:] = ZERO
         y[0] = -ONE if empty else ONE
         arow.learn_block(
             nodes.words, scratch.h, scratch.x, count, np.int64(ROOT_BLOCK), scratch.own, np.int64(0), y,
-            arow.Biases(nodes.bias, nodes.seen, scratch.at_root), weight, arow.RULE, scratch.block,
+            arow.Biases(nodes.bias, nodes.seen, scratch.at_root), weight, rule, scratch.block,
         )  # fmt: skip
     for j in range(rows.size[MARKED]):
         row = rows.marked[j]
@@ -364,20 +368,20 @@ def train(
             y[q] = ZERO if rows.node[first + q] < 0 else ONE if rows.positive[row] >> q & 1 else -ONE
         arow.learn_block(
             nodes.words, scratch.h, scratch.x, count, tree.place[rows.top[row]] >> 3, rows.score, first, y,
-            arow.Biases(nodes.bias, nodes.seen, rows.node), weight, arow.RULE, scratch.block,
+            arow.Biases(nodes.bias, nodes.seen, rows.node), weight, rule, scratch.block,
         )  # fmt: skip
 
 
 @bare
 def learn_batch(
     tree: label_tree.Tree, nodes: Nodes, growth: Growth, wanted: Search, batch: Batch,
-    weighted: document_frequency.Weighted, label: Int64s, learned: Bools, begin: int, end: int, scratch: Scratch,
-    found: Found,
+    weighted: document_frequency.Weighted, label: Int64s, learned: Bools, adapts_r: bool, begin: int, end: int,
+    scratch: Scratch, found: Found,
 ) -> int:  # fmt: skip
     """Search the best labels of examples begin..end-1, and train on those that are learned.
 
     Return the first example for which something lacks room, or `end`. `label` has the 1-based labels of all examples,
-    0 for those that are not learned, and `learned` is bool[n].
+    0 for those that are not learned, and `learned` is bool[n]. `adapts_r` says whether r learns, too.
     """
     for i in range(begin, end):
         first, last = label_arrays.span(batch, label, i)
@@ -397,5 +401,7 @@ def learn_batch(
                     mark(tree, nodes, scratch, count, label_tree.find(tree, label[j]))
                     empty = False
             train(tree, nodes, scratch, count, batch.weight[i], empty)
+            if adapts_r:
+                arow.adapt_r(nodes.regularisation, scratch.block, LEAST_R, MOST_R)
         close_rows(scratch)
     return end

@@ -16,7 +16,8 @@ Cost      O(s) for each block of up to eight nodes. The path of a label has abou
 Names     s features of one example | K labels | alpha is --plt_alpha.
 Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
           * a node has up to eight children, which are three levels of a binary tree that grows as that of `cpt`
-          * regressors learn by AROW and give probabilities by a logistic function of three times the score
+          * regressors learn by AROW, whose r is learned, and give probabilities by a logistic function of three times
+            the score
           * there are no auxiliary regressors
           * an example without a label trains the root alone
 """
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Bools, Float32s, Int64s
-from ...binary import adagrad, document_frequency, finite, gd, tagged_words
+from ...binary import adagrad, arow, document_frequency, finite, gd, tagged_words
 from ...data.batch import Batch
 from ...errors import DataError
 from ...kernels.constants import LARGEST, ONE
@@ -158,7 +159,7 @@ class LabelTree(MultilabelLearner):
                 scratch = nodes.new_scratch(self.tree, batch.most_features, self.most_ranked)
                 at = nodes.learn_batch(
                     self.tree, self.nodes, nodes.Growth(self.alpha, self.random), wanted, batch, weighted, label,
-                    learned, at, end, scratch, found,
+                    learned, not self.repeats, at, end, scratch, found,
                 )  # fmt: skip
                 if at == end:
                     break
@@ -219,6 +220,7 @@ class LabelTree(MultilabelLearner):
             "bias": self.nodes.bias[: max(m, 1)],
             **({} if self.predict_only else {"seen": self.nodes.seen[: max(m, 1)]}),
             "random": self.random,
+            "regularisation": self.nodes.regularisation,
             **self.frequencies.arrays(),
             **self.count_arrays(),
         }
@@ -238,6 +240,7 @@ class LabelTree(MultilabelLearner):
             else:
                 self.nodes.seen[:m] = stored_arrays.take("seen", arrays, np.float32, (m,))
             stored_arrays.check_range("seen", self.nodes.seen, 0, LARGEST)
+            self.nodes.regularisation[:] = arow.restored_regularisation(arrays, nodes.LEAST_R, nodes.MOST_R)
             self.random[:] = stored_arrays.take("random", arrays, np.uint64, (1,))
             self.frequencies.restore(arrays)
             self.restore_counts(arrays, facts)
