@@ -1,0 +1,93 @@
+"""Serve several models by their names: the stems of the model files of a folder, `spam.bin` as `spam`.
+
+Each model has a service of its own, which only predicts. `refresh` looks for files that are new, changed or gone. A
+file that cannot be loaded is refused, and the model that was loaded under its name before is served on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from functools import partial
+
+from ..api.learner import Learner
+from ..errors import UsageError, XclassError
+from ..system.printable import printable
+from .service import Service
+
+SUFFIX = ".bin"  # of the files that are taken for models
+
+
+class Models:
+    """Hold the services of the models in a folder.
+
+    Parameters
+    ----------
+    folder : path of the folder
+    load : loads a learner that only predicts from the path of a file
+    log : called with messages for the operator
+
+    Attributes
+    ----------
+    services : service by the name of its model
+    """
+
+    def __init__(self, folder: str, load: Callable[[str], Learner], log: Callable[[str], object]) -> None:
+        if not os.path.isdir(folder):
+            raise UsageError(f"--models {folder}: there is no such folder; give the folder of the model files")
+        self._folder, self._load, self._log = folder, load, log
+        self.services: dict[str, Service] = {}
+        self._seen: dict[str, object] = {}  # name of a model -> identity of its file when it was last looked at
+
+    async def refresh(self) -> None:
+        """Load what is new or changed, and end the services of files that are gone."""
+        found = await asyncio.to_thread(self._files)
+        for name in self._seen.keys() - found.keys():
+            del self._seen[name]
+            if name in self.services:
+                await self._end(name)
+        for name, identity in found.items():
+            if self._seen.get(name) != identity:
+                self._seen[name] = identity
+                await self._take(name)
+
+    def _files(self) -> dict[str, object]:
+        """Return the identity of each model file, which changes with its contents, by the name of its model."""
+        found: dict[str, object] = {}
+        with os.scandir(self._folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                stem, suffix = os.path.splitext(entry.name)
+                if suffix == SUFFIX and not stem.startswith(".") and entry.is_file():
+                    status = entry.stat()
+                    found[stem] = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        return found
+
+    async def _take(self, name: str) -> None:
+        """Load the model of a name and serve it, in place of the one that was served before."""
+        load = partial(self._load, os.path.join(self._folder, name + SUFFIX))
+        try:
+            if name in self.services:
+                await self.services[name].replace(load)
+            else:
+                service = Service(await asyncio.to_thread(load), learns=False, log=self._log)
+                service.start()
+                self.services[name] = service
+        except (XclassError, OSError) as error:
+            served = "; the model that was loaded before is served on" if name in self.services else ""
+            self._log(f"{printable(name)}: the model was not loaded: {error}{served}")
+        else:
+            self._log(f"{printable(name)}: the model was loaded")
+
+    async def _end(self, name: str) -> None:
+        service = self.services.pop(name)
+        await service.end()
+        service.learner.close()
+        self._log(f"{printable(name)}: the file is gone, so the model is not served any more")
+
+    async def end(self) -> None:
+        """Answer all requests that wait, and end all services."""
+        for name in list(self.services):
+            service = self.services.pop(name)
+            await service.end()
+            service.learner.close()
