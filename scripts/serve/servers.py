@@ -1,0 +1,104 @@
+"""Start servers of xclass and of VW as processes of their own, and make the lines that clients send."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scripts.lib.processes import BenchError
+
+SECONDS = 120
+# VW's Python module parses what a daemon is sent only in `run_parser`
+VW = "import sys, pylibvw, vowpalwabbit; pylibvw.vw.run_parser(vowpalwabbit.Workspace(arg_list=sys.argv[1:]))"
+
+
+def lines(count: int, classes: int, features: int, seed: int, labelled: bool) -> list[bytes]:
+    """Return lines, each with its newline; half of the features of an example depend on its class."""
+    chance, made = random.Random(seed), []
+    for _ in range(count):
+        label = chance.randrange(classes) + 1
+        own = [f"f{(label * 7 + j * 13) % 50_000}" for j in range(features // 2)]
+        words = own + [f"f{chance.randrange(50_000)}" for _ in range(features - len(own))]
+        made.append(f"{f'{label} ' if labelled else ''}|a {' '.join(words)}\n".encode())
+    return made
+
+
+@contextlib.contextmanager
+def xclass(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start `xclass serve` in a folder, and give its process and its port."""
+    file = folder / "port"
+    file.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "xclass", "serve", *words, "--quiet", "--port", "0", "--port_file", str(file)]
+    paths = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths})
+    with _ended(process):
+        _wait(process, lambda: file.exists() and file.read_text().endswith("\n"))
+        yield process, int(file.read_text())
+
+
+@contextlib.contextmanager
+def vw(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start a daemon of VW that serves by one process, and give its process and its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    listening = f":{port:04X} 00000000:0000 0A"  # in /proc/net/tcp; to connect would take its only child
+    command = [sys.executable, "-c", VW, *words, "--daemon", "--foreground", "--quiet", "--port", str(port)]
+    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    with _ended(process):
+        _wait(process, lambda: listening in Path("/proc/net/tcp").read_text())
+        yield process, port
+
+
+@contextlib.contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], ready) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise BenchError("a server did not start")
+        time.sleep(0.02)
+
+
+def trained(folder: Path, command: Sequence[str]) -> None:
+    """Execute a command that learns a model in a folder."""
+    paths = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
+    subprocess.run([sys.executable, *command], cwd=folder, env={**os.environ, "PYTHONPATH": paths}, check=True)
+
+
+def connected(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def received(connection: socket.socket, count: int) -> bytes:
+    """Return what comes until there are so many lines, or until the other side closes the connection."""
+    parts, found = [], 0
+    while found < count:
+        part = connection.recv(1 << 16)
+        if not part:
+            break
+        parts.append(part)
+        found += part.count(b"\n")
+    return b"".join(parts)

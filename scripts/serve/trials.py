@@ -1,0 +1,219 @@
+"""Try what `xclass serve` promises on a large scale.
+
+    python -m scripts.serve.trials connections --count 1000
+    python -m scripts.serve.trials fuzz --count 1000000 --seed 1
+    python -m scripts.serve.trials kills --count 50 --seed 1
+
+connections   Clients ask at the same time, each for its own tags; a tenth dies in the middle of a line, and some
+              send a byte at a time or read nothing. No answer of another is lost or has the tag of another.
+fuzz          Lines of random bytes, and lines with some bytes changed, are sent to a server that learns. Each gets one
+              answer, the server ends with status 0, and its memory does not grow after the first half.
+kills         A server learns with --checkpoint and is killed by SIGKILL at a random instant. Its model loads, and at
+              most as many answered examples are missing as --checkpoint says.
+
+Prints a line about what was found. The exit status is 1 if a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import xclass
+from scripts.lib.command_line import run
+from scripts.lib.processes import BenchError
+from scripts.serve import servers
+
+CLASSES = 20
+ASKED = 30  # lines of a client
+SLOW = 20  # clients that send a byte at a time, and as many that read nothing
+
+
+def model(folder: Path) -> None:
+    """Learn a small model in a folder."""
+    (folder / "train.vw").write_bytes(b"".join(servers.lines(2000, CLASSES, 6, 1, labelled=True)))
+    command = ["-m", "xclass", "--oaa", str(CLASSES), "-b", "14", "-d", "train.vw", "-f", "model", "--quiet"]
+    servers.trained(folder, command)
+
+
+def connections(folder: Path, count: int, seed: int) -> str:
+    """Let many clients ask at the same time."""
+    chance = random.Random(seed)
+    with servers.xclass(folder, "-i", "model", "-t") as (_, port):
+        slow = [servers.connected(port) for _ in range(2 * SLOW)]
+        for connection in slow[SLOW:]:
+            connection.sendall(b"| a\n" * 2000)  # and read nothing
+        dying = set(chance.sample(range(count), count // 10))
+        selector = selectors.DefaultSelector()
+        got: dict[int, bytearray] = {number: bytearray() for number in range(count)}
+        for number in range(count):
+            connection = servers.connected(port)
+            selector.register(connection, selectors.EVENT_READ, number)
+        began = time.perf_counter()
+        for key in list(selector.get_map().values()):
+            number, connection = key.data, key.fileobj
+            assert isinstance(connection, socket.socket)
+            text = "".join(f"c{number}-{i}| f{chance.randrange(99)}\n" for i in range(ASKED)).encode()
+            if number in dying:
+                connection.sendall(text[: chance.randrange(len(text))].rstrip(b"\n"))
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets it
+                selector.unregister(connection)
+                connection.close()
+            else:
+                connection.sendall(text)
+            if number % 25 == 0:
+                for other in slow[:SLOW]:
+                    other.sendall(b"|")
+        while selector.get_map():
+            ready = selector.select(60)
+            if not ready:
+                raise BenchError(f"{len(selector.get_map())} clients got no answer within a minute")
+            for key, _ in ready:
+                connection, answers = key.fileobj, got[key.data]
+                assert isinstance(connection, socket.socket)
+                part = connection.recv(1 << 16)
+                answers += part
+                if not part or answers.count(b"\n") == ASKED:
+                    selector.unregister(connection)
+                    connection.close()
+        seconds = time.perf_counter() - began
+        for number in set(range(count)) - dying:
+            tags = [line.split()[1].decode() for line in got[number].splitlines()]
+            if tags != [f"c{number}-{i}" for i in range(ASKED)]:
+                raise BenchError(f"client {number} got other answers than its own: {tags}")
+        for connection in slow:
+            connection.close()
+    answered = (count - len(dying)) * ASKED
+    return f"{count} connections, {len(dying)} died: {answered} answers in {seconds:.1f} s, none lost or crossed"
+
+
+def fuzzed(chance: random.Random, lines: list[bytes]) -> bytes:
+    """Return a line that may be malformed, with its newline."""
+    line = bytearray(chance.choice(lines)[:-1])
+    kind = chance.randrange(4)
+    if kind == 0:
+        line = bytearray(chance.randbytes(chance.randrange(80)))
+    elif kind == 1:
+        for _ in range(chance.randrange(1, 6)):
+            line[chance.randrange(len(line))] = chance.choice(b"|: \t'\r\0,.-+e0129\xff")
+    elif kind == 2:
+        line = line[: chance.randrange(len(line))] + line[chance.randrange(len(line)) :]
+    return bytes(line).replace(b"\n", b" ") + b"\n"
+
+
+def memory(process: subprocess.Popen[bytes]) -> int:
+    """Return the resident bytes of a process."""
+    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
+
+
+def fuzz(folder: Path, count: int, seed: int) -> str:
+    """Send fuzzed lines to a server that learns."""
+    chance = random.Random(seed)
+    lines = servers.lines(500, CLASSES, 6, 3, labelled=True)
+    errors, used = 0, []
+    with servers.xclass(folder, "-i", "model", "-f", "new") as (process, port):
+        connection = servers.connected(port)
+        for _ in range(0, count, 1000):
+            some = [fuzzed(chance, lines) for _ in range(1000)]
+            sender = threading.Thread(target=connection.sendall, args=[b"".join(some)])
+            sender.start()
+            answers = servers.received(connection, 1000).split(b"\n")[:-1]  # a tag may hold CR
+            sender.join()
+            if len(answers) != 1000 or process.poll() is not None:
+                raise BenchError(f"{len(answers)} answers to 1000 lines; seed {seed}")
+            errors += sum(answer.startswith(b"error: ") for answer in answers)
+            used.append(memory(process))
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(60)
+    grown = used[-1] - used[len(used) // 2]
+    if status or grown > 16e6:
+        raise BenchError(f"status {status}, memory grew by {grown / 1e6:.1f} MB in the second half; seed {seed}")
+    with xclass.load(folder / "new") as learner:
+        learned = learner.examples - 2000
+    return f"{count} lines: {errors} errors, {learned} learned, memory {grown / 1e6:+.1f} MB in the second half"
+
+
+def kills(folder: Path, count: int, seed: int) -> str:
+    """Kill a server that learns at random instants."""
+    chance = random.Random(seed)
+    text = b"".join(servers.lines(20_000, CLASSES, 6, 4, labelled=True))
+    most, missing_sum, saved = 0, 0, 0
+    for number in range(count):
+        every = chance.choice([1, 10, 100, 1000])
+        (folder / "new").unlink(missing_ok=True)
+        words = ("-i", "model", "-f", "new", "--checkpoint", str(every))
+        with servers.xclass(folder, *words) as (process, port), servers.connected(port) as connection:
+            answers: list[bytes] = []
+            threads = [
+                threading.Thread(target=_send, args=(connection, text)),
+                threading.Thread(target=_receive, args=(connection, answers)),
+            ]
+            for thread in threads:
+                thread.start()
+            time.sleep(chance.random() * 0.5)
+            process.kill()
+            process.wait()
+            for thread in threads:
+                thread.join()
+        answered = b"".join(answers).count(b"\n")
+        found = 0
+        if (folder / "new").exists():
+            with xclass.load(folder / "new") as learner:
+                found = learner.examples - 2000
+            saved += 1
+        missing = max(0, answered - found)
+        if missing > every:
+            raise BenchError(f"kill {number}: {answered} examples were answered, {found} saved, --checkpoint {every}")
+        most, missing_sum = max(most, missing * 1000 // every), missing_sum + missing
+    left = [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
+    return (
+        f"{count} kills: {saved} left a model, all of which load; at most {most / 10:.1f}% of --checkpoint and "
+        f"{missing_sum / count:.1f} examples on average were missing; temporary files left: {len(left)}"
+    )
+
+
+def _send(connection: socket.socket, text: bytes) -> None:
+    try:
+        connection.sendall(text)
+    except OSError:  # the server was killed
+        return
+
+
+def _receive(connection: socket.socket, answers: list[bytes]) -> None:
+    try:
+        while part := connection.recv(1 << 16):
+            answers.append(part)
+    except OSError:
+        return
+
+
+TRIALS: dict[str, Any] = {"connections": (connections, 1000), "fuzz": (fuzz, 1_000_000), "kills": (kills, 50)}
+
+
+def main() -> None:
+    """Carry out a trial."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("trial", choices=list(TRIALS))
+    parser.add_argument("--count", type=int, help="(default: 1000, 1000000 or 50)")
+    parser.add_argument("--seed", type=int, default=1, help="(default: 1)")
+    given = parser.parse_args()
+    trial, count = TRIALS[given.trial]
+    with tempfile.TemporaryDirectory() as name:
+        model(Path(name))
+        print(trial(Path(name), given.count or count, given.seed))
+
+
+if __name__ == "__main__":
+    run(main)
