@@ -190,9 +190,9 @@ def test_a_model_goes_on_with_rows_of_its_width(taken, tmp_path, monkeypatch):
     assert failed.status == 1 and "rows of 2 columns, and the model has learned from rows of 3" in failed.err
     np.save("rows.npy", ROWS)
     assert learn("-d", "rows.npy", "-i", "first", "-t", "-p", "stdout", "--quiet").out.count("\n") == len(ROWS)
-    (tmp_path / "other.jsonl").write_text('{"label": 1, "text": "a"}\n')
-    failed = command("-d", "other.jsonl", "-i", "first", "-t", "--quiet")
-    assert failed.status == 2 and "and other.jsonl is jsonl; write it as one of these" in failed.err
+    (tmp_path / "other.csv").write_text("label,e\n1,2\n")
+    failed = command("-d", "other.csv", "-i", "first", "-t", "--quiet")
+    assert failed.status == 2 and "and other.csv is csv; write it as one of these" in failed.err
     shown = learn("-d", "first.vw", "-i", "first", "-t", "--audit").out
     assert "w^w1" in shown and "e^" not in shown
 

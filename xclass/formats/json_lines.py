@@ -163,6 +163,7 @@ class JsonLines(OtherFormat):
 
     name = "jsonl"
     parallel = False
+    dense = ""
 
     def __init__(self, options: reader.Options, schema: Schema) -> None:
         super().__init__()
@@ -193,6 +194,8 @@ class JsonLines(OtherFormat):
         if self._begun or (ended and not first):  # without a line, the next file decides what keys are
             return 0, 0
         lines = _objects(text, ended)
+        for line in lines:
+            self.take_row(line)
         nested = not self.flat and any("text" in line or "features" in line for line in lines)
         waits = not self.schema
         if nested:
@@ -207,6 +210,13 @@ class JsonLines(OtherFormat):
                 self._begin_columns(lines, file)
         self._begun = True
         return 0, 0
+
+    def take_row(self, given: dict[str, Any]) -> tuple[tuple[str, ...], Any]:
+        """Remove the row of numbers of --dense from an object; return its keys and what it is, None for none."""
+        features = given.get("features")
+        if self.dense and isinstance(features, dict) and self.dense in features:
+            return ("features", self.dense), features.pop(self.dense)
+        return (self.dense or "",), given.pop(self.dense, None) if self.dense else None
 
     def _add_names(self, lines: Sequence[dict[str, Any]]) -> None:
         """Keep the kinds of the names in the first lines; a name with numbers is of the kind number."""
@@ -312,10 +322,13 @@ class JsonLines(OtherFormat):
                 yield encoded(key), encoded(cell), 1.0, None
 
     def scanner(self, of: parser.Parser) -> JsonScanner:
+        of.check_dense()
+        of.width = of.width or self.schema.width
         return JsonScanner(of, self)
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         given = json.loads(records.source_of(line).decode("utf-8", "surrogateescape"))
+        self.take_row(given)
         try:
             if not self.flat:
                 tag_word(given.get("tag"))
@@ -355,6 +368,7 @@ class JsonScanner(records.RecordScanner):
         self._spaces: list[int] = []
         self._ends = [0]  # of the items, each of which begins where the one before ends
         self._values: list[float] = []
+        self._rows: list[list[float] | None] = []  # of the dense block, None for 0
         first, empty = [0], []
         for number, line in enumerate(lines, 1):
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -370,21 +384,44 @@ class JsonScanner(records.RecordScanner):
             np.array(first, np.int64), np.array(self._spaces, np.int32), ends[:-1], ends[1:],
             np.array(self._values, np.float32),
         )  # fmt: skip
-        return self.scan_of(
+        scan = self.scan_of(
             examples, items, bytes(self._content), len(lines), end,
             lambda i: _column(lines[examples.line[i] - 1].removeprefix(b"\xef\xbb\xbf"), (self._lines.label or "",)),
             np.array(empty, np.int64),
         )  # fmt: skip
+        width = self._parser.width if self._lines.dense else 0
+        if not width:
+            return scan
+        kept = np.searchsorted(examples.line, scan.batch.line[: scan.size[0]]).tolist()
+        zeros = [0.0] * width
+        dense = np.array([self._rows[i] or zeros for i in kept], np.float32).reshape(len(kept), width)
+        return scan._replace(batch=scan.batch._replace(dense=dense))
+
+    def _take_row(self, given: dict[str, Any]) -> None:
+        """Keep the row of numbers of an object; the first one says how many columns there are, unless that is known."""
+        path, row = self._lines.take_row(given)
+        if row is None:
+            return
+        self._keys[-1] += len(path) - 1
+        numbers_only = isinstance(row, list) and all(map(is_value, row))
+        if numbers_only and row:
+            self._parser.width = self._parser.width or len(row)
+        if not numbers_only or len(row) != self._parser.width:
+            wanted = f"a list of {self._parser.width or 'finite'} numbers"
+            raise MalformedError(malformed.ENTRY, path, row, False, wanted)
+        self._rows[-1] = row
 
     def _read(self, line: bytes, number: int, examples: records.Examples) -> None:
         label = tag = b""
         weight = 1.0
         self._keys.append(-1)
+        self._rows.append(None)
         try:
             given = DECODER.decode(line.decode("utf-8", "surrogateescape"))
             if not isinstance(given, dict):
                 raise MalformedError(malformed.ENTRY, (), given, True)
             self._keys[-1] = len(given)
+            self._take_row(given)
             if not self._warned and not given.keys() <= self._known:
                 self._warn(given)
             if self._lines.label is not None:

@@ -68,7 +68,7 @@ class Options(texts.Options):
         stored=True,
     )
     dense: tuple[str, ...] = option(
-        "namespace of VW text whose features are rows of numbers, `NAMESPACE` or `NAMESPACE:COLUMNS`, or columns of "
+        "namespace of VW text or key of JSON lines with a row of numbers, `NAME` or `NAME:COLUMNS`, or columns of "
         "numbers of a DataFrame, separated by commas; they are learned as they are, not hashed",
         metavar="NAMES",
         stored=True,
@@ -187,7 +187,7 @@ class Parser:
         self._spelling_warned = False
         self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
         self._weights: NameWeights | None = None  # None before the first block
-        self._dense, self.given_width = options.dense_namespace()
+        self.dense, self.given_width = options.dense_namespace()
         self.width = self.given_width
         self._has_rows = bool(self.width)
         treatment = malformed.TREATMENTS.index(options.on_bad_line)
@@ -213,8 +213,8 @@ class Parser:
             highest=-1 if any_class else high,
             names=fixed_table(() if options.learn_names else options.label_names()),
             learn_names=options.learn_names,
-            dense=self._dense[0] if self._dense else -1,
-            dense_seed=hashing.name_hash(_bytes(self._dense), 0, len(self._dense), seed, hash_all, True),
+            dense=self.dense[0] if self.dense else -1,
+            dense_seed=hashing.name_hash(_bytes(self.dense), 0, len(self.dense), seed, hash_all, True),
         )
 
     @cached_property
@@ -223,19 +223,24 @@ class Parser:
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
+        self.check_dense()
+        return Scanner(self.rules, _letter_hashes(self.rules.hash_seed, self.rules.hash_all), lambda: self.width)
+
+    def check_dense(self) -> None:
+        """Raise UsageError if --dense names several columns, which only a DataFrame has."""
         if len(self.options.dense_names()) > 1:
             raise UsageError(
-                f"--dense {','.join(self.options.dense)}: VW text has one namespace of rows of numbers; give its name"
+                f"--dense {','.join(self.options.dense)}: data of a file have one namespace of rows of numbers; give "
+                "its name"
             )
-        return Scanner(self.rules, _letter_hashes(self.rules.hash_seed, self.rules.hash_all), lambda: self.width)
 
     def look_for_rows(self, text: UInt8s, end: int) -> None:
         """Set `width` by the first row of numbers of a block, unless it is known.
 
         It has to be called for the blocks of a file in order, before a later one is scanned.
         """
-        if self._dense and not self.width:
-            pattern = rb"\|%b(?::[^ \t|\n]*)?[ \t]([^|\n]*)" % re.escape(self._dense)
+        if self.dense and not self.width:
+            pattern = rb"\|%b(?::[^ \t|\n]*)?[ \t]([^|\n]*)" % re.escape(self.dense)
             for row in re.finditer(pattern, text[:end].tobytes()):
                 names = [word.partition(b":")[0] for word in row[1].split()]
                 numbered = [int(name) + 1 for name in names if name.isdigit() and len(name) < 10]
@@ -261,7 +266,7 @@ class Parser:
         """
         n, z, g = scan.size
         batch = batch_ops.trimmed(scan.batch, n, z, g)
-        if self._dense and batch.columns and not self._has_rows:
+        if self.dense and batch.columns and not self._has_rows:
             # other threads may have found the width in a later block
             self._has_rows = bool(batch.dense.any())
             batch = batch if self._has_rows else batch._replace(dense=NO_DENSE)

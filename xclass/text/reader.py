@@ -366,14 +366,16 @@ class Reader:
             if chosen is None:
                 return None
             self.format = self.format or chosen
+        if isinstance(self.format, OtherFormat) and self.parser.options.dense and not self.format.binary:
+            if self.format.dense is None:
+                raise UsageError(
+                    f"--dense: the rows of numbers are in VW text, JSON lines or an array of NumPy, .npy, and "
+                    f"{self.name} is {self.format.name}; write it as one of these"
+                )
+            self.format.dense = self.parser.dense.decode("utf-8", "surrogateescape")
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
-        if isinstance(self.format, OtherFormat) and self.parser.options.dense and not self.format.binary:
-            raise UsageError(
-                f"--dense: the rows of numbers are in VW text or an array of NumPy, .npy, and {self.name} is "
-                f"{self.format.name}; write it as one of these"
-            )
         if isinstance(self.format, OtherFormat):
             self.format.check_encoding(text, self.name)
         self._take_notes()
@@ -391,10 +393,11 @@ class Reader:
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
         """Yield the scans of blocks in order; the blocks of a file are scanned on several threads."""
-        blocks = itertools.chain([next(blocks)], blocks)  # the first one decides on the format and the scanners
+        blocks = self._looked(
+            itertools.chain([next(blocks)], blocks)
+        )  # the first one decides on the format and the scanners
         if not self._waits_for_full_blocks or len(self._scanners) == 1:
             for text, end, error in blocks:
-                self.parser.look_for_rows(text, end)
                 start = time.perf_counter()
                 with thread_limit.working():
                     scan = self._scanners[0].scan(text, end)
@@ -423,12 +426,18 @@ class Reader:
         waiting: deque[tuple[Future[parser.Scan], DataError | None]] = deque()
         with ThreadPoolExecutor(len(self._scanners), "parse") as threads:
             for text, end, error in blocks:
-                self.parser.look_for_rows(text, end)
                 waiting.append((threads.submit(job, text, end), error))
                 if len(waiting) > len(self._scanners):
                     yield next_scan()
             while waiting:
                 yield next_scan()
+
+    def _looked(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield blocks, after looking for the number of columns of rows of numbers in VW text."""
+        for text, end, error in blocks:
+            if not isinstance(self.format, OtherFormat):
+                self.parser.look_for_rows(text, end)
+            yield text, end, error
 
     def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
         """Read into `text[begin:end]`; return one past the last byte read, whether the file ended, and what ends the

@@ -33,6 +33,7 @@ class TextFormat:
     parallel = True  # whether several threads may parse the blocks of a file
     # how a line gives its label, for the message about data without labels
     labelled = "a labelled line is `label | features`"
+    dense: str | None = None  # key of a row of numbers, empty for none; None for a format that has no such rows
     binary = False  # whether a file has rows of bytes instead of lines, and its labels are in another file
     unfinished = ""  # message about a file that ends within an example
 
