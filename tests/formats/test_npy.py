@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xclass as library
+from xclass.cluster import shards
 from xclass.errors import DataError, UsageError
 from xclass.formats import detect
 from xclass.text import parser, reader
@@ -193,3 +194,10 @@ def test_a_run_learns_and_predicts_arrays_and_notices_new_labels(tmp_path, monke
         np.save("b.npy", ROWS)
         read_options = reader.Options(data=("train.npy", "b.npy"), label_file="x.npy")
         list(reader.Reader(read_options, parser.Options(), 18, "multiclass", choose=detect.chooser(read_options)))
+
+
+def test_a_pattern_that_matches_rows_and_their_labels_stands_for_the_rows(tmp_path):
+    for name in ("a.npy", "a.labels.npy", "b.npy", "b.labels.txt", "c.labels.npy"):
+        (tmp_path / name).touch()
+    found = shards.expand([str(tmp_path / "*")])
+    assert [path.rpartition("/")[2] for path in found] == ["a.npy", "b.npy", "c.labels.npy"]

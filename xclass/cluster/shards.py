@@ -31,7 +31,7 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
-from ..formats import detect
+from ..formats import detect, npy
 from ..text import reader, streams, urls
 from .session import Session
 
@@ -78,7 +78,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
             matches = sorted(glob.glob(pattern, recursive=True))
         if not matches:
             raise DataError(f"{pattern}: no file matches; check the pattern, and that every node can read the files")
-        paths += matches
+        paths += npy.without_labels(matches)
     return paths
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,14 @@ def label_file(path: str, options: reader.Options) -> str | None:
             f"{path}: there are two files of labels, {' and '.join(found)}; remove one, or give --label_file"
         )
     return found[0] if found else None
+
+
+def without_labels(paths: Sequence[str]) -> list[str]:
+    """Return paths without the files of labels that belong to arrays among them."""
+    arrays = {path.removesuffix(".npy") for path in paths if path.endswith(".npy")}
+    return [
+        path for path in paths if not any(path.endswith(end) and path.removesuffix(end) in arrays for end in BESIDE)
+    ]
 
 
 class Labels:
