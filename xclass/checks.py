@@ -28,11 +28,13 @@ from .api.learner import Learner
 from .api.learner_core import LearnerCore
 from .errors import UsageError
 from .reductions import registry
+from .reductions.core import base
 from .reductions.core.base import Reduction
 from .system import thread_limit
 
 K = 9  # classes of the streams
 BITS = 12
+ROWS = {"dense": ("rows:33",)}  # option for the rows of numbers that `with_rows` adds
 HEADINGS = ("Source", "Cost", "Differs")  # of the docstring of a reduction's module
 Check = Callable[["Case"], None]
 CHECKS: dict[str, Check] = {}
@@ -60,9 +62,13 @@ class Case:
     def has_lists(self) -> bool:
         return self.record.labels == "multilabel"
 
+    @property
+    def takes_rows(self) -> bool:
+        return self.record.dense is base.taken
+
     def learner(self, classes: int = K, **options: Any) -> Learner:
         """Return a new learner with a small table."""
-        given = {"bits": BITS, **self.options, **options}
+        given = {"bits": BITS, **(ROWS if self.takes_rows else {}), **self.options, **options}
         return Learner(self.record.name, None if self.is_simple else classes, **given)
 
     def learned(self, lines: Sequence[str], **options: Any) -> Learner:
@@ -72,7 +78,8 @@ class Case:
         return model
 
     def lines(self, seed: int, n: int, **more: Any) -> list[str]:
-        return stream(seed, n, labels=self.record.labels, **more)
+        lines = stream(seed, n, labels=self.record.labels, **more)
+        return list(map(with_rows, lines)) if self.takes_rows else lines
 
 
 def stream(
@@ -96,6 +103,12 @@ def stream(
         head = "" if rng.random() < unlabelled else f"{label} {rng.choice(weights):g} "
         lines.append(f"{head}|w {words} |n size:{rng.choice((0.5, 1, 2, -1.5, 3)):g}")
     return lines
+
+
+def with_rows(line: str) -> str:
+    """Return a line of VW text with a row of 33 numbers, which has a 1 for each word `p0_C`, `p1_C` or `p2_C`."""
+    columns = sorted({(9 * int(place) + int(word)) % 33 for place, word in re.findall(r"\bp(\d)_(\d+)", line)})
+    return f"{line} |rows {' '.join(f'{column}:1' for column in columns)}"
 
 
 def learn(model: Learner, lines: Sequence[str]) -> list[float]:

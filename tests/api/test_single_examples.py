@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import state_of
 from streams import of_kind
-from variants import BY_NAME, VARIANTS, K, learner, name_of
+from variants import BY_NAME, KINDS, VARIANTS, K, learner, name_of
 
 import xclass
 from xclass.kernels.direct import DirectCall
@@ -34,7 +34,7 @@ EXAMPLES = st.tuples(
 
 def stream(name: str, n: int) -> list[str]:
     """Lines with weights, some without a label."""
-    kind = BY_NAME[name].labels
+    kind = KINDS[name]
     lines = of_kind(kind, 3, K, n, **({} if kind == "simple" else {"weights": (1, 0.5, 0)})).splitlines()
     return [line if i % 7 else "|" + line.partition("|")[2] for i, line in enumerate(lines)]
 

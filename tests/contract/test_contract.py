@@ -17,7 +17,7 @@ import pytest
 from command import learn, script, xclass
 from library import state_of
 from streams import of_kind
-from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, every_variant, learner, name_of, words_of
+from variants import AT_THE_END, BITS, BY_NAME, KINDS, VARIANTS, K, chosen, every_variant, learner, name_of, words_of
 
 from xclass import check_reduction, checks
 from xclass.api.learner import Learner, load
@@ -32,7 +32,7 @@ from xclass.text import reader
 def stream(name: str, seed: int, n: int, **more) -> str:
     """Lines a reduction can learn from, by default with tags, weights and some without a label."""
     more = {"tags": True, "weights": (1, 0.5, 2, 0), "unlabelled": 0.1, **more}
-    return of_kind(BY_NAME[name].labels, seed, K, n, **more)
+    return of_kind(KINDS[name], seed, K, n, **more)
 
 
 EVERY = pytest.mark.parametrize("name", list(BY_NAME))
@@ -173,7 +173,7 @@ def test_speed_of_the_stages_does_not_matter(place, monkeypatch, name, options):
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name != "scalar"])
 def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     k = 3 * class_rows.BLOCK + 5
-    text = of_kind(BY_NAME[name].labels, 3, k, 60, unlabelled=0.1)
+    text = of_kind(KINDS[name], 3, k, 60, unlabelled=0.1)
     outputs = []
     for processors in (1, 2, 7):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
@@ -235,7 +235,7 @@ def test_tags_of_examples_without_features_are_written(place, name):
 @EVERY_MULTICLASS
 @pytest.mark.parametrize("layout", ["odd", "vw"])
 def test_one_class_is_always_the_answer(name, layout):
-    options = {} if name in ("cpt", "softmax_tree", "mach", "sparse_experts") else {"layout": layout}
+    options = {} if name in ("cpt", "softmax_tree", "mach", "means", "sparse_experts") else {"layout": layout}
     text = "1 |w a\n1 |w b\n |w c\n1 2 |w a b\n"
     with learner(name, 1, **options) as model:
         predictions = all_of(model, text)

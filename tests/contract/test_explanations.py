@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import state_of
 from streams import COLOURS, multiclass, of_kind, real
-from variants import BY_NAME, VARIANTS, K, learner, name_of
+from variants import BY_NAME, KINDS, VARIANTS, K, learner, name_of
 
 from xclass import checks
 from xclass.api.learner import Learner
@@ -46,7 +46,7 @@ lines = st.builds(
 def trained(name: str, number: int) -> Learner:
     """Return a learner with the options of a number in OPTIONS that has learned."""
     name, options = OPTIONS[number].values
-    text = of_kind(BY_NAME[name].labels if name in BY_NAME else "multiclass", 1, K, 300)
+    text = of_kind(KINDS[name] if name in BY_NAME else "multiclass", 1, K, 300)
     model = learner(name, **options)
     model.learn_many(text)
     model.end_pass()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import Results, go_through, summary_of
 from streams import multiclass, of_kind
-from variants import BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of
+from variants import BITS, BY_NAME, KINDS, VARIANTS, K, chosen, learner, name_of
 
 from xclass.abilities.find import described
 from xclass.api.learner import Learner, load
@@ -59,7 +59,7 @@ pytestmark = pytest.mark.usefixtures("place")
 
 def ordinary(name: str, seed: int, n: int) -> list[str]:
     """Lines a reduction can learn from."""
-    return of_kind(BY_NAME[name].labels, seed, K, n).splitlines(keepends=True)
+    return of_kind(KINDS[name], seed, K, n).splitlines(keepends=True)
 
 
 def extreme(name: str, seed: int, n: int) -> list[str]:

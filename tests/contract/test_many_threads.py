@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from streams import of_kind
-from variants import BY_NAME, VARIANTS, K, learner, name_of
+from variants import BY_NAME, KINDS, VARIANTS, K, learner, name_of
 
 from xclass.errors import UsageError
 
@@ -25,7 +25,7 @@ EVERY_VARIANT = pytest.mark.parametrize(
 
 
 def lines_of(name: str, seed: int, n: int) -> list[str]:
-    return of_kind(BY_NAME[name].labels, seed, K, n).splitlines()
+    return of_kind(KINDS[name], seed, K, n).splitlines()
 
 
 def together(*calls) -> list:

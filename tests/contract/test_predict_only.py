@@ -6,7 +6,7 @@ import pytest
 from command import learn, xclass
 from library import state_of
 from streams import of_kind
-from variants import AT_THE_END, BITS, BY_NAME, K, chosen, every_variant, learner, words_of
+from variants import AT_THE_END, BITS, KINDS, K, chosen, every_variant, learner, words_of
 
 from xclass.api.learner import load
 from xclass.errors import UsageError
@@ -18,7 +18,7 @@ LEARNING_ONLY = ("g", "bias_g", "n", "sums", "cells", "key", "wear", "seen")
 
 
 def stream(name: str, seed: int, n: int) -> str:
-    return of_kind(BY_NAME[name].labels, seed, K, n, weights=(1, 0.5))
+    return of_kind(KINDS[name], seed, K, n, weights=(1, 0.5))
 
 
 pytestmark = pytest.mark.usefixtures("place")

@@ -16,8 +16,10 @@ from harness import configure, spec_of
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from streams import of_kind, real
+from variants import KINDS
 
 from xclass.api.learner import load
+from xclass.checks import ROWS
 from xclass.errors import DataError, ModelError
 from xclass.kernels import hash_table
 from xclass.model import model_file, stored_arrays
@@ -49,6 +51,7 @@ VARIANTS = {
     "cpt wide": ("--cpt", K, "--cpt_arity", 4),
     "cpt columns": ("--cpt", K, "--normalize_features", "columns"),
     "mach": ("--mach", "3,8"),
+    "means": ("--means", K, "--dense", *ROWS["dense"]),
     "plt": ("--plt", K, "--vw_exact", "--loss_function", "logistic"),
     "plt names": ("--plt", K, "--vw_exact", "--loss_function", "logistic", "--learn_names", "--kary_tree", 3),
     "plt grown": ("--plt", K),
@@ -57,7 +60,6 @@ VARIANTS = {
     "softmax_tree": ("--softmax_tree", K, "--depth", 2, "--leaf_classes", 4),
     "softmax_tree columns": ("--softmax_tree", K, "--depth", 1, "--normalize_features", "columns"),
 }
-LABELS = {record.name: record.labels for record in REDUCTIONS}
 SCORED = {record.name for record in REDUCTIONS if record.labels != "multilabel" or record.class_scores}
 PROBABLE = {record.name for record in REDUCTIONS if record.probabilities}
 QUICK = settings(
@@ -67,7 +69,7 @@ QUICK = settings(
 
 
 def lines(name: str, number: int, n: int) -> str:
-    kind = LABELS[name.split()[0]]
+    kind = KINDS[name.split()[0]]
     return real(number, n) if kind == "simple" else of_kind(kind, number, K, n)
 
 

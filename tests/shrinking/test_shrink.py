@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command import Result, learn, xclass
 from streams import multiclass, of_kind
-from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, name_of, words_of
+from variants import AT_THE_END, BITS, BY_NAME, KINDS, VARIANTS, K, chosen, name_of, words_of
 
 from xclass.api import model_contents
 from xclass.cli.shrink import read_size
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("place")
 
 
 def stream(name: str, seed: int, n: int) -> str:
-    return of_kind(BY_NAME[name].labels, seed, K, n)
+    return of_kind(KINDS[name], seed, K, n)
 
 
 def rich(seed: int, n: int) -> str:

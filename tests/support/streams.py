@@ -6,6 +6,8 @@ import random
 
 import numpy as np
 
+from xclass.checks import with_rows
+
 COLOURS = ("red", "green", "blue", "grey")
 GROUPS = ("a", "b", "abc", "", "c:0.5", "wide", "é", " x")
 
@@ -77,7 +79,12 @@ def multilabel(
 
 
 def of_kind(labels: str, seed: int, k: int, n: int, **more) -> str:
-    """Return n lines for reductions whose records have these `labels`, with k of them or with signs."""
+    """Return n lines for reductions whose records have these `labels`, with k of them or with signs.
+
+    The lines for "rows" are those for "multiclass", with rows of numbers.
+    """
+    if labels == "rows":
+        return "".join(f"{with_rows(line)}\n" for line in multiclass(seed, k, n, **more).splitlines())
     if labels == "simple":
         return real(seed, n, signs=True, **more)
     return (multilabel if labels == "multilabel" else multiclass)(seed, k, n, **more)

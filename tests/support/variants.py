@@ -6,8 +6,9 @@ import pytest
 
 from xclass.api import configuration
 from xclass.api.learner import Learner
+from xclass.checks import ROWS
 from xclass.options.declare import long_flag, options_of
-from xclass.reductions.core import probabilities
+from xclass.reductions.core import base, probabilities
 from xclass.reductions.core.spec import Wanted
 from xclass.reductions.registry import REDUCTIONS
 
@@ -84,10 +85,13 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"plt_tree": "balanced", "threshold": 0.2, "quadratic": ["wn"]},
         {"plt_tree": "random", "random_seed": 5, "max_doublings": 3},
     ],
+    "means": [{"calibration": "c"}],
     "mach": [{"loss_function": "logistic", "calibration": "c"}, {"sgd": True, "random_seed": 7, "quadratic": ["wn"]}],
 }
 AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data
 BY_NAME = {record.name: record for record in REDUCTIONS}
+# kind of the lines for `streams.of_kind`
+KINDS = {name: "rows" if record.dense is base.taken else record.labels for name, record in BY_NAME.items()}
 LISTING_OPTIONS = options_of(probabilities.Options)
 FLAGS = {
     field: long_flag(option)
@@ -98,7 +102,8 @@ FLAGS = {
 
 def chosen(name: str, k: int = K) -> tuple:
     """Return the words of a command line that choose a reduction for k classes."""
-    return () if name == "scalar" else (f"--{name}", k)
+    rows = ("--dense", *ROWS["dense"]) if KINDS[name] == "rows" else ()
+    return () if name == "scalar" else (f"--{name}", k, *rows)
 
 
 def words_of(options: dict) -> tuple:
@@ -116,7 +121,8 @@ def learner(name: str, k: int = K, **options) -> Learner:
     Options of `probabilities` are not options of a learner; they are requested from it, as a run does.
     """
     listing_options = {field: options.pop(field) for field in set(options) & set(LISTING_OPTIONS)}
-    model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **options})
+    rows = ROWS if KINDS.get(name) == "rows" else {}
+    model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **rows, **options})
     if listing_options:
         model.core.reduction.want(Wanted(listing_options=probabilities.Options(**listing_options)))
     return model

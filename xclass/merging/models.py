@@ -292,7 +292,7 @@ def _merged(
             spellings.setdefault(class_names.key_of(name), name)
         names = list(spellings.values())
         limit = learners[0].spec.classes
-        if record.name not in ("cpt", "multilabel") and limit is not None and len(names) > limit:
+        if limit is not None and len(names) > limit and not configuration.grows(record):
             raise ModelError(
                 f"the models have {len(names)} classes with different names, but --{record.name} {limit} allows "
                 f"{limit}; train them with --{record.name} {len(names)} or more"

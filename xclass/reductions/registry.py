@@ -6,6 +6,7 @@ To add one, write its module, add its record to `REDUCTIONS` and add its oracle 
 from .ect import reduction as ect
 from .log_multi import reduction as log_multi
 from .mach import reduction as mach
+from .means import reduction as means
 from .multiclass import reduction as multiclass
 from .multilabel import reduction as multilabel
 from .multilabel_oaa import reduction as multilabel_oaa
@@ -29,6 +30,7 @@ REDUCTIONS = (
     multiclass.REDUCTION,
     softmax_tree.REDUCTION,
     mach.REDUCTION,
+    means.REDUCTION,
     sparse_experts.REDUCTION,
     plt.REDUCTION,
 )

@@ -26,7 +26,7 @@ class Options(OptionGroup):
         may_replace="initial_regressor",
     )
     predictions: str = option(
-        "write a prediction per example to this file, or to `stdout`",
+        "write predictions to this file, or to `stdout`",
         flags=("-p", "--predictions"),
         writes="predictions",
         files=output_file.places,

@@ -13,7 +13,7 @@ from oracles import tree_search as oracle
 from streams import multiclass
 
 from xclass import UsageError, load
-from xclass.abilities.explain import shares
+from xclass.abilities.explain import reasons
 from xclass.binary import adagrad
 from xclass.reductions.cpt import binary_nodes
 
@@ -36,7 +36,7 @@ def flat():
             count = adagrad.load(batch, i, member.settings.unit, h, x)
             for a in range(nodes):
                 if left[a]:
-                    score = shares.score_of(member.weights.words, h[:count], x[:count], place[a])
+                    score = reasons.score_of(member.weights.words, h[:count], x[:count], place[a])
                     right = adagrad.probability(member.weights, np.float32(score))
                     mass[left[a]], mass[left[a] + 1] = mass[a] * (1.0 - right), mass[a] * right
             trees.append(oracle.Tree(left, label, place, mass))

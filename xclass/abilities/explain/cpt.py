@@ -24,8 +24,7 @@ from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.cpt.tree_member import Member
 from ...reductions.multiclass import feature_index, reranking
 from ...reductions.multiclass.reduction import Multiclass
-from .reasons import NOTHING, chosen, shares_of
-from .shares import of_regressor, score_of
+from .reasons import NOTHING, chosen, of_regressor, score_of, shares_of
 
 LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
 OPINIONS = (  # o(y) that are no sum over features: index, part, name

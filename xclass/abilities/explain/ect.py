@@ -9,7 +9,7 @@ from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Turn
 from ...reductions.ect import matches
 from ...reductions.ect.reduction import Tournament
-from . import shares
+from . import reasons
 from .reasons import clipped, shares_of
 
 
@@ -24,6 +24,6 @@ def explain(learner: Tournament, batch: Batch, k: int) -> Reasons:
     for match in decided[:end].tolist():
         sub = np.uint64(bracket.sub[match])
         unclipped = gd.score(table, place, x, len(place), sub, np.float32(0))
-        score, own = clipped(unclipped, table.range, shares_of(shares.of_table(table, place, x, int(sub))))
+        score, own = clipped(unclipped, table.range, shares_of(reasons.of_table(table, place, x, int(sub))))
         path.append(Turn(f"match {match + 1}", "right" if score > 0 else "left", score, None, own))
     return Reasons([ExplainedClass(int(best) + 1, path=tuple(path))], [], 1)

@@ -13,7 +13,7 @@ from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...reductions.mach.reduction import Mach
 from ...reductions.oaa import class_rows
 from ...reductions.oaa.scorers import LEAST_SHARE
-from . import shares
+from . import reasons
 from .reasons import NOTHING, chosen, clipped, shares_of
 
 
@@ -42,7 +42,7 @@ def explain(learner: Mach, batch: Batch, k: int) -> Reasons:
 
     def turn(r: int, b: int) -> Turn:
         c = r * buckets + b
-        exact, own = clipped(score[c], table.range, shares_of(shares.of_table(table, place, x, c)))
+        exact, own = clipped(score[c], table.range, shares_of(reasons.of_table(table, place, x, c)))
         return Turn(f"repetition {r + 1}", f"bucket {b + 1}", exact, float(p[r, b]), own, r)
 
     def candidate(c: int) -> ExplainedClass:

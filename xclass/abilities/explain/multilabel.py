@@ -25,8 +25,7 @@ from ...reductions.multiclass import feature_index
 from ...reductions.multilabel import ranking
 from ...reductions.multilabel.reduction import Multilabel
 from .oaa import LOGISTIC
-from .reasons import MOST_OTHERS, NOTHING, shares_of
-from .shares import of_regressor
+from .reasons import MOST_OTHERS, NOTHING, of_regressor, shares_of
 
 # o(y) of each part
 SCORER = [ranking.SCORE, ranking.ABOVE, ranking.NEAR, ranking.SCORE_COUNT]

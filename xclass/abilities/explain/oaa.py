@@ -14,7 +14,7 @@ from ...explain.records import ExplainedClass, Reasons
 from ...reductions.oaa import class_rows
 from ...reductions.oaa.reduction import OneAgainstAll
 from ...reductions.oaa.scorers import ClassScorers
-from . import shares
+from . import reasons
 from .reasons import MOST_OTHERS, clipped, shares_of
 
 LOGISTIC = "1 / (1 + exp(-score))"
@@ -67,7 +67,7 @@ def reasons_of(
     def candidate(c: int) -> ExplainedClass:
         if c not in wanted:
             return ExplainedClass(c + base, float(scores.limited[c]), float(p[c]))
-        shown = shares_of(shares.of_table(table, scores.place, batch.value, c))
+        shown = shares_of(reasons.of_table(table, scores.place, batch.value, c))
         exact, shown = clipped(scores.score[c], scores.limits, shown)
         return ExplainedClass(c + base, exact, float(p[c]), shown)
 

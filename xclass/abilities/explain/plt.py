@@ -15,7 +15,7 @@ from ...reductions.core.label_lists import MultilabelLearner
 from ...reductions.cpt import label_tree
 from ...reductions.plt import nodes
 from ...reductions.plt.reduction import LabelTree
-from . import shares
+from . import reasons
 from .reasons import MOST_OTHERS, NOTHING, shares_of
 
 LEAST = 1e-300  # of a probability, so that its logarithm is finite
@@ -31,7 +31,7 @@ def explain(learner: LabelTree, batch: Batch, k: int) -> Reasons:
 
     def turn(a: int) -> Turn:
         place = 0 if a == 0 else 8 * int(tree.place[nodes.top_of(tree, a)] >> 3) + int(nodes.lane_of(tree, a))
-        products, bias = shares.of_regressor(learner.nodes.words, h, x, place), float(learner.nodes.bias[a])
+        products, bias = reasons.of_regressor(learner.nodes.words, h, x, place), float(learner.nodes.bias[a])
         score = float(products.sum()) + bias
         side = f"branch {place & 7}" if a else "root"
         return Turn(str(a), side, score, float(nodes.probability(np.float32(score))), (

@@ -11,7 +11,7 @@ from ...reductions.recall_tree import label_counts, routing, scoring
 from ...reductions.recall_tree.reduction import RecallTree
 from ...reductions.recall_tree.scoring import SHARDS
 from ..inspect.recall_tree import path_nodes
-from . import shares
+from . import reasons
 from .reasons import chosen, initial_share, shares_of
 
 LIMIT = scoring.LARGEST_SCORE
@@ -35,7 +35,7 @@ def _route(learner: RecallTree, batch: Batch, features: routing.Features) -> tup
     while tree.router[node] >= 0:
         router = int(tree.router[node])
         score = float(gd.score(routers, place, x, count, np.uint64(router), batch.initial[0]))
-        own = shares_of(shares.of_table(routers, place[:count], x[:count], router)) + initial_share(batch.initial[0])
+        own = shares_of(reasons.of_table(routers, place[:count], x[:count], router)) + initial_share(batch.initial[0])
         child = int(tree.left[node]) + (0 if score < 0 else 1)
         stays = routing.stops(learner.counts, learner.settings, node, child)
         side = "stays" if stays else "left" if score < 0 else "right"
@@ -58,7 +58,7 @@ def _score_candidate(
     count = routing.load(batch, 0, table.width, place, x)
     full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), node, width, batch, 0, place, x, count)
     score = float(gd.score(table, place, x, full, np.uint64(sub), np.float32(0)))
-    products = shares.of_table(table, place[:full], x[:full], sub)
+    products = reasons.of_table(table, place[:full], x[:full], sub)
     way = path_nodes(learner, node)
     end = count + len(way)
     own = list(shares_of(products[:count], "scorer"))

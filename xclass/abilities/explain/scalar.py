@@ -10,7 +10,7 @@ from ...binary import gd
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons
 from ...reductions.scalar.reduction import Scalar
-from . import shares
+from . import reasons
 from .reasons import clipped, initial_share, shares_of
 
 
@@ -19,7 +19,7 @@ def explain(learner: Scalar, batch: Batch, k: int) -> Reasons:
     table = learner.table
     place, x = batch.index.astype(np.uint64), batch.value
     unclipped = gd.score(table, place, x, len(place), np.uint64(0), batch.initial[0])
-    own = shares_of(shares.of_table(table, place, x, 0)) + initial_share(batch.initial[0])
+    own = shares_of(reasons.of_table(table, place, x, 0)) + initial_share(batch.initial[0])
     score, own = clipped(unclipped, table.range, own)
     # the logistic function; tanh cannot overflow
     prediction = 0.5 * (1.0 + math.tanh(0.5 * score)) if learner.link else score

@@ -8,7 +8,7 @@ from ...data.batch import Batch
 from ...explain.records import Reasons, Turn
 from ...reductions.plt import vw_nodes
 from ...reductions.plt.vw_learner import VwLabelTree
-from . import shares
+from . import reasons
 from .plt import by_paths
 from .reasons import MOST_OTHERS, shares_of
 
@@ -20,7 +20,7 @@ def explain(learner: VwLabelTree, batch: Batch, k: int) -> Reasons:
     place, x = batch.index.astype(np.uint64) * learner.table.width, batch.value
 
     def turn(n: int) -> Turn:
-        products = shares.of_table(learner.table, place, x, n)
+        products = reasons.of_table(learner.table, place, x, n)
         score = float(products.sum())
         side = f"branch {(n - 1) % tree.arity}" if n else "root"
         return Turn(str(n), side, score, float(vw_nodes.sigmoid(np.float32(score))), shares_of(products))

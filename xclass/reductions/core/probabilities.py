@@ -35,7 +35,7 @@ class Options(OptionGroup):
         maximum=1000,
     )
     probabilities: bool = option(
-        "predict the probability of every class: all with --oaa, those seen so far with --cpt and --mach, the "
+        "predict the probability of every class: all with --oaa, those seen so far with --cpt, --mach and --means, the "
         "candidates with --recall_tree, those of the leaf with --softmax_tree, those of the expert with "
         "--sparse_experts. The last pair, `:p`, gives the probability of all others. With lists of labels, all with "
         "--multilabel_oaa, and those above the threshold with --plt"

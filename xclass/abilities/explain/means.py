@@ -1,0 +1,39 @@
+"""Explain a prediction of class means by the parts of the scores of the classes whose means were nearest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons, Share
+from ...reductions.means import kernels
+from ...reductions.means.reduction import Means
+from .reasons import MOST_OTHERS, NOTHING, chosen
+
+
+def explain(learner: Means, batch: Batch, k: int) -> Reasons:
+    """Explain the prediction of the only example of a batch."""
+    learned = learner.classes
+    if learned is None or not learned.size:
+        return NOTHING
+    own = np.full(1, -1, np.int32)
+    kernels.number_labels(learner.seen, batch.label.astype(np.int64), np.zeros(1, bool), own)
+    found = learned.best(batch.dense, own, k + MOST_OTHERS, True)
+    classes, settings, log_sum = learned.classes, learned.settings(), float(found.log_sum[0])
+    near = found.near[0][found.near[0] >= 0].tolist()
+    if 0 <= own[0] < learned.size and own[0] not in near:
+        near.append(int(own[0]))
+
+    def of_class(c: int) -> ExplainedClass:
+        by_mean, correction = kernels.parts(found.z[0], classes, c)
+        shares = (
+            Share("nearness of the class's mean", float(by_mean) * float(settings.sharpness)),
+            Share("correction by the softmax", float(correction) * float(settings.omega)),
+            Share("frequency of the class", float(classes.prior[c])),
+        )
+        score = sum(share.share for share in shares)
+        ordered = tuple(sorted(shares, key=lambda share: -abs(share.share)))
+        return ExplainedClass(int(learner.seen.label[c]), score, float(np.exp(score - log_sum)), ordered)
+
+    explained, others = chosen(map(of_class, near), k, float(batch.label[0]))
+    return Reasons(explained, others, learned.size, f"exp(score - {log_sum:.9g})")

@@ -1,0 +1,131 @@
+"""Merge class means: what they are estimated from are sums, which are added; corrections are averaged.
+
+Idea      Each model is moved to the centre of all rows, where the sums are added, less those of the base for each
+          model but one. The space estimated from the sums is, up to rounding, that of a single run. The correction of a
+          class is the mean of those of the models, weighted by the examples of the class that each has learned since
+          the base.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...array_types import Float64s, Int64s
+from ...reductions.means import space
+from ...reductions.means.class_means import RING, ClassMeans
+from ...reductions.means.kernels import LARGEST_SQUARES
+from ...reductions.means.reduction import Means
+from .sources import Sources, not_continued
+
+
+def listed_tables(learner: Means) -> dict[str, tuple[str, ...]]:
+    return {}
+
+
+def merge(target: Means, sources: Sources) -> list[str]:
+    """Fill a new learner with the merged state of others; pending rows are learned first."""
+    learners = [one for one in sources.learners if one.classes is not None]
+    every = [one for one in (*learners, sources.base) if one.classes is not None]
+    if not learners:
+        return []
+    for one in every:
+        one.classes.finish_block()
+    places = {key: number for number, key in enumerate(sources.merged_keys, 1)}
+    labels = [_renumbered(one, keys, places) for one, keys in zip(sources.learners, sources.keys, strict=True)]
+    base_labels = _renumbered(sources.base, sources.base_keys, places)
+    merged = list(dict.fromkeys([*base_labels.tolist(), *(label for own in labels for label in own.tolist())]))
+    target.set_labels(np.array(merged, np.int64))
+    place = {label: number for number, label in enumerate(merged)}
+    numbers = [np.array([place[label] for label in own.tolist()], np.int64) for own in labels]
+    d = learners[0].classes.d
+    result = target.classes = target.new_classes(d)
+    models = [(one.classes, own) for one, own in zip(sources.learners, numbers, strict=True) if one.classes is not None]
+    base = sources.base.classes
+    base_numbers = np.array([place[label] for label in base_labels.tolist()], np.int64)
+    weights = [one.weight - (0.0 if base is None else base.weight) for one, _ in models]
+    total = sum(weights) or 1.0
+    centre = sum(weight * one.space.centre for weight, (one, _) in zip(weights, models, strict=True)) / total
+    result.space = space.raw(d)._replace(centre=centre)
+    size = len(merged)
+    n, sums, scatter = np.zeros(size), np.zeros((size, d)), np.zeros((d, d))
+    added = [(1.0, *model) for model in models]
+    if base is not None:
+        added.append((1.0 - len(models), base, base_numbers))
+    for factor, one, own in added:
+        of_one = _about(one, centre)
+        n[own] += factor * of_one[0]
+        sums[own] += factor * of_one[1]
+        scatter += factor * of_one[2]
+    if (n <= 0).any():
+        raise not_continued(sources.paths[0], sources.base_path, "a class has fewer examples")
+    _merge_counters(result, [one for one, _ in models], base, weights)
+    result.reserve(size)
+    result.size = size
+    _average(result, models, base, base_numbers, n)
+    result.use(sums, n, scatter)
+    result.pack()
+    return []
+
+
+def _renumbered(one: Means, keys: object, places: dict[str, int]) -> Int64s:
+    """Return the labels of the classes of a model in the result, where names may have other numbers."""
+    label = one.seen.label[: one.classes_seen].copy()
+    names = list(keys)  # type: ignore[call-overload]  # a sequence of texts
+    return np.array([places[names[number - 1]] if 0 < number <= len(names) else number for number in label], np.int64)
+
+
+def _about(one: ClassMeans, centre: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+    """Return weights, sums and scatter of a model about another centre."""
+    n, sums, shift = one.classes.weight[: one.size], one.class_sums(), one.space.centre - centre
+    cross = np.outer(sums.sum(axis=0), shift)
+    return n, sums + n[:, None] * shift, one.scatter + cross + cross.T + float(n.sum()) * np.outer(shift, shift)
+
+
+def _merge_counters(
+    result: ClassMeans, models: list[ClassMeans], base: ClassMeans | None, weights: list[float]
+) -> None:
+    """Set the numbers of the result that are sums or means of those of the models."""
+    others = len(models) - 1
+    for name in ("rows", "weight", "draws", "tau_square", "omega_square"):
+        value = sum(getattr(one, name) for one in models) - (0 if base is None else others * getattr(base, name))
+        setattr(result, name, max(value, 0))
+    total = sum(weights)
+    shares = [weight / total if total > 0 else 1 / len(models) for weight in weights]
+    for name in ("log_tau", "omega"):
+        setattr(result, name, sum(share * getattr(one, name) for share, one in zip(shares, models, strict=True)))
+    result.hits = np.sum([one.hits for one in models], axis=0)
+
+
+def _average(
+    result: ClassMeans, models: list[tuple[ClassMeans, Int64s]], base: ClassMeans | None, base_numbers: Int64s,
+    n: Float64s,
+) -> None:  # fmt: skip
+    """Set the corrections of the classes, in the space of the rows as they are, and the ring."""
+    classes, room = result.classes, RING // len(models)
+    before = np.zeros(len(n))
+    if base is not None:
+        before[base_numbers] = base.classes.weight[: base.size]
+    squares_before = np.zeros(len(n), np.float32)
+    if base is not None:
+        squares_before[base_numbers] = base.classes.squares[: base.size]
+    share, total = [], np.zeros(len(n))
+    for one, own in models:
+        share.append(np.maximum(one.classes.weight[: one.size] - before[own], 0))
+        total[own] += share[-1]
+    classes.squares[: len(n)] = squares_before
+    for (one, own), weight in zip(models, share, strict=True):
+        new = total[own] > 0
+        part = np.where(new, weight / np.where(new, total[own], 1), 1 / len(models)).astype(np.float32)
+        step, offset, rows = one.moved(result.space)
+        classes.step[own] += part[:, None] * step
+        classes.offset[own] += part * offset
+        classes.squares[own] += np.maximum(one.classes.squares[: one.size] - squares_before[own], 0)
+        kept = min(one.filled, room)
+        latest = (one.ring_at - 1 - np.arange(kept)) % max(one.filled, 1)
+        at = slice(result.filled, result.filled + kept)
+        result.ring.z[at], result.ring.own[at] = rows[latest], own[one.ring.own[latest]]
+        near = one.ring.near[latest]
+        result.ring.near[at] = np.where(near >= 0, own[np.maximum(near, 0)], -1)
+        result.filled += kept
+    np.minimum(classes.squares, LARGEST_SQUARES, out=classes.squares)
+    result.ring_at = result.filled % RING

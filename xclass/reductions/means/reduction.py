@@ -1,0 +1,304 @@
+"""Learn classes from dense rows, such as embeddings: class means in a whitened space, corrected by a softmax.
+
+Source    Streaming linear discriminant analysis: Hayes and Kanan, "Lifelong Machine Learning with Deep Streaming Linear
+          Discriminant Analysis", CVPR Workshops 2020. Means and a metric as a classifier to which classes can be added:
+          Mensink, Verbeek, Perronnin, Csurka, "Distance-Based Image Classification: Generalizing to New Classes at
+          Near-Zero Cost", PAMI 2013. `space` names the sources of its estimates. The correction is the project's own.
+Learners  A mean for each class, one covariance for all, and a softmax with d + 1 weights for each class.
+Cost      A row of d numbers takes K d multiplications for the scores, 2 d**2 for the space, and 2 C (R + 1) d for the
+          steps; memory for 3 K d numbers of 4 bytes, the latest 16,384 rows and 16 d**2 bytes. Above 8,192 classes,
+          64 columns choose 256 classes, which are scored by all columns.
+Names     K classes | d columns | n weight of the rows of a class | psi variance of the means between classes, in units
+          of that within, in a direction | R = 8 rows that are learned from again after each
+          row | C classes that are compared in a step, 16 to 64, fewer the more columns there are.
+Differs   from the first of these papers (docs/differences_from_papers.md says why, and what it costs):
+          * class means are shrunk by what the variance between classes says, not used as they are
+          * covariances are shrunk by OAS, not by a fixed weight of the identity
+          * the space changes after blocks of rows, not after each row
+          * a softmax over the 16 to 64 nearest classes learns the errors of the means
+Idea      Rows are sent to a space (`space`) in which classes have the covariance 1 and the means of classes are
+          uncorrelated. The score of a class by its mean A, shrunken to psi n / (psi n + 1) of the mean of its rows, is
+          z A - |A|**2 / 2. The whole score is this divided by tau, plus omega times V z + v, plus the logarithm of the
+          class's frequency. V and v learn from the rows, tau and omega from the rows before V and v do. If the means
+          alone had more hits of late, they alone predict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...array_types import Bools, Float64s, Int32s, Int64s
+from ...binary import finite, gd
+from ...data.batch import HIGHEST_LABEL, Batch
+from ...errors import UsageError
+from ...kernels import hash_table
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ...options.declare import OptionGroup, option
+from ...options.relations import refused
+from ..core import label_arrays, probabilities
+from ..core.base import Learner, Reduction, taken
+from ..core.calibration import Report
+from ..core.contract import BatchTask
+from ..core.spec import LearnerSpec, Wanted
+from . import class_means, kernels
+from .class_means import FEW_CLASSES, ClassMeans
+from .kernels import LANES, Seen
+
+MOST_COLUMNS = 1 << 12
+SUPPORTED_OPTIONS = ("bits", "predict_only_model")  # of the binary learner; bits are those of features beside the rows
+
+
+@dataclass(frozen=True)
+class Options(OptionGroup):
+    means: int = option(
+        "learn dense rows by class means. K is the approximate number of classes, which is found if it is left out",
+        metavar="[K]",
+        value_if_bare=0,
+        minimum=0,
+        maximum=HIGHEST_LABEL,
+        stored=True,
+    )
+
+    RULES = (
+        refused(gd.other_options(SUPPORTED_OPTIONS), "has no effect with --means, which has no hashed weights"),
+        refused("vw_exact", "cannot be combined with --means, which VW does not have: leave one of them out"),
+    )
+
+
+class Means(Learner):
+    """Learn class means and their correction (`--means`).
+
+    Attributes
+    ----------
+    classes : what is learned, None before the first row, whose number of columns decides its size
+    """
+
+    report: Report
+    scales_examples = False
+    largest_step = finite.LARGEST_STEP
+
+    def __init__(self, spec: LearnerSpec) -> None:
+        self.capacity = min(max(spec.options.means or 0, LANES), FEW_CLASSES)
+        self.predict_only = spec.binary.predict_only_model
+        self.classes: ClassMeans | None = None
+        self.seen = _seen(np.empty(0, np.int64), self.capacity)
+        self.want(spec.wanted)
+        self.stages = [self._learn_batch]
+
+    @property
+    def classes_seen(self) -> int:
+        return int(self.seen.size[0])
+
+    @property
+    def most_rows(self) -> int | None:
+        return (
+            max(1, probabilities.MOST_PAIRS // (self.classes_seen + 1)) if self.listing_options.probabilities else None
+        )
+
+    def survey(self, task: BatchTask, vw_exact: bool) -> None:
+        super().survey(task, vw_exact)
+        dense = task.batch.dense
+        if dense.size:
+            large = np.maximum(np.abs(dense).max(axis=1), 1).astype(np.float64) ** 2
+            refused_rows = ~(large * np.maximum(task.batch.weight, 1) <= self.largest_step)
+            task.skipped[refused_rows & ~np.isnan(task.batch.label)] = finite.EXAMPLE_SKIPPED
+
+    def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
+        def pass_rows() -> None:
+            toy = self.new_classes(2)
+            own, weight = np.zeros(1, np.int32), np.ones(1, np.float32)
+            self._numbers(np.zeros(0, np.int64), np.zeros(0, bool))
+            for row in np.eye(2, dtype=np.float32)[[0, 1] * (class_means.FIRST_SPACE if learn else 1)]:
+                found = toy.best(row[None], own, toy.compared, self.sums)
+                if learn:
+                    toy.learn(row[None], own, weight, found)
+
+        return {"rows": pass_rows}
+
+    def _learn_batch(self, task: BatchTask) -> None:
+        batch, n = task.batch, task.batch.n
+        if not n:
+            self._report(task, np.zeros((0, 1), np.int64), np.zeros((0, 1)), np.zeros(0))
+            return
+        learned = self._of(batch)
+        label, learns = label_arrays.whole(batch), task.learned()
+        own = self._numbers(label, learns)
+        k = max(self.listing_options.top_k or 1, learned.compared)
+        top, top_p, own_p = np.zeros((n, k), np.int64), np.zeros((n, k)), np.full(n, np.nan)
+        lists = []
+        at = 0
+        while at < n:
+            end = n
+            if learns.any():
+                ends = np.flatnonzero(np.cumsum(learns[at:]) >= learned.missing)
+                end = at + int(ends[0]) + 1 if len(ends) else n
+            part = slice(at, end)
+            found = learned.best(batch.dense[part], own[part], k, self.sums)
+            known = found.own_score > kernels.LEAST_SCORE
+            listed = found.near >= 0
+            top[part] = np.where(listed, self.seen.label[found.near], 0)
+            top_p[part] = np.where(listed, np.exp(found.score - found.log_sum[:, None]), 0)
+            own_p[part] = np.where(known, np.exp(found.own_score - found.log_sum), np.nan)
+            if self.listing_options.probabilities:
+                lists.append(self._listed(learned, found, top[part], top_p[part]))
+            taught = learns[part]
+            if taught.any():
+                rows = np.flatnonzero(taught)
+                learned.learn(
+                    batch.dense[part][rows], own[part][rows], batch.weight[part][rows],
+                    found._replace(z=found.z[rows], near=found.near[rows]),
+                )  # fmt: skip
+            at = end
+        self._report(task, top, top_p, own_p)
+        if self.listing_options.probabilities:
+            task.class_lists = _joined(lists)
+
+    def _of(self, batch: Batch) -> ClassMeans:
+        """Return what is learned, for rows as wide as those of a batch."""
+        if not batch.columns:
+            line = f"line {batch.line[0]} has" if batch.n and batch.line[0] else "the examples have"
+            raise UsageError(
+                f"--means learns from dense rows, and {line} none: name the namespace of the numbers by --dense, or "
+                "give an array of numbers with two dimensions; for words and sparse features choose --multiclass"
+            )
+        if self.classes is None:
+            if batch.columns > MOST_COLUMNS:
+                raise UsageError(
+                    f"--means takes rows of at most {MOST_COLUMNS} numbers, but these have {batch.columns}; leave some "
+                    "out"
+                )
+            self.classes = self.new_classes(batch.columns)
+        elif batch.columns != self.classes.d:
+            raise UsageError(
+                f"the rows have {batch.columns} numbers, but --means has learned from rows of {self.classes.d}; give "
+                "rows of the same columns"
+            )
+        return self.classes
+
+    def new_classes(self, d: int) -> ClassMeans:
+        return ClassMeans(d, self.capacity, self.share, self.thread_ranges)
+
+    def set_labels(self, label: Int64s) -> None:
+        """Number labels, which are distinct, from 0."""
+        self.seen = _seen(label, max(self.capacity, len(label)))
+
+    def _numbers(self, label: Int64s, learns: Bools) -> Int32s:
+        """Return the number of the class of each example, -1 for those not seen; new ones are added where it learns."""
+        own = np.empty(len(label), np.int32)
+        while kernels.number_labels(self.seen, label, learns, own) < len(label):
+            self.seen = _seen(self.seen.label[: self.classes_seen], 2 * len(self.seen.label))
+        return own
+
+    def _listed(self, learned: ClassMeans, found: Any, top: Int64s, top_p: Float64s) -> probabilities.ClassLists:
+        """Return the probabilities of all classes in rising order of labels, or of those that were compared."""
+        n, size = len(top), learned.size
+        if learned.is_coarse or not size:
+            order = np.argsort(np.where(top > 0, top, np.iinfo(np.int64).max), axis=1, kind="stable")
+            label, p = np.take_along_axis(top, order, axis=1), np.take_along_axis(top_p, order, axis=1)
+            listed = np.count_nonzero(label, axis=1)
+        else:
+            order = np.argsort(self.seen.label[:size])
+            label = np.broadcast_to(self.seen.label[order], (n, size))
+            p = np.exp(learned.scores(found.z)[:, order] - found.log_sum[:, None])
+            listed = np.full(n, size)
+        return probabilities.class_lists(label, p, listed, np.maximum(0.0, 1.0 - p.sum(axis=1)))
+
+    def _report(self, task: BatchTask, top: Int64s, top_p: Float64s, own_p: Float64s) -> None:
+        """Set the results of a task from the labels of the best classes, and their and the labels' probabilities."""
+        batch = task.batch
+        weight, labelled = batch.weight.astype(np.float64), ~np.isnan(batch.label)
+        task.prediction = top[:, 0].astype(np.float64)
+        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
+        task.answer_probability, task.label_probability = top_p[:, 0], own_p
+        known = ~np.isnan(own_p)
+        if self.sums:
+            self.report.add_losses(labelled, weight, known, np.where(known, own_p, 0))
+            self.report.add_forecasts(top_p[:, 0], labelled, weight, task.prediction == batch.label)
+        k = self.listing_options.top_k or 1
+        top, top_p = top[:, :k], top_p[:, :k]
+        if self.listing_options.top_k is not None:
+            self.report.add_top_k(labelled, weight, batch.label, top)
+        if self.makes_lists:
+            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
+            task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
+            task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+
+    def want(self, wanted: Wanted) -> None:
+        self.listing_options = wanted.listing_options
+        self.makes_lists = self.listing_options.top_k is not None or wanted.scores
+        self.sums = True
+        self.report = Report(self.listing_options)
+
+    # model
+
+    def arrays(self) -> dict[str, Stored]:
+        labels: dict[str, Stored] = {"label": self.seen.label[: self.classes_seen]}
+        return labels if self.classes is None else labels | self.classes.arrays(self.predict_only)
+
+    def facts(self) -> dict[str, Any]:
+        return {} if self.classes is None else self.classes.facts()
+
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
+        """Restore a model; `ClassMeans.restore` says what its checks protect."""
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
+            label = stored_arrays.take("label", arrays, np.int64, None)
+            stored_arrays.check_range("label", label, 1, HIGHEST_LABEL)
+            if len(np.unique(label)) < len(label):
+                raise stored_arrays.unfit("label", "a label occurs twice")
+            self.set_labels(label)
+            if "centre" in arrays:
+                d = len(stored_arrays.take("centre", arrays, np.float64, None))
+                if not 1 <= d <= MOST_COLUMNS:
+                    raise stored_arrays.unfit("centre", f"it has {d} numbers, but 1 to {MOST_COLUMNS} are allowed")
+                self.classes = self.new_classes(d)
+                self.classes.restore(arrays, facts, len(label), self.predict_only)
+
+
+def _seen(label: Int64s, capacity: int) -> Seen:
+    """Return the numbers of labels, with room for `capacity` or more, a power of two."""
+    capacity = 1 << (capacity - 1).bit_length()
+    seen = Seen(
+        np.zeros(1, np.int64), np.zeros(capacity, np.int64), np.zeros(2 * capacity, np.int64),
+        np.empty(2 * capacity, np.int32), hash_table.new_secret(),
+    )  # fmt: skip
+    kernels.number_labels(seen, label, np.ones(len(label), bool), np.empty(len(label), np.int32))
+    return seen
+
+
+def _joined(lists: list[probabilities.ClassLists]) -> probabilities.ClassLists:
+    """Return the lists of parts of a batch as one."""
+    sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(one.start) for one in lists)])
+    return probabilities.ClassLists(
+        np.concatenate([np.empty(0, np.float32), *(one.scores for one in lists)]),
+        np.concatenate([np.empty(0, np.int64), *(one.labels for one in lists)]),
+        np.concatenate([[0], np.cumsum(sizes)]),
+    )
+
+
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
+    return gd.resolve_defaults(spec.binary, 1, True)
+
+
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+    return 1, HIGHEST_LABEL, "--means"
+
+
+REDUCTION = Reduction(
+    name="means",
+    title="Class means",
+    summary="dense rows, such as embeddings: means and a softmax",
+    options=Options,
+    enabled="means",
+    build=Means,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
+    probabilities=True,
+    learner_options=SUPPORTED_OPTIONS,
+    abilities=("describe", "explain", "merge"),
+    dense=taken,
+)
