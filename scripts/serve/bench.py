@@ -1,7 +1,7 @@
 """Measure the speed of `xclass serve`, beside a daemon of VW with one process, on this machine.
 
     python -m scripts.serve.bench
-    python -m scripts.serve.bench --learner "--multiclass" --no_vw --rounds 5
+    python -m scripts.serve.bench --learner='--multiclass' --no_vw --rounds 5
 
 Both serve a model of the same data, with `-t`: `--oaa K`, unless `--learner` says otherwise. A round sends all lines on
 one connection without waiting for answers (pipelined), then some lines one at a time on one connection, and, to
