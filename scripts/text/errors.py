@@ -17,6 +17,7 @@ import importlib.util
 import json
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 from scripts.lib import command_line
@@ -30,8 +31,8 @@ MAIN = (
 )  # fmt: skip
 VARIANTS = (
     "xclass", TODAY, "xclass --text_split spaces --text_ngram 2", "xclass --text_split words",
-    "xclass --text_case fold", "xclass --text_case keep", "xclass --text_unicode accents", "xclass --text_ngram 1",
-    "xclass --text_ngram 3", "xclass --text_chars 4-4", "xclass --text_chars 3-5",
+    "xclass --text_case fold", "xclass --text_case keep", "xclass --text_ngram 1", "xclass --text_ngram 3",
+    "xclass --text_chars 4-4",
 )  # fmt: skip
 PACKAGES = {"TfidfVectorizer": "sklearn", "fastText": "fasttext"}
 FASTTEXT = ["loss=softmax", "lr=0.5", "minCount=1", "wordNgrams=2"]
@@ -48,12 +49,19 @@ def to_fasttext(source: Path, target: Path) -> None:
         file.writelines(f"__label__{label} {' '.join(text.split())}\n" for label, text in rows(source))
 
 
+@cache
+def compiled(data: Path, work: Path) -> None:
+    """Let xclass compile its kernels, unless it did before."""
+    measure([*TOOLS["xclass"], str(data), "-f", "m"], work)
+    measure([*TOOLS["xclass"], str(data), "-t", "-i", "m"], work)
+
+
 def run(method: str, folder: Path, part: str, work: Path) -> dict[str, float]:
     """Train and test by a method; return the error, processor seconds of training, and the peak memory in MB."""
     train, test = folder / "train.csv", folder / f"{part}.csv"
     if method.startswith("xclass"):
         command = [*TOOLS["xclass"], *shlex.split(method)[1:]]
-        measure([*TOOLS["xclass"], str(test), *command[3:], "-f", "m"], work)  # compiles
+        compiled(test, work)
         learned = measure([*command, str(train), "-f", "m"], work)
         tested = measure([*TOOLS["xclass"], str(test), "-t", "-i", "m"], work)
         error = summary_loss(tested.stderr)
@@ -72,20 +80,24 @@ def run(method: str, folder: Path, part: str, work: Path) -> dict[str, float]:
     return {"error": error, "cpu": learned.cpu, "memory": max(learned.memory, tested.memory) / 1e6}
 
 
-def tables(records: list[dict]) -> str:
-    """Return the errors in percent, with seconds and MB, and the geometric mean of the errors over those of today."""
+def tables(records: list[dict], brief: bool) -> str:
+    """Return the errors in percent and the geometric mean of the errors over those of today.
+
+    Unless `brief`, seconds and MB stand behind an error.
+    """
     sets = list(dict.fromkeys(record["key"]["set"] for record in records))
     found = {(record["key"]["set"], record["key"]["method"]): record["found"] for record in records}
     lines = []
     for method in dict.fromkeys(record["key"]["method"] for record in records):
         cells = [found.get((name, method)) for name in sets]
-        shown = [f"{100 * one['error']:.1f} ({one['cpu']:.0f}, {one['memory']:.0f})" if one else "" for one in cells]
+        costs = ["" if brief or not one else f" ({one['cpu']:.0f}, {one['memory']:.0f})" for one in cells]
+        shown = [f"{100 * one['error']:.1f}{cost}" if one else "" for one, cost in zip(cells, costs, strict=True)]
         ratios = [
             one["error"] / found[name, TODAY]["error"]
             for name, one in zip(sets, cells, strict=True) if one and (name, TODAY) in found
         ]  # fmt: skip
         lines.append([method, *shown, f"{geometric_mean(ratios):.3f}"])
-    return table(["error % (s, MB)", *sets, "mean ratio"], lines)
+    return table(["error %" if brief else "error % (s, MB)", *sets, "mean ratio"], lines)
 
 
 def main() -> int:
@@ -93,12 +105,13 @@ def main() -> int:
     parser.add_argument("sets", type=Path, nargs="?", metavar="SETS", help="folder of scripts.text.sets")
     parser.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
     parser.add_argument("--table", type=Path, metavar="FILE", help="print a table of what was measured")
+    parser.add_argument("--brief", action="store_true", help="print errors alone")
     parser.add_argument("--part", default="test", choices=("test", "held_out"))
     parser.add_argument("--methods", default="MAIN", help="MAIN, VARIANTS or methods, separated by semicolons")
     parser.add_argument("--only", metavar="SET,SET", help="sets to measure; all by default")
     given = parser.parse_args()
     if given.table:
-        print(tables(json.loads(given.table.read_text())))
+        print(tables(json.loads(given.table.read_text()), given.brief))
         return 0
     if given.sets is None:
         parser.error("give the folder of the sets")
