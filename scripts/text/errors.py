@@ -4,9 +4,11 @@
     python -m scripts.text.errors SETS --json errors.json
     python -m scripts.text.errors --table errors.json
     python -m scripts.text.errors SETS --part held_out --methods VARIANTS --json variants.json
+    python -m scripts.text.errors SETS --speed
 
 The methods of a package that is not installed (`scikit-learn`, `fasttext-wheel`) are left out; run the command again
 with a Python that has it, and the file is completed. `--part held_out` tests on the part to choose options on.
+`--speed` prints how fast texts are read, in MB per second of processor time.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import argparse
 import csv
 import importlib.util
 import json
+import math
 import shlex
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -100,12 +104,44 @@ def tables(records: list[dict], brief: bool) -> str:
     return table(["error %" if brief else "error % (s, MB)", *sets, "mean ratio"], lines)
 
 
+def speeds(folders: list[Path], work: Path) -> str:
+    """Return a table of MB per second of processor time, by set and format, as xclass reads and with TODAY."""
+    from xclass.formats import detect
+    from xclass.kernels import jit
+    from xclass.text import parser, reader
+
+    jit.activate(hide_scipy=False)
+
+    def read(path: str, **options: str) -> None:
+        source = reader.Options(data=(path,))
+        parse = parser.Options(learn_names=True, **options)
+        for _ in reader.Reader(source, parse, 24, "multiclass", choose=detect.chooser(source)):
+            pass
+
+    def speed(path: Path, **options: str) -> float:
+        best = math.inf
+        for _ in range(5):
+            begin = time.process_time()
+            read(str(path), **options)
+            best = min(best, time.process_time() - begin)
+        return path.stat().st_size / 1e6 / best
+
+    lines = []
+    for folder in folders:
+        to_fasttext(folder / "train.csv", work / "train.ft")
+        for kind, path in (("CSV", folder / "train.csv"), ("fastText", work / "train.ft")):
+            ours, today = speed(path), speed(path, text_split="spaces")
+            lines.append([f"{folder.name}, {kind}", f"{ours:.0f}", f"{today:.0f}"])
+    return table(["MB/s", "xclass", TODAY], lines)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", type=Path, nargs="?", metavar="SETS", help="folder of scripts.text.sets")
     parser.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
     parser.add_argument("--table", type=Path, metavar="FILE", help="print a table of what was measured")
     parser.add_argument("--brief", action="store_true", help="print errors alone")
+    parser.add_argument("--speed", action="store_true", help="print how fast texts are read")
     parser.add_argument("--part", default="test", choices=("test", "held_out"))
     parser.add_argument("--methods", default="MAIN", help="MAIN, VARIANTS or methods, separated by semicolons")
     parser.add_argument("--only", metavar="SET,SET", help="sets to measure; all by default")
@@ -118,7 +154,10 @@ def main() -> int:
     methods = {"MAIN": MAIN, "VARIANTS": VARIANTS}.get(given.methods) or given.methods.split(";")
     store = ResultStore(given.json)
     with command_line.work_folder(None) as work:
-        for folder in sorted(path for path in given.sets.absolute().iterdir() if path.is_dir()):
+        folders = sorted(path for path in given.sets.absolute().iterdir() if path.is_dir())
+        if given.speed:
+            print(speeds(folders, work))
+        for folder in folders if not given.speed else ():
             for method in methods if not given.only or folder.name in given.only.split(",") else ():
                 package = PACKAGES.get(method.replace(",", " ").split()[0])
                 if package is None and importlib.util.find_spec("numba") is None:

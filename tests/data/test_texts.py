@@ -164,7 +164,8 @@ def test_options_that_are_malformed_or_contradict_each_other_are_refused():
     with pytest.raises(UsageError, match="text_ngram"):
         xclass.Learner("multiclass", text_chars="3-5", ngram=2)
     with xclass.Learner("multiclass", ngram=2) as learner:
-        assert learner.core.config.parser.text_ngram == 1
+        of_texts = learner.core.config.parser
+        assert (of_texts.text_ngram, of_texts.text_case) == (1, "fold")
 
 
 def test_a_model_keeps_how_texts_are_read(tmp_path):

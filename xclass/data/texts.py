@@ -51,7 +51,7 @@ class Options(OptionGroup):
         "case of letters in texts: `fold` makes `it` of `IT`; `both` does, and adds words with capitals as they are "
         "written; `keep` leaves all as they are",
         choices=CASES,
-        default_text="keep with --text_split spaces, else both",
+        default_text="keep with --text_split spaces, fold with --ngram, else both",
         stored=True,
     )
     text_unicode: str | None = option(
@@ -297,7 +297,7 @@ def resolved(options: Options, other_grams: bool = False) -> dict[str, object]:
     """
     as_written = options.text_split == "spaces"
     return {
-        "text_case": options.text_case or ("keep" if as_written else "both"),
+        "text_case": options.text_case or ("keep" if as_written else "fold" if other_grams else "both"),
         "text_unicode": options.text_unicode or ("keep" if as_written else "nfkc"),
         "text_ngram": options.text_ngram or (1 if as_written or other_grams else 2),
     }
