@@ -43,6 +43,7 @@ class Means:
         self.v, self.offset, self.g = {}, {}, {}  # of each class, for rows in the current space
         self.ring, self.draws = [], 0
         self.log_tau, self.omega, self.tau_square, self.omega_square = math.log(3), 1.0, 0.0, 0.0
+        self.log_means_tau, self.means_tau_square = 0.0, 0.0
         self.hits = np.zeros(2)
         self.next_space = 4
         self._finish_sums()
@@ -68,9 +69,10 @@ class Means:
     def scores(self, x) -> dict[int, float]:
         """Return the score of each class that was learned."""
         z = (np.asarray(x, float) - self.centre) @ self.into
-        alone = self.hits[0] > self.hits[1]
-        tau, omega = (1.0, 0.0) if alone else (math.exp(self.log_tau), self.omega)
-        return {c: m / tau + omega * v + prior for c in self.n for m, v, prior in [self.parts(z, c)]}
+        parts = {c: self.parts(z, c) for c in self.n}
+        if self.hits[0] > self.hits[1]:
+            return {c: (m + prior) / math.exp(self.log_means_tau) for c, (m, _, prior) in parts.items()}
+        return {c: m / math.exp(self.log_tau) + self.omega * v + prior for c, (m, v, prior) in parts.items()}
 
     def learn(self, x, y: int, weight: float):
         """Add a row to the block, and finish the block if it is full."""
@@ -88,6 +90,9 @@ class Means:
         p = np.exp(score - score.max())
         e = np.array([c == y for c in classes]) - p / p.sum()
         if sums is not None:
+            alone = (parts[:, 0] + parts[:, 2]) / math.exp(self.log_means_tau)
+            its_p = np.exp(alone - alone.max()) / np.exp(alone - alone.max()).sum()
+            sums[4] += weight * (alone[classes.index(y)] - its_p @ alone)
             sums[0] += weight * (e @ parts[:, 0]) * sharp
             sums[1] -= weight * (e @ parts[:, 1])
             sums[2] += weight * (classes[int(np.argmax(parts[:, 0] + parts[:, 2]))] == y)
@@ -101,7 +106,7 @@ class Means:
                 self.offset[c] = self.offset.get(c, 0.0) + 0.3 * h
 
     def _finish_block(self):
-        sums = np.zeros(4)
+        sums = np.zeros(5)
         for x, y, weight, near in self.block:
             z = (x - self.centre) @ self.into
             if y in self.n:
@@ -110,12 +115,15 @@ class Means:
                 self.draws += 1
                 row, label, its_near = self.ring[mix(self.draws * GOLDEN % WORD) % len(self.ring)]
                 self._step((row - self.centre) @ self.into, label, 1.0, its_near)
-        by_tau, by_omega = sums[:2] / len(self.block)
-        self.tau_square += by_tau**2
-        self.omega_square += by_omega**2
+        by_tau, by_omega, by_means_tau = sums[[0, 1, 4]] / len(self.block)
+        self.tau_square = 0.98 * self.tau_square + by_tau**2
+        self.omega_square = 0.98 * self.omega_square + by_omega**2
+        self.means_tau_square = 0.98 * self.means_tau_square + by_means_tau**2
+        step = 0.2 * by_means_tau / math.sqrt(self.means_tau_square + 1e-4)
+        self.log_means_tau = min(max(self.log_means_tau - step, -3.0), 10.0)
         self.log_tau = min(max(self.log_tau - 0.2 * by_tau / math.sqrt(self.tau_square + 1e-4), -3.0), 10.0)
         self.omega = max(0.0, self.omega - 0.1 * by_omega / math.sqrt(self.omega_square + 1e-4))
-        self.hits = 0.98 * self.hits + sums[2:]
+        self.hits = 0.98 * self.hits + sums[2:4]
         for x, y, weight, near in self.block:
             self.ring.append((x, y, near))
             self.x.append(x)

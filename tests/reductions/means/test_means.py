@@ -73,6 +73,7 @@ def test_agrees_with_the_oracle(classes, n, noise):
         own = means_of(learner)
         assert own.rows == len(oracle.x)
     assert own.log_tau == pytest.approx(oracle.log_tau, rel=1e-3)
+    assert own.log_means_tau == pytest.approx(oracle.log_means_tau, rel=1e-3, abs=1e-3)
     assert own.omega == pytest.approx(oracle.omega, rel=1e-3, abs=1e-3)
     assert own.hits == pytest.approx(oracle.hits, rel=1e-3, abs=1.0)
     for row in x[:50]:
@@ -163,7 +164,7 @@ def test_merged_models_estimate_what_a_single_run_does(from_base):
     one.use(one.class_sums(), one.classes.weight[: one.size].copy(), one.scatter)
     scores = []
     for model, own in ((whole, one), (merged, other)):
-        own.hits[:] = 1, 0
+        own.hits[:], own.log_means_tau = (1, 0), 0.0
         own.pack()
         order = np.argsort(model.core.reduction.seen.label[: own.size])
         scores.append(own.scores(own.transformed(test))[:, order])

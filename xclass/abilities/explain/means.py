@@ -29,7 +29,7 @@ def explain(learner: Means, batch: Batch, k: int) -> Reasons:
         shares = (
             Share("nearness of the class's mean", float(by_mean) * float(settings.sharpness)),
             Share("correction by the softmax", float(correction) * float(settings.omega)),
-            Share("frequency of the class", float(classes.prior[c])),
+            Share("frequency of the class", float(classes.prior[c]) * float(settings.frequency)),
         )
         score = sum(share.share for share in shares)
         ordered = tuple(sorted(shares, key=lambda share: -abs(share.share)))

@@ -86,12 +86,12 @@ def _merge_counters(
 ) -> None:
     """Set the numbers of the result that are sums or means of those of the models."""
     others = len(models) - 1
-    for name in ("rows", "weight", "draws", "tau_square", "omega_square"):
+    for name in ("rows", "weight", "draws", "tau_square", "omega_square", "means_tau_square"):
         value = sum(getattr(one, name) for one in models) - (0 if base is None else others * getattr(base, name))
         setattr(result, name, max(value, 0))
     total = sum(weights)
     shares = [weight / total if total > 0 else 1 / len(models) for weight in weights]
-    for name in ("log_tau", "omega"):
+    for name in ("log_tau", "omega", "log_means_tau"):
         setattr(result, name, sum(share * getattr(one, name) for share, one in zip(shares, models, strict=True)))
     result.hits = np.sum([one.hits for one in models], axis=0)
 

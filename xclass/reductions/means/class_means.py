@@ -38,7 +38,7 @@ FADING = 0.98  # factor of earlier hits, for each block
 LEAST_WORK = 1 << 20  # multiplications above which a product is divided among threads
 FEW_CLASSES = 1 << 13  # above this, the first COARSE columns choose CHOSEN classes, which are scored by all columns
 COARSE = 64
-CHOSEN = 256
+CHOSEN = 128
 MOST_NUMBER = 1e30  # of a stored array
 
 Share = Callable[[Callable[..., object], Iterable[tuple[Any, ...]]], None]  # as `Learner.share`
@@ -79,7 +79,7 @@ class ClassMeans:
         self.d, self._share, self._ranges = d, share, ranges
         self.space = space.raw(d)
         self.size = self.rows = self.draws = self.ring_at = self.filled = self.pending_rows = 0
-        self.weight = self.tau_square = self.omega_square = 0.0
+        self.weight = self.tau_square = self.omega_square = self.means_tau_square = self.log_means_tau = 0.0
         self.log_tau, self.omega = math.log(FIRST_TAU), FIRST_OMEGA
         self.hits = np.zeros(2)  # float64[2], of the means alone and of the whole, faded
         self.next_space = FIRST_SPACE
@@ -109,8 +109,9 @@ class ClassMeans:
         return self._settings(self.uses_means)
 
     def _settings(self, means_alone: bool) -> Settings:
-        sharpness, omega = (1.0, 0.0) if means_alone else (math.exp(-self.log_tau), self.omega)
-        return Settings(np.float32(sharpness), np.float32(omega))
+        alone = math.exp(-self.log_means_tau)
+        factors = (alone, 0.0, alone) if means_alone else (math.exp(-self.log_tau), self.omega, 1.0)
+        return Settings._make(map(np.float32, (*factors, alone)))
 
     def transformed(self, x: Float32s) -> Float32s:
         """Return rows of float32[n, d] in the current space."""
@@ -177,13 +178,13 @@ class ClassMeans:
             return
         x, z, own, weight, near = Rows._make(array[: self.pending_rows] for array in self.pending)
         self.reserve(int(own.max()) + 1)
-        sums = np.zeros(4)
+        sums = np.zeros(5)
         kernels.learn(
             z, own, weight, near, self.classes, self._settings(False), self.ring, self.filled, self.draws, sums
         )
         self.draws += kernels.REPLAYS * len(own) if self.filled else 0
-        self._step_factors(sums[:2] / len(own))
-        self.hits = FADING * self.hits + sums[2:]
+        self._step_factors(*(sums[[0, 1, 4]] / len(own)).tolist())
+        self.hits = FADING * self.hits + sums[2:4]
         for kept, new in zip(self.ring, (z, own, near), strict=True):
             kept[(self.ring_at + np.arange(len(own))) % RING] = new
         self.ring_at, self.filled = (self.ring_at + len(own)) % RING, min(RING, self.filled + len(own))
@@ -198,14 +199,16 @@ class ClassMeans:
             self.use(self.class_sums(), self.classes.weight[: self.size].copy(), self.scatter)
         self.pack()
 
-    def _step_factors(self, slope: Float64s) -> None:
-        """Take a step of AdaGrad for log tau and omega."""
-        self.tau_square += float(slope[0]) ** 2
-        self.omega_square += float(slope[1]) ** 2
-        log_tau = self.log_tau - TAU_RATE * float(slope[0]) / math.sqrt(self.tau_square + LEAST_SQUARE)
+    def _step_factors(self, by_log_tau: float, by_omega: float, by_log_means_tau: float) -> None:
+        """Take a step for log tau, omega and the log tau of the means alone by AdaGrad, whose sums fade."""
+        self.tau_square = FADING * self.tau_square + by_log_tau**2
+        self.omega_square = FADING * self.omega_square + by_omega**2
+        self.means_tau_square = FADING * self.means_tau_square + by_log_means_tau**2
+        log_tau = self.log_tau - TAU_RATE * by_log_tau / math.sqrt(self.tau_square + LEAST_SQUARE)
         self.log_tau = min(max(log_tau, LEAST_LOG_TAU), MOST_LOG_TAU)
-        omega = self.omega - OMEGA_RATE * float(slope[1]) / math.sqrt(self.omega_square + LEAST_SQUARE)
-        self.omega = max(0.0, omega)
+        self.omega = max(0.0, self.omega - OMEGA_RATE * by_omega / math.sqrt(self.omega_square + LEAST_SQUARE))
+        log_tau = self.log_means_tau - TAU_RATE * by_log_means_tau / math.sqrt(self.means_tau_square + LEAST_SQUARE)
+        self.log_means_tau = min(max(log_tau, LEAST_LOG_TAU), MOST_LOG_TAU)
 
     def reserve(self, size: int) -> None:
         """Make room for classes."""
@@ -357,8 +360,9 @@ class ClassMeans:
 
 FACTS: dict[str, tuple[type, float, float]] = {  # attributes in the model: type, least and largest value
     "rows": (int, 0, stored_arrays.MAX_COUNT), "weight": (float, 0, MOST_NUMBER), "draws": (int, 0, 2**62),
-    "ring_at": (int, 0, RING - 1), "log_tau": (float, LEAST_LOG_TAU, MOST_LOG_TAU), "omega": (float, 0, 1e6),
-    "tau_square": (float, 0, 1e300), "omega_square": (float, 0, 1e300), "next_space": (int, FIRST_SPACE, 2**54),
+    "ring_at": (int, 0, RING - 1), "next_space": (int, FIRST_SPACE, 2**54), "omega": (float, 0, 1e6),
+    "log_tau": (float, LEAST_LOG_TAU, MOST_LOG_TAU), "log_means_tau": (float, LEAST_LOG_TAU, MOST_LOG_TAU),
+    "tau_square": (float, 0, 1e300), "omega_square": (float, 0, 1e300), "means_tau_square": (float, 0, 1e300),
 }  # fmt: skip
 
 

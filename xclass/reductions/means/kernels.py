@@ -63,6 +63,8 @@ class Settings(NamedTuple):
 
     sharpness: np.float32  # 1 / tau, factor of the scores of the means
     omega: np.float32  # factor of the correction
+    frequency: np.float32  # factor of the logarithms of frequencies
+    means_sharpness: np.float32  # factor of the scores of the means alone, frequencies included
 
 
 class Seen(NamedTuple):
@@ -152,7 +154,8 @@ def pack(classes: Classes, size: int, settings: Settings, begin: int, end: int, 
                 bias = ZERO
                 for k in range(columns):
                     bias -= classes.mean[c, k] * classes.mean[c, k] / np.float32(2)
-            packed.bias[c] = bias * settings.sharpness + settings.omega * classes.offset[c] + classes.prior[c]
+            packed.bias[c] = bias * settings.sharpness + settings.omega * classes.offset[c]
+            packed.bias[c] += settings.frequency * classes.prior[c]
             for k in range(columns):
                 weight[k, j] = classes.mean[c, k] * settings.sharpness + settings.omega * classes.step[c, k]
 
@@ -302,7 +305,8 @@ def rescore(
             c = near[i, r]
             if c >= 0:
                 by_mean, correction = parts(z[i], classes, c)
-                new = by_mean * settings.sharpness + settings.omega * correction + classes.prior[c]
+                new = by_mean * settings.sharpness + settings.omega * correction
+                new += settings.frequency * classes.prior[c]
                 score[i, r] = LEAST_SCORE
                 _insert(near[i, : r + 1], score[i, : r + 1], c, new)
                 members += 1
@@ -312,9 +316,26 @@ def rescore(
             total += math.exp(score[i, r] - score[i, 0])
         if 0 <= own[i] < size and own_score[i] == LEAST_SCORE:
             by_mean, correction = parts(z[i], classes, own[i])
-            own_score[i] = by_mean * settings.sharpness + settings.omega * correction + classes.prior[own[i]]
+            own_score[i] = by_mean * settings.sharpness + settings.omega * correction
+            own_score[i] += settings.frequency * classes.prior[own[i]]
             total += math.exp(min(0.0, np.float64(own_score[i]) - score[i, 0]))
         log_sum[i] = score[i, 0] + math.log(max(total, 1e-300))
+
+
+@bare
+def _means_slope(mean_score: Float32s, prior: Float32s, compared: Int32s, own: int, sharpness: np.float32) -> float:
+    """Return the slope of the log loss of the means alone by the logarithm of their tau, 1 / `sharpness`."""
+    highest = LEAST_SCORE
+    for r in range(len(mean_score)):
+        highest = max(highest, (mean_score[r] + prior[compared[r]]) * sharpness)
+    total, mean, of_own = ZERO, ZERO, ZERO
+    for r in range(len(mean_score)):
+        score = (mean_score[r] + prior[compared[r]]) * sharpness - highest
+        power = fast_math.exp32(score)
+        total += power
+        mean += power * score
+        of_own = score if r == own else of_own
+    return np.float64(of_own) - np.float64(mean / total)
 
 
 @jit
@@ -324,8 +345,9 @@ def _step(
 ) -> None:  # fmt: skip
     """Take a step of the softmax over the nearest classes of a row and its own.
 
-    The slopes of the loss by log tau and omega and the hits of means and sum are added to `sums` (float64[4], or [0]
-    for a replayed row). `compared` is int32[C + 1] and `numbers` float32[3, C + 1], for the classes.
+    Added to `sums` (float64[5], or [0] for a replayed row) are the slopes of the loss by log tau and omega, the hits of
+    means and sum, and the slope of the loss of the means alone by their log tau. `compared` is int32[C + 1] and
+    `numbers` float32[3, C + 1], for the classes.
     """
     score, mean_score, correction = numbers
     size, own = 0, -1
@@ -356,6 +378,7 @@ def _step(
         by_tau += np.float64(score[r]) * mean_score[r] * settings.sharpness
         by_omega -= np.float64(score[r]) * correction[r]
     if sums.shape[0] > 0:
+        sums[4] += weight * _means_slope(mean_score[:size], classes.prior, compared, own, settings.means_sharpness)
         sums[0] += weight * by_tau
         sums[1] += weight * by_omega
         sums[2] += weight * np.float64(first_by_mean == own)

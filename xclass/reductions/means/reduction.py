@@ -7,7 +7,7 @@ Source    Streaming linear discriminant analysis: Hayes and Kanan, "Lifelong Mac
 Learners  A mean for each class, one covariance for all, and a softmax with d + 1 weights for each class.
 Cost      A row of d numbers takes K d multiplications for the scores, 2 d**2 for the space, and 2 C (R + 1) d for the
           steps; memory for 3 K d numbers of 4 bytes, the latest 16,384 rows and 16 d**2 bytes. Above 8,192 classes,
-          64 columns choose 256 classes, which are scored by all columns.
+          64 columns choose 128 classes, which are scored by all columns.
 Names     K classes | d columns | n weight of the rows of a class | psi variance of the means between classes, in units
           of that within, in a direction | R = 8 rows that are learned from again after each
           row | C classes that are compared in a step, 16 to 64, fewer the more columns there are.
@@ -20,7 +20,7 @@ Idea      Rows are sent to a space (`space`) in which classes have the covarianc
           uncorrelated. The score of a class by its mean A, shrunken to psi n / (psi n + 1) of the mean of its rows, is
           z A - |A|**2 / 2. The whole score is this divided by tau, plus omega times V z + v, plus the logarithm of the
           class's frequency. V and v learn from the rows, tau and omega from the rows before V and v do. If the means
-          alone had more hits of late, they alone predict.
+          alone had more hits of late, they alone predict, by the score divided by a tau of its own.
 """
 
 from __future__ import annotations
