@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from ...binary import gd
 from ...reductions.means.reduction import Means
 
 
 def banner(learner: Means) -> list[str]:
     learned = learner.classes
     return [] if learned is None else [f"Class means: {learned.size} classes, rows of {learned.d} numbers"]
+
+
+def learning_lines(learner: Means, binary: gd.Options) -> list[str]:
+    return ["Learning rate: none for the means; AdaGrad for the softmax", "Loss: log loss of the softmax"]
 
 
 def summary(learner: Means) -> list[str]:
