@@ -15,7 +15,7 @@ import numpy as np
 KNOWN = """bits candidate_cut candidates cpt cpt_alpha cpt_tree decay_learning_rate indexing label_range learn_names
     learning_rate loss_function max_doublings next oaa oaa_subsample power_t quantile_tau random_seed rerank_rate sgd
     tree_noise initial_t tree_sample cpt_arity=2 hash=strings layout=odd layout=tagged link=identity number_rules=ieee
-    trees=1 version=1 normalize_features=auto beam"""
+    trees=1 version=1 normalize_features=auto beam text_case text_chars text_ngram text_split text_unicode"""
 TYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1", "U32": "<u4", "U64": "<u8"}
 GOLDEN, SPREAD = np.uint64(0x9E3779B97F4A7C15), 0xD6E8FEB86659FD93
 
