@@ -97,7 +97,7 @@ class Means:
             sums[1] -= weight * (e @ parts[:, 1])
             sums[2] += weight * (classes[int(np.argmax(parts[:, 0] + parts[:, 2]))] == y)
             sums[3] += weight * (classes[int(np.argmax(score))] == y)
-        q = float(z @ z)
+        q = max(float(z @ z), 1.0)
         for c, error in zip(classes, weight * e, strict=True):
             if abs(error) > 1e-4:
                 self.g[c] = self.g.get(c, 0.0) + error**2 * q

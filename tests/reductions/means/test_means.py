@@ -252,6 +252,10 @@ def test_columns_that_depend_on_each_other_or_never_vary_do_no_harm():
     double = np.hstack([x, x, np.zeros_like(x)])
     accuracy = (learned(x, y).predict_many(x) == y).mean()
     assert (learned(double, y).predict_many(double) == y).mean() > accuracy - 0.05
+    tiny = (x * F(1e-36)).astype(F)
+    model = learned(tiny, y)
+    assert set(model.predict_many(tiny).tolist()) <= set(range(1, 6))
+    assert all(np.isfinite(array).all() for array in model.core.contents().arrays.values())
     same = np.ones((50, 3), F)
     assert learned(same, np.full(50, 4)).predict_many(same).tolist() == [4] * 50
 
@@ -291,6 +295,19 @@ def test_a_function_of_rows_stays_the_same_in_another_space():
     v = rng.standard_normal((3, 4))
     assert old @ rows + row_shift == pytest.approx(new, abs=1e-4)
     assert new @ (v @ weights).T + v @ weight_shift == pytest.approx(old @ v.T, abs=1e-4)
+
+
+def test_a_model_whose_sums_are_too_large_is_refused_when_it_learns():
+    x, y = clusters(2, 5, 100)
+    learned(x, y).save("m")
+    loaded = model_file.load("m")
+    arrays = {k: np.array(v) for k, v in loaded.arrays.items()}
+    arrays["mean"] += F(1e30)
+    arrays["count"] += 1e20
+    model_file.save("m", options=loaded.options, facts=loaded.facts, arrays=arrays)
+    model = xclass.load("m")
+    with pytest.raises(ModelError, match=r"the sums of .*means are not finite"):
+        model.learn_many(x, y)
 
 
 @pytest.mark.parametrize(

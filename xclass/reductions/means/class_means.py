@@ -19,6 +19,7 @@ import numpy as np
 
 from ...array_types import AnyArray, Float32s, Float64s, Int32s
 from ...binary.finite import LARGEST_VALUE
+from ...errors import ModelError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -229,6 +230,8 @@ class ClassMeans:
 
     def use(self, sums: Float64s, n: Float64s, scatter: Float64s) -> None:
         """Take other sums, about the centre of the space, and estimate the space, to which the correction is moved."""
+        if not (np.isfinite(sums).all() and np.isfinite(scatter).all()):  # only if a model file was made so
+            raise ModelError("the sums of --means are not finite; train the model again")
         old, size = self.space, len(n)
         new = space.estimate(old.centre, sums, n, scatter, self.rows, self.product)
         self.move(new)

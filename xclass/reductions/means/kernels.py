@@ -385,6 +385,7 @@ def _step(
         sums[3] += weight * np.float64(first == own)
     for k in range(z.shape[0]):
         q += z[k] * z[k]
+    q = max(q, ONE)  # so that a row near 0 takes no long steps
     for r in range(size):
         error = weight * score[r]
         if abs(error) > FEWEST:

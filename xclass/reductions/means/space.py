@@ -20,6 +20,7 @@ from ...system import blas_threads
 
 LEAST_SHRINKAGE = 1e-3  # least weight of the identity in the correlations within classes
 LEAST_PSI = 1e-3  # least variance between classes in a direction, of the largest, and of 1 if that is below 1
+LEAST_VARIANCE, MOST_PSI = 1e-48, 1e12  # so that the space and its inverse are finite as float32
 LEAST_WITHIN = 1e-5  # least variance within classes, of the variance of all rows, in a column
 RAW_PSI = 1e6
 PRIOR_SHARE = 0.5  # part of the variance of all rows that is expected within classes before there are examples
@@ -66,7 +67,7 @@ def estimate(centre: Float64s, sums: Float64s, n: Float64s, scatter: Float64s, r
     mean = sums.sum(axis=0) / total
     overall = scatter / total - np.outer(mean, mean)
     variance = np.maximum(np.diag(overall), 0)
-    varies = variance > 1e-12 * max(float(variance.max()), 1e-300)
+    varies = variance > 1e-12 * max(float(variance.max()), LEAST_VARIANCE)
     unit = np.where(varies, np.sqrt(np.where(varies, variance, 1)), 1)
     between = np.zeros((d, d))
     for first in range(0, classes, PIECE):
@@ -98,7 +99,7 @@ def estimate(centre: Float64s, sums: Float64s, n: Float64s, scatter: Float64s, r
         eigenvalue, direction = np.linalg.eigh(of_means)
     eigenvalue, direction = eigenvalue[::-1], direction[:, ::-1]
     psi = (1 - shrinkage) * eigenvalue + shrinkage * eigenvalue.mean() - float((w / n).sum() / w.sum())
-    psi = np.maximum(psi, LEAST_PSI * max(float(psi.max()), 1.0))
+    psi = np.clip(psi, LEAST_PSI * min(max(float(psi.max()), 1.0), MOST_PSI), MOST_PSI)
     into = product(np.ascontiguousarray(whitening), np.ascontiguousarray(direction))
     back = product(np.ascontiguousarray(direction.T), np.ascontiguousarray(lower.T * deviation))
     return Space(centre + mean, into.astype(np.float32), back.astype(np.float32), psi.astype(np.float32))
