@@ -50,7 +50,10 @@ def test_a_matrix_is_learned_like_its_text(tmp_path, reduction, words):
     learn("-d", "train.vw", f"--{name}", classes or 0, "-b", 12, *words, "-f", "m", "-p", "p", cwd=tmp_path)
     expected = (tmp_path / "m").read_bytes()
     options = {word.lstrip("-"): value for word, value in zip(words[::2], words[1::2], strict=True)}
-    for given_x in (x, x.tocsc(), x.toarray(), sparse.csr_array(x), x.astype(np.float32), x.toarray(order="F")):
+    forms = [x, x.tocsc(), sparse.csr_array(x), x.astype(np.float32)]
+    if name != "multiclass":  # which learns rows of numbers as they are
+        forms += [x.toarray(), x.toarray(order="F")]
+    for given_x in forms:
         with xclass.Learner(name, classes, bits=12, **options) as model:
             outcome = model.learn_many(given_x, y, weight)
             assert model_bytes(model, tmp_path) == expected

@@ -165,7 +165,7 @@ def note_about_rows(config: Config, columns: int) -> str:
         return ""
     return (
         f"the examples are rows of {columns} numbers, from which {_title(config)} is known to learn badly, because all "
-        "examples have the same features; try --oaa or --multiclass"
+        "examples have the same features; try --means or --multiclass"
     )
 
 

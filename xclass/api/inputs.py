@@ -61,7 +61,10 @@ class Inputs:
 
     def __init__(self, core: LearnerCore, identity: bool = False, vw_text: bool = False) -> None:
         self._schema, self._config, self._names = core.schema, core.config, core.names
-        self._taken, self._dense = core.takes_block, core.config.parser.dense_names()
+        self._widest, self._dense = (
+            core.takes_block * core.config.reduction.widest_array,
+            core.config.parser.dense_names(),
+        )
         self._label_range, self.notes = core.label_range, core.notes
         self._labels = LabelConverter(core.names, core.label_range, core.config.reduction.labels == "multilabel")
         self._constant = not core.config.parser.noconstant
@@ -191,7 +194,9 @@ class Inputs:
         return Frame(examples, self._schema)
 
     def _table(self, given: Any) -> Any:
-        return tables.table_of(given, self._rule, self.hasher, self._schema, self._texts, self._taken)
+        of_sparse = self._schema.form == MATRICES and not self._schema.width
+        widest = 0 if of_sparse else self._widest
+        return tables.table_of(given, self._rule, self.hasher, self._schema, self._texts, widest)
 
     @property
     def _columns(self) -> str:
@@ -321,10 +326,9 @@ class Inputs:
         self._require_labels(y, learn)
         table.check()
         self._schema.check_width(table.columns)
-        if self._schema.form == MATRICES and table.n and bool(self._schema.width) != bool(table.columns):
-            forms = ("sparse matrices", f"arrays of {self._schema.width or table.columns} columns")
-            cures = ("a sparse matrix", "an array, `X.toarray()` of a sparse matrix")
-            raise _other_form(forms[bool(table.columns)], *(pair[bool(self._schema.width)] for pair in (forms, cures)))
+        if self._schema.form == MATRICES and table.n and self._schema.width and not table.columns:
+            learned = f"arrays of {self._schema.width} columns"
+            raise _other_form("sparse matrices", learned, "an array, `X.toarray()` of a sparse matrix")
         if isinstance(table, tables.DenseTable):
             self._note_once(note_about_rows(self._config, table.values.shape[1]))
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)

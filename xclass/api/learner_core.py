@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,8 @@ class LearnerCore:
         schema = self.schema
         if not batch.columns:
             return batch._replace(dense=np.zeros((batch.n, schema.width), np.float32))
-        if not self.takes_block:
+        hashes = self.config.reduction.dense is not base.taken  # a model that has learned no rows
+        if not self.takes_block or (hashes and not learn and not schema.width):
             return self._hashed(batch)
         schema.check_width(batch.columns)
         if learn:
@@ -182,6 +184,11 @@ class LearnerCore:
 
     def _hashed(self, batch: Batch) -> Batch:
         """Return a batch with features in place of its dense block."""
+        if self.spec.part is not None and self.config.reduction.dense(replace(self.spec, part=None)) == base.TAKEN:
+            raise UsageError(
+                "--workers: rows of numbers are learned as they are, which parts of a model cannot do; give "
+                "--sync_every N, and models of parts of the data are averaged"
+            )
         given = self.config.parser
         if len(batch.index) > batch.n * (not given.noconstant):
             raise UsageError(

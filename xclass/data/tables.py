@@ -95,12 +95,12 @@ class SparseTable(Table):
 
 
 class DenseTable(Table):
-    """Convert the rows of a number array[n, d], or of n lists of d numbers; into a dense block if it is `taken`."""
+    """Convert the rows of a number array[n, d], or of n lists of d numbers; into a dense block of at most `widest`."""
 
-    def __init__(self, given: Any, rule: Hashing, taken: bool = False) -> None:
+    def __init__(self, given: Any, rule: Hashing, widest: int = 0) -> None:
         self.values = array_input.dense(given)
         n, columns = self.values.shape
-        self._taken = taken and columns > 0
+        self._taken = 0 < columns <= widest
         self.least = ROWS if self._taken else 1
         self.columns = columns if self._taken else 0
         super().__init__(np.arange(n + 1) * max(1, columns))
@@ -139,14 +139,14 @@ class FrameTable(Table):
     """Convert the rows of a DataFrame.
 
     Columns of numbers are features without a namespace; other columns are namespaces, whose features are their words,
-    or whole cells of categories. Missing cells are no features. Columns of the kind `dense` are the dense block if it
-    is `taken`, and else namespaces.
+    or whole cells of categories. Missing cells are no features. Columns of the kind `dense` are the dense block if the
+    learner takes one, and else namespaces.
     """
 
     least = 256  # because each column is converted by itself
 
-    def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher, read: texts.Texts, taken: bool = False) -> None:
-        self.frame, self._hasher, self._taken = frame, hasher, taken
+    def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher, read: texts.Texts, widest: int = 0) -> None:
+        self.frame, self._hasher, self._taken = frame, hasher, widest > 0
         as_written = texts.Texts(texts.Options(text_split="spaces"), rule.hash_all, rule.mask)
         self._reads = [read if kind == TEXT else as_written for _, kind in frame.columns]
         names = [name for name, _ in frame.columns]
@@ -188,24 +188,25 @@ class FrameTable(Table):
 
 
 def table_of(
-    given: Any, rule: Hashing, hasher: NameHasher, known: Schema, read: texts.Texts, taken: bool = False
+    given: Any, rule: Hashing, hasher: NameHasher, known: Schema, read: texts.Texts, widest: int = 0
 ) -> Table | None:
     """Return what converts a sparse matrix, a dense array or a DataFrame; None if `given` is none of these.
 
-    `read` says how texts are read, and `taken` says whether the learner takes the dense block.
+    `read` says how texts are read. `widest` is the most columns of an array that the learner takes as they are, 0 if it
+    takes no dense block.
     """
     if isinstance(given, Frame) or frames.is_frame(given):
-        return FrameTable(given if isinstance(given, Frame) else Frame(given, known), rule, hasher, read, taken)
+        return FrameTable(given if isinstance(given, Frame) else Frame(given, known), rule, hasher, read, widest)
     if hasattr(given, "tocsr") or hasattr(given, "indptr"):
         return SparseTable(given, rule)
     if isinstance(given, (list, tuple)):
         rows = given and isinstance(given[0], (list, tuple, np.ndarray))
-        return DenseTable(given, rule, taken) if rows else None
+        return DenseTable(given, rule, widest) if rows else None
     if array_input.is_array(given):
         values = array_input.array("examples", given)
         if values.ndim == 1 and values.dtype.kind in "OUT":  # lists of numbers, as of Arrow, or texts, dictionaries
-            return DenseTable(list(values), rule, taken) if len(values) and isinstance(values[0], np.ndarray) else None
-        return DenseTable(values, rule, taken)
+            return DenseTable(list(values), rule, widest) if len(values) and isinstance(values[0], np.ndarray) else None
+        return DenseTable(values, rule, widest)
     return None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..data.array_input import is_missing
 from ..data.feature_names import encoded
 from ..data.frames import Frame
-from ..data.schema import NUMBER, TEXT
+from ..data.schema import DENSE, NUMBER, TEXT
 from ..text.text_format import WrittenFeature
 
 
@@ -63,6 +63,9 @@ def _of_row(frame: Frame, i: int) -> Iterator[WrittenFeature]:
             (value,) = frame.numbers(j, i, i + 1).astype(np.float32)
             if not np.isnan(value):
                 yield WrittenFeature(encoded(name), value)
+        elif kind == DENSE:  # features of learners that do not take the numbers as they are
+            for k, value in enumerate(frame.block(j, i, i + 1)[0].tolist()):
+                yield WrittenFeature(b"%d" % k, np.float32(value), encoded(name))
         else:
             (text,) = frame.words(j, i, i + 1)
             if text:

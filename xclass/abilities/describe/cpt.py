@@ -14,9 +14,11 @@ from ...reductions.cpt.binary_nodes import DEEPEST, NODES
 from ...reductions.cpt.label_tree import Tree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
 from ...reductions.cpt.reduction import ProbabilityTree
+from ...reductions.means.reduction import Means
 from ...reductions.multiclass.reduction import Multiclass
+from ...reductions.multiclass.with_rows import MulticlassWithRows
 from ..inspect.cpt import weight_tables
-from . import tree_view
+from . import means, tree_view
 from .tree_view import NodeView, TreeNode
 
 
@@ -60,7 +62,17 @@ def learning_lines(learner: ProbabilityTree, binary: gd.Options) -> list[str]:
     return [f"Learning rate: {binary.learning_rate:g}{scorers} ({rule})", in_words.loss(binary)]
 
 
+def _means_alone(learner: ProbabilityTree) -> Means | None:
+    """Return the class means of a learner that has learned nothing but dense rows, else None."""
+    if not isinstance(learner, MulticlassWithRows) or learner.has_features or learner.means.classes is None:
+        return None
+    return learner.means
+
+
 def summary(learner: ProbabilityTree) -> list[str]:
+    alone = _means_alone(learner)
+    if alone is not None:
+        return means.summary(alone)
     known, shares = figures(learner), []
     depth = max(int(member.tree.size[DEEPEST]) for member in learner.members)
     if isinstance(learner, Multiclass) and learner.label_weight > 0:
@@ -73,6 +85,7 @@ def summary(learner: ProbabilityTree) -> list[str]:
     return [
         *learner.report.lines(), *shares, *(learner.scales.summary_lines if learner.scales is not None else []),
         *weighted,
+        *(means.facts_of_rows(learner.means) if isinstance(learner, MulticlassWithRows) else []),
         *(learner.searched.lines() if learner.searched is not None else []),
         f"classes in the tree = {known['classes_in_tree']}{learner.placed_text}, depth = {depth}",
         *tree_view.lines(known),
@@ -80,6 +93,9 @@ def summary(learner: ProbabilityTree) -> list[str]:
 
 
 def figures(learner: ProbabilityTree) -> dict[str, float]:
+    alone = _means_alone(learner)
+    if alone is not None:
+        return means.figures(alone)
     figures = learner.report.figures()
     if isinstance(learner, Multiclass) and learner.label_weight > 0:
         figures["routing_error"] = learner.not_proposed / learner.label_weight
@@ -98,6 +114,9 @@ def outline(learner: ProbabilityTree, levels: int) -> Iterator[TreeNode]:
 
 
 def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
+    alone = _means_alone(learner)
+    if alone is not None:
+        return means.class_counts(alone)
     if learner.index is None:
         return None
     index = learner.index.index

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...array_types import Float32s, Int64s, UInt64s
+from ...array_types import Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad, document_frequency
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
@@ -22,8 +22,12 @@ from ...reductions.cpt import label_tree, wide_nodes
 from ...reductions.cpt.binary_nodes import Predictions
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.cpt.tree_member import Member
-from ...reductions.multiclass import feature_index, reranking
+from ...reductions.multiclass import feature_index, opinion_pool, reranking
+from ...reductions.multiclass.opinion_pool import LEAST as LEAST_OPINION
+from ...reductions.multiclass.opinion_pool import Listed
 from ...reductions.multiclass.reduction import Multiclass
+from ...reductions.multiclass.with_rows import MulticlassWithRows
+from . import means
 from .reasons import NOTHING, chosen, of_regressor, score_of, shares_of
 
 LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
@@ -51,7 +55,14 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
         if learner.index is not None:
             learner.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
         proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
-        return _of_scorers(learner, batch, weighted, proposed, paths, k)
+        if not (isinstance(learner, MulticlassWithRows) and batch.columns):
+            return _of_scorers(learner, batch, weighted, proposed, paths, k)
+        if not learner.has_features:
+            return means.explain(learner.means, batch, k)
+        of_features = _of_scorers(learner, batch, weighted, proposed, paths, opinions.candidate.shape[1])
+        rows = learner.means.classes
+        of_rows = means.explain(learner.means, batch, rows.compared if rows is not None else 0)
+        return _pooled(learner.pool, [of_features, of_rows], ["features", "rows"], float(batch.label[0]), k)
     if len(batches) == 1:  # the search for k classes may find others than that for one
         found = [_predicted(learner, batches, number, size).top[0, 0].tolist() for size in (1, k)]
         ranked = np.array(list(dict.fromkeys([*found[0], *found[1]])))
@@ -162,6 +173,79 @@ def _of_scorers(
     sign = "-" if log_total >= 0 else "+"
     formula = f"{sum(p):.9g} * exp({sharpness:.9g} * score {sign} {abs(log_total):.9g})"
     return Reasons(explained, others, size, formula)
+
+
+# class means beside the scorers
+
+
+def _pooled(pool: Float64s, opinions: Sequence[Reasons], parts: Sequence[str], label: float, k: int) -> Reasons:
+    """Explain what a pool makes of two learners' opinions, which explain all classes that they list.
+
+    A class without a score is not listed. `parts` are the names of the learners, for shares that have no part.
+    """
+    listed = [[one for one in reasons.classes if one.score is not None] for reasons in opinions]
+    most = sum(map(len, listed))
+    result = Listed(np.zeros((1, most), np.int64), np.zeros((1, most)), np.zeros(1))
+    none = np.zeros(1, bool)
+    first, second = map(_as_listed, listed)
+    opinion_pool.combine(
+        pool, np.zeros(1, np.int64), none, np.ones(1, np.float32), first, second, result, none.copy()
+    )  # fmt: skip
+    order = [int(c) for c in result.top[0] if c]
+    terms = [_pool_terms(one, part, float(power)) for one, part, power in zip(listed, parts, pool[0], strict=True)]
+
+    def of_class(c: int, p: float) -> ExplainedClass:
+        shares = [share for by_class, others in terms for share in by_class.get(c, others)]
+        paths = tuple(turn for own in listed for one in own if one.label == c for turn in one.path)
+        ordered = tuple(sorted(shares, key=lambda share: -abs(share.share)))
+        return ExplainedClass(c, sum(share.share for share in shares), p, ordered, paths)
+
+    explained, others = chosen(map(of_class, order, result.top_p[0].tolist()), k, label)
+    if not explained:
+        return opinions[0]
+    log_total = (explained[0].score or 0.0) - math.log(explained[0].probability or 1.0)
+    considered = max(reasons.considered for reasons in opinions)
+    return Reasons(explained, others, considered, f"exp(score - {log_total:.9g})")
+
+
+def _as_listed(classes: Sequence[ExplainedClass]) -> Listed:
+    label = np.array([[one.label for one in classes]], np.int64)
+    return Listed(label, np.array([[one.probability for one in classes]], np.float64), np.zeros(1))
+
+
+def _pool_terms(
+    classes: Sequence[ExplainedClass], part: str, power: float
+) -> tuple[dict[int, list[Share]], list[Share]]:
+    """Return the shares of each class in the power times the logarithm of its probability, and those of all others.
+
+    Scores determine probabilities up to a constant, which all classes have and which is left out. So the factor of the
+    scores is that of the probabilities of the first and the last class.
+    """
+    if not classes:
+        return {}, []
+    score = np.array([one.score for one in classes], np.float64)
+    log_p = np.log(np.maximum([one.probability or 0.0 for one in classes], 1e-300))
+    spread = score[0] - score[-1]
+    factor = (log_p[0] - log_p[-1]) / spread if spread else 1.0
+    constant = log_p[0] - factor * score[0]
+    by_class = {}
+    for one, own_log_p in zip(classes, log_p.tolist(), strict=True):
+        shares = [
+            share._replace(share=power * factor * share.share, part=share.part or part)
+            for share in one.shares
+        ]  # fmt: skip
+        if own_log_p < math.log(LEAST_OPINION):
+            shares.append(
+                Share(
+                    f"least probability that counts, {LEAST_OPINION:g}",
+                    power * (math.log(LEAST_OPINION) - own_log_p),
+                    part,
+                )
+            )
+        by_class[int(one.label or 0)] = shares
+    rest = max(1.0 - float(np.exp(log_p).sum()), LEAST_OPINION)
+    least = math.log(max(min(math.exp(log_p.min()), rest), LEAST_OPINION))
+    return by_class, [Share("not among the most probable classes", power * (least - constant), part)]
 
 
 # paths

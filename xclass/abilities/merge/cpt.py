@@ -24,8 +24,9 @@ from ...model import stored_arrays
 from ...reductions.cpt.label_tree import NODES
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.multiclass.searched_trees import DECIDED, SEARCHED
+from ...reductions.multiclass.with_rows import MulticlassWithRows
 from . import index as merged_index
-from . import trees
+from . import means, trees
 from .sources import CONTINUE, Sources, check_names, not_continued
 
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
@@ -65,7 +66,16 @@ def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
         weights = merged_weights("scorers", target.scorers.weights, models, base.scorers.weights, sources)
         merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
         target.scorers = target.scorers._replace(weights=weights)
+    if isinstance(target, MulticlassWithRows):
+        _merge_rows(target, sources)
     return notes
+
+
+def _merge_rows(target: MulticlassWithRows, sources: Sources) -> None:
+    learners, base = sources.learners, sources.base
+    means.merge(target.means, sources._replace(learners=[one.means for one in learners], base=base.means))
+    merging.average_parameters(target.pool, [one.pool for one in learners], base.pool)
+    target.has_features = any(one.has_features for one in learners)
 
 
 def merged_weights(name: str, target: Weights, models: Sequence[Weights], base: Weights, sources: Sources) -> Weights:

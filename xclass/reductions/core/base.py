@@ -312,4 +312,5 @@ class Reduction:
     vw_record: Reduction | None = None
     # what becomes of the dense block of a batch, see TAKEN; a function of the spec, because options may decide
     dense: Callable[[LearnerSpec], str] = hashed
+    widest_array: int = 1 << 32  # most columns of an array that it takes as they are; those of a wider one are hashed
     not_merged: str = ""  # why models of it cannot be merged, for the message; empty if it has the ability `merge`

@@ -79,6 +79,8 @@ class Plan(NamedTuple):
     distributions: Distributions | None  # of the own trees, None unless all probabilities are wanted
     tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
     opinions: Any = None  # of an index, see `multiclass.feature_index.Opinions`
+    by_rows: Any = None  # what `means` says of dense rows
+    rows_alone: bool = False  # whether nothing is learned but dense rows
 
 
 def own_units(options: Options, part: Part | None) -> tuple[Sequence[int], bool]:

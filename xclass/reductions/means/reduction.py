@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,6 +70,15 @@ class Options(OptionGroup):
     )
 
 
+class Ranked(NamedTuple):
+    """Hold the best classes of n rows."""
+
+    top: Int64s  # int64[n, k], labels, the most probable first, then 0
+    top_p: Float64s  # float64[n, k]
+    p: Float64s  # float64[n], probability of the label, NaN if it was not learned
+    lists: probabilities.ClassLists | None  # of all classes, if they are wanted
+
+
 class Means(Learner):
     """Learn class means and their correction (`--means`).
 
@@ -102,6 +111,10 @@ class Means(Learner):
 
     def survey(self, task: BatchTask, vw_exact: bool) -> None:
         super().survey(task, vw_exact)
+        self.skip_large_rows(task)
+
+    def skip_large_rows(self, task: BatchTask) -> None:
+        """Mark examples whose rows are so large that sums of their squares could become infinite."""
         dense = task.batch.dense
         if dense.size:
             large = np.maximum(np.abs(dense).max(axis=1), 1).astype(np.float64) ** 2
@@ -121,10 +134,13 @@ class Means(Learner):
         return {"rows": pass_rows}
 
     def _learn_batch(self, task: BatchTask) -> None:
+        self.finish(task, self.rank(task))
+
+    def rank(self, task: BatchTask) -> Ranked:
+        """Find the best classes of the rows of a batch, and learn from the rows."""
         batch, n = task.batch, task.batch.n
         if not n:
-            self._report(task, np.zeros((0, 1), np.int64), np.zeros((0, 1)), np.zeros(0))
-            return
+            return Ranked(np.zeros((0, 1), np.int64), np.zeros((0, 1)), np.zeros(0), None)
         learned = self._of(batch)
         label, learns = label_arrays.whole(batch), task.learned()
         own = self._numbers(label, learns)
@@ -154,9 +170,7 @@ class Means(Learner):
                     found._replace(z=found.z[rows], near=found.near[rows]),
                 )  # fmt: skip
             at = end
-        self._report(task, top, top_p, own_p)
-        if self.listing_options.probabilities:
-            task.class_lists = _joined(lists)
+        return Ranked(top, top_p, own_p, _joined(lists) if lists else None)
 
     def _of(self, batch: Batch) -> ClassMeans:
         """Return what is learned, for rows as wide as those of a batch."""
@@ -208,9 +222,9 @@ class Means(Learner):
             listed = np.full(n, size)
         return probabilities.class_lists(label, p, listed, np.maximum(0.0, 1.0 - p.sum(axis=1)))
 
-    def _report(self, task: BatchTask, top: Int64s, top_p: Float64s, own_p: Float64s) -> None:
-        """Set the results of a task from the labels of the best classes, and their and the labels' probabilities."""
-        batch = task.batch
+    def finish(self, task: BatchTask, found: Ranked) -> None:
+        """Set the results of a task."""
+        batch, (top, top_p, own_p, _) = task.batch, found
         weight, labelled = batch.weight.astype(np.float64), ~np.isnan(batch.label)
         task.prediction = top[:, 0].astype(np.float64)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
@@ -227,6 +241,8 @@ class Means(Learner):
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
             task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
             task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+        if found.lists is not None:
+            task.class_lists = found.lists
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options

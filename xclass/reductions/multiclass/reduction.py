@@ -20,20 +20,15 @@ import numpy as np
 from ...array_types import Bools, Int64s
 from ...binary import loss
 from ...data import batch_ops
-from ...data.batch import HIGHEST_LABEL, Batch
+from ...data.batch import Batch
 from ...kernels.direct import DirectCall
-from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core.base import HASHED, UNSUITED, Reduction
 from ..core.contract import BatchTask, empty_task
 from ..core.spec import LearnerSpec
 from ..cpt import binary_nodes
 from ..cpt.binary_nodes import Predictions
 from ..cpt.options import (
     GROWN,
-    SUPPORTED_OPTIONS,
-    Options,
-    resolve_defaults,
     table_bits,
 )
 from ..cpt.reduction import Plan, ProbabilityTree
@@ -184,16 +179,15 @@ class Multiclass(ProbabilityTree):
 
     def rank_batch(self, task: BatchTask, plan: Plan) -> reranking.Ranked:
         """Rank the candidates of a batch and learn from it."""
-        n, opinions = task.batch.n, plan.opinions
-        learns = plan.learns
+        n, learns = task.batch.n, plan.learns
         if self.again and self.further is not None and not self.further.scorers_learn:
             learns = np.zeros(n, bool)
         jobs = [(0, n)] if task.learn else self.thread_ranges(n)
-        ranked = self._new_ranking(opinions)
+        ranked = self.new_ranking(plan)
         self.scorers = self._rank(self.scorers, task, plan, learns, jobs, ranked)
         if self._second_pass and self.scorers_copy is not None and task.learn:
             copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
-            by_copy = self._new_ranking(opinions)
+            by_copy = self.new_ranking(plan)
             self.scorers_copy = self._rank(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
             chosen = plan.left_out & learns & (plan.label > 0)
             assert self.further is not None  # because there is a copy
@@ -206,13 +200,17 @@ class Multiclass(ProbabilityTree):
             assert task.class_lists is not None  # made by the previous stage
             task.class_lists = reranking.with_reranked(task.class_lists, ranked)
         self._finish(task, output, ranked.p, ranked.top, ranked.top_p)
-        sums = reranking.sum_errors(task.batch.label, task.batch.weight, ranked.inside, task.prediction)
+        self.add_errors(task, ranked.inside)
+
+    def add_errors(self, task: BatchTask, inside: Bools) -> None:
+        """Add the errors of a finished task; `inside` is bool[n], whether the label was proposed."""
+        sums = reranking.sum_errors(task.batch.label, task.batch.weight, inside, task.prediction)
         self.label_weight += sums[0]
         self.not_proposed += sums[1]
         self.not_chosen += sums[2]
 
-    def _new_ranking(self, opinions: feature_index.Opinions) -> reranking.Ranked:
-        n, candidates = opinions.candidate.shape
+    def new_ranking(self, plan: Plan) -> reranking.Ranked:
+        n, candidates = plan.opinions.candidate.shape
         return reranking.new_ranking(
             n, candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
         )
@@ -286,42 +284,3 @@ class Multiclass(ProbabilityTree):
         if self.searched is not None:
             self.searched.restore(arrays)
         self.scorers = reranking.restored(self.scorers, arrays)
-
-
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Return the lowest and highest label, and the option that sets the range."""
-    return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
-
-
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model with another number of trees or rows of the index, before memory is allocated for them."""
-    stored_arrays.check_rows("random", arrays, spec.options.trees)
-    if spec.options.rerank and spec.options.index_slots:
-        feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
-
-
-def build(spec: LearnerSpec) -> ProbabilityTree:
-    """Return a learner of trees, with scorers if options ask for them."""
-    return Multiclass(spec) if spec.options.rerank else ProbabilityTree(spec)
-
-
-def dense(spec: LearnerSpec) -> str:
-    """Return what becomes of rows of numbers: trees alone learn badly from them."""
-    return HASHED if spec.options.rerank else UNSUITED
-
-
-REDUCTION = Reduction(
-    name="cpt",
-    title="Conditional probability tree",
-    summary="a tree of probabilities: top k, new classes",
-    options=Options,
-    enabled="adagrad, cpt",
-    build=build,
-    resolve_defaults=resolve_defaults,
-    label_range=label_range,
-    check_arrays=check_arrays,
-    probabilities=True,
-    learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "inspect", "merge", "spread"),
-    dense=dense,
-)

@@ -59,10 +59,11 @@ class Rows(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Say where a new label is inserted."""
+    """Say where a new label is inserted, and whether r learns."""
 
     alpha: float  # weight of balance; binary_nodes.RANDOM for a random place
     random: UInt64s  # uint64[1], state of the random numbers
+    adapts_r: bool
 
 
 class Scratch(NamedTuple):
@@ -309,7 +310,7 @@ def insert(tree: label_tree.Tree, nodes: Nodes, growth: Growth, scratch: Scratch
     The regressors of both leaves begin with what is true of the labels so far: the old one is below their parent in
     all examples, and the new one in none.
     """
-    alpha, random = growth
+    alpha, random, _ = growth
     if tree.size[NODES] == 0:
         label_tree.insert_root(tree, label)
         return np.int64(0)
@@ -375,13 +376,13 @@ def train(
 @bare
 def learn_batch(
     tree: label_tree.Tree, nodes: Nodes, growth: Growth, wanted: Search, batch: Batch,
-    weighted: document_frequency.Weighted, label: Int64s, learned: Bools, adapts_r: bool, begin: int, end: int,
-    scratch: Scratch, found: Found,
+    weighted: document_frequency.Weighted, label: Int64s, learned: Bools, begin: int, end: int, scratch: Scratch,
+    found: Found,
 ) -> int:  # fmt: skip
     """Search the best labels of examples begin..end-1, and train on those that are learned.
 
     Return the first example for which something lacks room, or `end`. `label` has the 1-based labels of all examples,
-    0 for those that are not learned, and `learned` is bool[n]. `adapts_r` says whether r learns, too.
+    0 for those that are not learned, and `learned` is bool[n].
     """
     for i in range(begin, end):
         first, last = label_arrays.span(batch, label, i)
@@ -401,7 +402,7 @@ def learn_batch(
                     mark(tree, nodes, scratch, count, label_tree.find(tree, label[j]))
                     empty = False
             train(tree, nodes, scratch, count, batch.weight[i], empty)
-            if adapts_r:
+            if growth.adapts_r:
                 arow.adapt_r(nodes.regularisation, scratch.block, LEAST_R, MOST_R)
         close_rows(scratch)
     return end

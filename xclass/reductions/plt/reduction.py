@@ -152,15 +152,15 @@ class LabelTree(MultilabelLearner):
         wanted = search.Search(self.most_ranked, np.float32(self.least), self.known(task))
         count = np.empty(batch.n, np.int64)
         parts: dict[int, search.Found] = {}
+        growth = nodes.Growth(self.alpha, self.random, not self.repeats)
 
         def job(begin: int, end: int) -> None:
             found, at = search.new_found(count, (end - begin) * FIRST_ROOM), begin
             while True:
                 scratch = nodes.new_scratch(self.tree, batch.most_features, self.most_ranked)
                 at = nodes.learn_batch(
-                    self.tree, self.nodes, nodes.Growth(self.alpha, self.random), wanted, batch, weighted, label,
-                    learned, not self.repeats, at, end, scratch, found,
-                )  # fmt: skip
+                    self.tree, self.nodes, growth, wanted, batch, weighted, label, learned, at, end, scratch, found
+                )
                 if at == end:
                     break
                 if task.learn:
