@@ -14,6 +14,7 @@ from ..options.declare import options_of
 from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
+from ..reductions.core.probabilities import ClassLists
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
 from . import arrays, configuration
@@ -115,17 +116,19 @@ def learned(core: LearnerCore, tasks: Iterable[BatchTask]) -> tuple[np.ndarray, 
 
 def single(core: LearnerCore, tasks: Sequence[BatchTask]) -> Any:
     """Return the first prediction of tasks, None if there is none, or if it is no class."""
-    for task in tasks:
-        if task.batch.n:
-            prediction = _answers(core, task)[0]
-            if isinstance(prediction, list):
-                return _named(core, prediction)
-            if core.config.reduction.labels != "multiclass":
-                return float(prediction)
-            if core.names.class_list is None:
-                return int(prediction) if prediction or core.label_range.lowest == 0 else None
-            return class_names.name_of(prediction, core.names.names)
-    return None
+    return next((answers(core, task)[0] for task in tasks if task.batch.n), None)
+
+
+def answers(core: LearnerCore, task: BatchTask) -> list[Any]:
+    """Return the predictions of a task: classes or their names, numbers, or lists of labels; None for no class."""
+    found: list[Any] = _answers(core, task).tolist()
+    if core.config.reduction.labels == "multilabel":
+        return [_named(core, labels) for labels in found]
+    if core.config.reduction.labels != "multiclass":
+        return found
+    if core.names.class_list is None:
+        return found if core.label_range.lowest == 0 else [label or None for label in found]
+    return [class_names.name_of(label, core.names.names) for label in found]
 
 
 def predictions(core: LearnerCore, batches: Iterable[Batch]) -> np.ndarray:
@@ -144,13 +147,18 @@ def top(core: LearnerCore, batches: Iterable[Batch], k: int) -> tuple[np.ndarray
     k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
     found = [(np.empty((0, k), np.int64), np.empty((0, k)))]
     for task in _listing(core, batches, ListingOptions(top_k=k)):
-        lists = task.class_lists
-        if task.ranked is not None:  # --vw_exact lists no probabilities
-            lists = cast(MultilabelLearner, core.reduction).best(task.ranked, k)
+        lists = best_lists(core, task, k)
         if lists is not None:
             found.append(arrays.top_k_arrays(lists, k))
     labels, p = map(np.concatenate, zip(*found, strict=True))
     return class_labels(core, labels), p
+
+
+def best_lists(core: LearnerCore, task: BatchTask, k: int) -> ClassLists | None:
+    """Return the lists of the k most probable classes of a task that was predicted with the listing option `top_k`."""
+    if task.ranked is not None:  # --vw_exact lists no probabilities
+        return cast(MultilabelLearner, core.reduction).best(task.ranked, k)
+    return task.class_lists
 
 
 def probabilities(core: LearnerCore, batches: Iterable[Batch]) -> tuple[np.ndarray, np.ndarray]:

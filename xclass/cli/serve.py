@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +100,8 @@ def run(words: Sequence[str]) -> int:
         learner = loaded(o, given)
         service = Service(learner, not o.testonly, listing, o.final_regressor, o.checkpoint, console.info)
         reload = None if o.initial_regressor is None else lambda: loaded(o, given)
-        asyncio.run(server.serve(service, options, console.info, reload))
+        name = name_of_model(o.initial_regressor or o.final_regressor)
+        asyncio.run(server.serve(service, options, console.info, reload, name=name))
     return 0
 
 
@@ -122,6 +125,12 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> dict[str, Any]:
     if "testonly" in given and "final_regressor" in given:
         raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
     return given
+
+
+def name_of_model(path: str | None) -> str:
+    """Return the name by which HTTP requests call a model: that of its file without the ending, if it is plain."""
+    name = "" if path is None else os.path.basename(path).partition(".")[0]
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else "model"
 
 
 def _taken(given: dict[str, Any], declared: Mapping[str, Option]) -> dict[str, Any]:

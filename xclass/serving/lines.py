@@ -94,9 +94,11 @@ class Answerer:
         Every line of `text` ends with a newline, and so does every answer. Without `learn`, all are only predicted.
         """
         core = self.learner.core
+        if core is not self._core:  # other examples than lines have told whether labels are names or lists
+            self._prepare()
         core.names.growing = learn and self.learner.growing
         core.want(self._wanted)
-        if core is self._core and learn and core.is_new:
+        if learn and core.is_new:
             return self._first_answers(text)
         answers = self._answers(text, learn)
         self._take_notes()

@@ -18,6 +18,19 @@ class Options(OptionGroup):
         "write the number of the process to this file while it serves", writes="the number of the process"
     )
     port_file: str | None = option("write the port to this file while it serves", writes="the port")
+    http: str | None = option(
+        "serve HTTP and a page at this port, too, which may have an address before it. Elsewhere than at 127.0.0.1, "
+        "learning and saving over HTTP need --token_file",
+        metavar="[ADDRESS:]PORT",
+    )
+    token_file: str | None = option(
+        "file with the token that requests to learn or to save over HTTP have to send", reads=True
+    )
+    allow_host: tuple[str, ...] = option(
+        "name of the server in HTTP requests besides localhost and addresses in numbers, as a proxy passes it on",
+        metavar="NAME",
+    )
+    max_body: int = option("bytes of the longest HTTP request", default=1 << 23, minimum=1 << 10, maximum=1 << 30)
     max_connections: int = option(
         "connections at the same time; further ones are refused", default=2000, minimum=1, maximum=100_000
     )

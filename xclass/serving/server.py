@@ -12,14 +12,18 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..api.learner import Learner
-from ..errors import XclassError
+from ..errors import UsageError, XclassError, install_extra
 from ..system import output_file
 from .door import Door
 from .options import Options
 from .service import Service
+
+if TYPE_CHECKING:
+    from .http.door import Door as HttpDoor
 
 PATIENCE = 10.0  # seconds for clients to read their answers when the server ends
 OTHER_FILES = 64  # open files besides those of connections
@@ -39,6 +43,7 @@ class Server:
     Attributes
     ----------
     door : the line protocol, with its port
+    http : HTTP, with its port; None without --http
     """
 
     def __init__(
@@ -47,14 +52,21 @@ class Server:
         options: Options,
         log: Callable[[str], object],
         reload: Callable[[], Learner] | None = None,
+        name: str = "model",
     ) -> None:
         self.service, self.options, self._log, self._reload = service, options, log, reload
         self.door = Door(service, options)
+        self.http = None if options.http is None else http_door(self, options, log)
+        self._name = name
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._patience = PATIENCE
         self._hurry = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
+
+    def services(self) -> Mapping[str, Service]:
+        """Return the services by the names of their models."""
+        return {self._name: self.service}
 
     def stop(self) -> None:
         """End the server: what was received is answered, and the model is saved. Call it in the event loop."""
@@ -97,6 +109,9 @@ class Server:
                         files.enter_context(_file(o.port_file, "the port", port))
                     files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
                     self._log(f"serving at {o.socket or f'{o.host}:{port}'}")
+                    if self.http is not None:
+                        await self.http.open()
+                        self._log(f"serving HTTP at {self.http.url}")
                     if ready is not None:
                         ready(self)
                     await self._stopping.wait()
@@ -107,13 +122,27 @@ class Server:
 
     async def _close(self) -> None:
         """Close the door, patiently at first."""
-        closing = asyncio.ensure_future(self.door.close(PATIENCE))
+        doors: list[Door | HttpDoor] = [self.door] if self.http is None else [self.door, self.http]
+        closing = asyncio.ensure_future(_closed(doors, PATIENCE))
         hurry = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait((closing, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         if not closing.done():
             closing.cancel()
-            await self.door.close(0.0)
+            await _closed(doors, 0.0)
+
+
+async def _closed(doors: Sequence[Door | HttpDoor], patience: float) -> None:
+    await asyncio.gather(*(door.close(patience) for door in doors))
+
+
+def http_door(models: Server, options: Options, log: Callable[[str], object]) -> HttpDoor:
+    """Return the door for HTTP; raise UsageError if its packages are not installed, or if an option is not allowed."""
+    try:
+        from .http import site
+    except ImportError as error:
+        raise UsageError(f"--http needs {error.name}, which is not installed; {install_extra('serve')}") from None
+    return site.door(models, options, log)
 
 
 @contextlib.contextmanager
@@ -163,9 +192,10 @@ async def serve(
     reload: Callable[[], Learner] | None = None,
     ready: Callable[[Server], object] | None = None,
     signals: bool = True,
+    name: str = "model",
 ) -> None:
     """Serve until a signal comes, see `Server`; `signals` says whether to handle them."""
-    server = Server(service, options, log, reload)
+    server = Server(service, options, log, reload, name)
     if options.socket is None and options.host not in LOOPBACK:
         log(f"warning: everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
     with _signals(server) if signals else contextlib.nullcontext():

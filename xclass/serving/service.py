@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -153,6 +154,10 @@ class Service:
         return self.answerer.learner
 
     @property
+    def learns(self) -> bool:
+        return self.answerer.learns
+
+    @property
     def learned(self) -> int:
         """Return the number of examples that were learned since the service began, or since its last `replace`."""
         return self.learner.examples - self._examples_before
@@ -200,6 +205,17 @@ class Service:
 
         self.ask(Request(deliver, done, job=job, learns=learns))
         return await done
+
+    async def save(self) -> int:
+        """Save the model, and return the number of examples that it has learned; predictions do not wait for it.
+
+        Raise UsageError if there is no file for it, and ModelError if it cannot be saved.
+        """
+        if self._path is None:
+            raise UsageError("the server has no file to save the model to; start it with -f FILE")
+        saved: Future[int] = Future()
+        await self.call(lambda learner: self._begin_save(saved), learns=True)
+        return await asyncio.wrap_future(saved)
 
     async def replace(self, load: Callable[[], Learner]) -> None:
         """Continue with another learner, which `load` returns; the old one serves on if `load` raises an error.
@@ -341,7 +357,8 @@ class Service:
         self.counts.busy_seconds += time.perf_counter() - began
         while self.answerer.notes:
             self._log(self.answerer.notes.pop(0))
-        if self._checkpoint is not None and self.learner.examples - self._saved_examples >= self._checkpoint:
+        due = self._checkpoint is not None and self.learner.examples - self._saved_examples >= self._checkpoint
+        if due and not self._saving.is_set():
             self._begin_save()
 
     def _measure(self, lines: int, size: int, seconds: float) -> None:
@@ -356,18 +373,23 @@ class Service:
 
     # saving
 
-    def _begin_save(self) -> None:
+    def _begin_save(self, saved: Future[int] | None = None) -> None:
         self._saving.set()
-        threading.Thread(target=self._save, name="xclass-save").start()
+        threading.Thread(target=self._save, args=[saved], name="xclass-save").start()
 
-    def _save(self) -> None:
-        """Save the model, on a thread of its own, and let the worker learn again."""
+    def _save(self, saved: Future[int] | None) -> None:
+        """Save the model, on a thread of its own, and let the worker learn again; `saved` gets its examples."""
         assert self._path is not None
         try:
             model_contents.save(self._path, self.learner.core.contents)
             self.counts.saves += 1
+            if saved is not None:
+                saved.set_result(self.learner.examples)
         except Exception as error:  # not fatal, because the model is saved again
-            self._log(f"checkpoint after {self.learned} examples: the model was not saved: {error}")
+            if saved is not None:
+                saved.set_exception(error)
+            else:
+                self._log(f"checkpoint after {self.learned} examples: the model was not saved: {error}")
         self._saved_examples = self.learner.examples
         self._saving.clear()
         self._arrivals.put(None)

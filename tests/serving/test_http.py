@@ -1,0 +1,522 @@
+"""HTTP: answers, errors, who may ask, limits, metrics, the description, and clients that are slow or hostile."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="starlette, of the extra serve, is not installed: there is no HTTP")
+pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+pytest.importorskip("prometheus_client", reason="prometheus-client, of the extra serve, is not installed")
+
+from command import learn as run
+from command import xclass as failing
+from servers import SECONDS, command, served
+
+import xclass
+from xclass.serving.http import bodies, description, guard, site
+
+LINES = ["spam | offer free money", "work | meeting room", "home | dinner tonight"] * 5
+JSON = {"Content-Type": "application/json"}
+TOKEN = "0123456789abcdef0123"
+HEAD = b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+REQUEST = HEAD + b'Content-Length: 19\r\n\r\n{"texts": ["free"]}'
+
+
+def new_learner(**options):
+    learner = xclass.Learner("oaa", classes=5, bits=12, learn_names=True, **options)
+    learner.learn_many(LINES)
+    return learner
+
+
+def asked(port, method, path, body=None, headers=None):
+    """Return the status, the headers and the body of an answer; a body that is no bytes is sent as JSON."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    sent = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+    connection.request(method, path, sent, {**({} if body is None else JSON), **(headers or {})})
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    if answer.headers["content-type"] == "application/json":
+        content = json.loads(content)
+    return answer.status, answer.headers, content
+
+
+def post(port, operation, body, **headers):
+    status, _, content = asked(port, "POST", f"/v1/{operation}", body, headers)
+    return status, content
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served(new_learner(), {"http": "0"}) as running:
+        running.http = running.server.http.port
+        yield running
+
+
+@pytest.fixture
+def port(server):
+    return server.http
+
+
+# answers
+
+
+def test_predictions_are_those_of_the_library(port):
+    texts = ["free money", "room dinner"]
+    with new_learner() as learner:
+        labels, p = learner.predict_many(xclass.Documents(texts), k=2)
+        expected = [
+            {"prediction": y[0], "top": [{"class": a, "probability": b} for a, b in zip(y, q, strict=True)]}
+            for y, q in zip(labels.tolist(), p.tolist(), strict=True)
+        ]
+    as_lines = {"lines": [f"| {text}" for text in texts]}
+    as_examples = {"examples": [{"features": dict.fromkeys(text.split(), 1)} for text in texts]}
+    for examples in ({"texts": texts}, as_lines, as_examples):
+        status, content = post(port, "predict", {**examples, "k": 2})
+        assert (status, content["predictions"]) == (200, expected)
+        status, content = post(port, "predict", examples)
+        assert content["predictions"] == [{"prediction": one["prediction"]} for one in expected]
+
+
+def test_what_is_learned_is_what_the_library_learns():
+    questions = [
+        {"lines": ["spam | offer free", "work 2 | meeting"]},
+        {"examples": [{"features": {"a": 1.5, "b": "red", "wind": {"speed": 3}}, "label": "home", "weight": 2}]},
+        {"texts": ["dinner now", "what"], "labels": ["home", None], "weights": [0.5, 1]},
+    ]
+    expected = new_learner()
+    outcomes = [
+        expected.learn_many(questions[0]["lines"]),
+        expected.learn_many([{"a": 1.5, "b": "red", "wind": {"speed": 3}}], ["home"], [2]),
+        expected.learn_many(xclass.Documents(["dinner now", "what"]), ["home", None], [0.5, 1]),
+    ]
+    with served(new_learner(), {"http": "0"}) as running:
+        answers = [post(running.server.http.port, "learn", question) for question in questions]
+        learned = running.service.learner
+        assert learned.core.clock == expected.core.clock
+        assert learned.predict("| dinner", k=3) == expected.predict("| dinner", k=3)
+    assert [(status, content["learned"]) for status, content in answers] == [(200, 2), (200, 1), (200, 1)]
+    for (_, content), outcome in zip(answers, outcomes, strict=True):
+        names = [expected.classes[y - 1] for y in outcome.prediction.tolist()]
+        assert [one["prediction"] for one in content["predictions"]] == names
+
+
+def test_the_first_labels_tell_whether_they_are_names_or_lists():
+    for label, expected in (("tea", ["tea"]), (3, [3]), (["tea", "leaf"], [["leaf", "tea"]])):
+        with served(xclass.Learner(bits=12), {"http": "0"}) as running:
+            port = running.server.http.port
+            for _ in range(5):
+                status, content = post(port, "learn", {"examples": [{"features": {"kettle": 1}, "label": label}]})
+                assert status == 200, content
+            assert running.ask(b"| kettle\n").strip()  # the line protocol knows the new names, too
+            found = [one["prediction"] for one in post(port, "predict", {"texts": ["kettle"]})[1]["predictions"]]
+            assert [sorted(one) if isinstance(one, list) else one for one in found] == expected
+
+
+def test_concurrent_requests_are_one_batch_and_each_gets_its_answer(server, port):
+    gate = threading.Event()
+    server.server._loop.call_soon_threadsafe(lambda: server.service.ask(_waiting(gate)))
+    before, results = server.service.counts.batches, {}
+
+    def ask(i):
+        name, k = ("free", "room", "dinner")[i % 3], i % 4 or None
+        results[i] = post(port, "predict", {"texts": [name] * (i + 1), **({"k": k} if k else {})})
+
+    threads = [threading.Thread(target=ask, args=[i]) for i in range(12)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert server.service.counts.batches - before <= 4  # the one that waits, a first question, and the others
+    for i, (status, content) in results.items():
+        expected = ("spam", "work", "home")[i % 3]
+        assert status == 200
+        assert [one["prediction"] for one in content["predictions"]] == [expected] * (i + 1)
+        assert [len(one.get("top", ())) for one in content["predictions"]] == [min(i % 4, 3)] * (i + 1)
+
+
+def _waiting(gate):
+    from xclass.serving.service import Request
+
+    return Request(lambda result, last: None, object(), job=lambda learner: gate.wait(SECONDS), learns=False)
+
+
+def test_one_that_is_refused_does_not_refuse_the_others_of_its_batch():
+    from xclass.serving.http import examples
+
+    with xclass.Learner("oaa", classes=2, bits=10) as learner:
+        questions = [examples.Question(["1 | a"]), examples.Question(["7 | a"]), examples.Question(["2 | b"])]
+        first, second, third = examples.answers(learner, questions, True)
+        assert first["learned"] == third["learned"] == 1
+        assert isinstance(second, xclass.DataError) and "7" in str(second)
+        assert learner.examples == 2
+
+
+def test_explanations_are_those_of_the_library(port):
+    with new_learner() as learner:
+        expected = json.loads(json.dumps(learner.explain("| free room", k=2).limited(3, 3).as_dict()))
+    status, content = post(port, "explain", {"lines": ["| free room"], "k": 2, "shares": 3})
+    assert (status, content["explanations"]) == (200, [expected])
+
+
+def test_numbers_and_learners_without_probabilities():
+    with served(xclass.Learner("scalar", bits=10), {"http": "0"}) as running:
+        post(running.server.http.port, "learn", {"lines": ["2 | a"] * 50})
+        status, content = post(running.server.http.port, "predict", {"texts": ["a"]})
+        assert status == 200 and content["predictions"][0]["prediction"] == pytest.approx(2, abs=0.3)
+        status, content = post(running.server.http.port, "predict", {"texts": ["a"], "k": 2})
+        assert status == 400 and "does not estimate probabilities" in content["error"]
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "message"),
+    [
+        ("predict", {}, "give one of lines, examples or texts"),
+        ("predict", {"lines": ["| a"], "texts": ["a"]}, "lines and texts"),
+        ("predict", {"lines": []}, "allowed is a list of 1 to 10000 values"),
+        ("predict", {"lines": ["a"]}, "lines[0] is 'a'; allowed is a line of VW text"),
+        ("predict", {"lines": ["| a\n| b"]}, "without a newline"),
+        ("predict", {"texts": ["a"], "k": 0}, "k is 0; allowed is a whole number from 1 to 1000"),
+        ("predict", {"texts": ["a"], "labels": ["b"]}, "'labels' is not known"),
+        ("predict", {"examples": [{"features": {"a": [1]}}]}, "examples[0].features.'a' is [1]"),
+        ("predict", {"examples": [{"features": {"a": True}}]}, "is True"),
+        ("predict", {"examples": [{"features": {"a": {"b": {"c": 1}}}}]}, "features.'a'.'b' is"),
+        ("predict", {"examples": [{"features": {"a": 1e39}}]}, "1e+39"),
+        ("learn", {"texts": ["a"]}, "labels is missing"),
+        ("learn", {"texts": ["a"], "labels": ["b", "c"]}, "labels has 2 values and texts 1"),
+        ("learn", {"lines": ["spam | a"], "labels": ["b"]}, "lines have their own"),
+        ("learn", {"examples": [{"features": {}, "label": "a", "weight": -1}]}, "weight is -1"),
+        ("learn", {"texts": ["a"], "labels": [["b", "c"]]}, "list"),
+        ("explain", {"texts": ["a"] * 17}, "a list of 1 to 16 values"),
+        ("save", {"path": "/etc/passwd"}, "'path' is not known"),
+        ("predict", b"{", "this is no JSON"),
+        ("predict", b'{"texts": ["a"], "texts": ["b"]}', "occurs twice"),
+        ("predict", b"[" * 5000, "nested too deeply"),
+        ("predict", b'{"texts": [' + b"[" * 40 + b"]" * 40 + b"]}", "nested too deeply"),
+        ("predict", b'{"k": NaN}', "NaN is no JSON"),
+        ("predict", b"\xff", "not UTF-8"),
+    ],
+)
+def test_errors_say_where_and_what(port, operation, body, message):
+    status, content = post(port, operation, body)
+    assert status == 400 and list(content) == ["error"] and message in content["error"], content
+
+
+def test_paths_methods_and_models_that_do_not_exist(port):
+    for method, path, status in (
+        ("GET", "/nothing", 404),
+        ("GET", "/page.css/", 404),
+        ("GET", "/../pyproject.toml", 404),
+        ("GET", "/v1/..%2f..%2fetc/model", 404),
+        ("GET", "/v1/other/model", 404),
+        ("GET", "/v1/predict", 405),
+        ("DELETE", "/v1/model", 405),
+    ):
+        found, headers, content = asked(port, method, path)
+        assert (found, list(content)) == (status, ["error"]), path
+        assert headers["x-content-type-options"] == "nosniff"
+    assert asked(port, "POST", "/v1/model/predict", {"texts": ["free"]})[0] == 200  # the name of the model is "model"
+
+
+def test_saving_needs_a_file(port):
+    assert post(port, "save", {}) == (
+        400,
+        {"error": "the server has no file to save the model to; start it with -f FILE"},
+    )
+
+
+def test_a_server_that_predicts_does_not_learn():
+    with served(new_learner(), {"http": "0"}, learns=False) as running:
+        status, content = post(running.server.http.port, "learn", {"lines": ["spam | a"]})
+        assert (status, content["error"]) == (403, "this server only predicts, because it was started with -t")
+        assert running.service.learner.examples == len(LINES)
+
+
+# who may ask
+
+
+def test_the_page_of_a_stranger_cannot_ask(port):
+    here = f"127.0.0.1:{port}"
+    body = {"texts": ["free"]}
+    for headers, status in (
+        ({"Host": here}, 200),
+        ({"Host": "localhost"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Host": "10.1.2.3:8000"}, 200),
+        ({"Host": here, "Origin": f"http://{here}"}, 200),
+        ({"Host": "stranger.example"}, 403),  # whose name leads to this address
+        ({"Host": "localhost.stranger.example"}, 403),
+        ({"Host": "127.0.0.1.stranger.example"}, 403),
+        ({"Host": here, "Origin": "http://stranger.example"}, 403),
+        ({"Host": here, "Origin": "null"}, 403),
+        ({"Host": here, "Origin": "http://127.0.0.1:1"}, 403),
+        ({"Host": here, "Content-Type": "text/plain"}, 415),  # what a page may send without being asked
+        ({"Host": here, "Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ):
+        assert post(port, "predict", body, **headers)[0] == status, headers
+        if status == 403:
+            assert asked(port, "GET", "/", None, headers)[0] == 403
+    assert "access-control-allow-origin" not in asked(port, "OPTIONS", "/v1/predict")[1]
+
+
+def test_names_of_hosts():
+    for host, name in (
+        (b"example.org:80", "example.org"), (b"[::1]", "::1"), (b"[::1]:8", "::1"), (b"A", "a"), (b"", None),
+        (b":80", None), (b"a:b", None), (b"[::1", None), (b"[::1]x", None), (b"\xff", None),
+    ):  # fmt: skip
+        assert guard.host_name(host) == name
+
+
+def test_changes_need_the_token(tmp_path):
+    path = tmp_path / "token"
+    path.write_text(TOKEN + "\n")
+    path.chmod(0o600)
+    options = {"http": "127.0.0.1:0", "token_file": str(path), "allow_host": ("models.example",)}
+    with served(new_learner(), options, path=str(tmp_path / "m")) as running:
+        port, body = running.server.http.port, {"lines": ["spam | a"]}
+        for given in (None, "", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}"):
+            headers = {} if given is None else {"Authorization": given}
+            for operation, sent in (("learn", body), ("save", {})):
+                status, answer, _ = asked(port, "POST", f"/v1/{operation}", sent, headers)
+                assert (status, answer["www-authenticate"]) == (401, "Bearer"), given
+        assert running.service.learner.examples == len(LINES)
+        assert post(port, "predict", {"texts": ["free"]}, Host="models.example")[0] == 200
+        assert post(port, "learn", body, Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert post(port, "save", {}, Authorization=f"bearer {TOKEN}") == (200, {"examples": len(LINES) + 1})
+        assert xclass.load(tmp_path / "m").examples == len(LINES) + 1
+
+
+def test_without_a_token_nobody_changes_what_others_reach():
+    with served(new_learner(), {"http": "0.0.0.0:0"}) as running:
+        port = running.server.http.port
+        status, content = post(port, "learn", {"lines": ["spam | a"]})
+        assert status == 403 and "--token_file" in content["error"]
+        assert post(port, "predict", {"texts": ["free"]})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--http", "x"], "--http x: allowed are a port"),
+        (["--http", "127.0.0.1:99999"], "--http 127.0.0.1:99999: allowed are a port"),
+        (["--http", "0", "--token_file", "short"], "the token has 5 characters"),
+        (["--http", "0", "--token_file", "open"], "every user may read it; change that by chmod o-r open"),
+        (["--http", "0", "--allow_host", "a:80"], "--allow_host a:80: allowed are names"),
+        (["--http", "1.2.3.4:0"], "--http: cannot listen at 1.2.3.4:0"),
+    ],
+)
+def test_options_that_are_not_allowed(place, options, message):
+    for name, text, mode in (("short", "abcde", 0o600), ("open", TOKEN, 0o644)):
+        (place / name).write_text(text)
+        (place / name).chmod(mode)
+    result = failing("serve", "--oaa", 2, "-b", 8, "--port", 0, *options)
+    assert result.status == 2 and message in result.err, result.err
+
+
+def test_without_the_extra_the_message_says_what_to_install(place, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "xclass.serving.http.site", None)
+    monkeypatch.delattr("xclass.serving.http.site")
+    result = failing("serve", "--oaa", 2, "-b", 8, "--port", 0, "--http", 0)
+    assert result.status == 2 and "run pip install '.[serve]' in the folder of xclass" in result.err
+
+
+# limits
+
+
+def test_a_body_that_is_too_long_is_refused_early():
+    with served(new_learner(), {"http": "0", "max_body": 2000, "max_line": 100}) as running:
+        port = running.server.http.port
+        status, content = post(port, "predict", {"texts": ["a" * 3000]})
+        assert status == 413 and "longer than 2000 bytes" in content["error"]
+        with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+            connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + (b"400\r\n" + b" " * 1024 + b"\r\n") * 3)
+            assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+        status, content = post(port, "predict", {"texts": ["a" * 101]})
+        assert (status, content["error"]) == (400, "texts[0] has 101 characters; allowed are 100")
+        assert post(port, "predict", {"texts": ["free"]})[0] == 200
+
+
+def test_slow_clients_are_closed_and_hold_no_others():
+    with served(new_learner(), {"http": "0", "timeout": 0.6, "max_connections": 20}) as running:
+        port = running.server.http.port
+        heads = [b"", b"GET /", b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"]
+        heads.append(heads[-1] + b"Content-Type: application/json\r\n\r\n{")
+        slow = [socket.create_connection(("127.0.0.1", port), SECONDS) for _ in range(30)]
+        for i, connection in enumerate(slow):
+            connection.sendall(heads[i % len(heads)])
+        began = time.monotonic()
+        assert post(port, "predict", {"texts": ["free"]})[0] == 200
+        assert time.monotonic() - began < 0.5
+        for connection in slow:
+            connection.settimeout(5)
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(100) == b""
+            connection.close()
+        deadline = time.monotonic() + 5
+        while running.server.http.connections and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not running.server.http.connections
+
+
+def test_a_client_that_does_not_read_is_closed():
+    with served(new_learner(), {"http": "0", "timeout": 0.6}) as running:
+        port = running.server.http.port
+        body = json.dumps({"texts": ["free"] * 9000, "k": 3}).encode()
+        deaf = socket.socket()
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", port))
+        deaf.settimeout(SECONDS)
+        deaf.sendall((HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body) * 4)
+        deadline = time.monotonic() + SECONDS
+        while running.server.http.connections and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not running.server.http.connections
+        assert post(port, "predict", {"texts": ["free"]})[0] == 200
+        deaf.close()
+
+
+def test_requests_one_behind_the_other_on_a_connection(port):
+    with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+        connection.sendall(REQUEST * 20)
+        received = b""
+        while received.count(b'"prediction":"spam"') < 20:
+            part = connection.recv(1 << 16)
+            assert part
+            received += part
+
+
+def test_a_client_that_goes_while_it_is_answered_leaves_nothing(server, port):
+    gate = threading.Event()
+    server.server._loop.call_soon_threadsafe(lambda: server.service.ask(_waiting(gate)))
+    with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+        connection.sendall(REQUEST)
+        time.sleep(0.2)
+    gate.set()
+    assert post(port, "predict", {"texts": ["free"]})[0] == 200
+
+
+# facts, metrics and the description
+
+
+def test_facts_metrics_and_health(port):
+    for _ in range(3):
+        post(port, "predict", {"texts": ["free", "room"]})
+    status, _, facts = asked(port, "GET", "/v1/model")
+    assert status == 200
+    assert (facts["name"], facts["reduction"], facts["labels"], facts["classes"]) == ("model", "oaa", "multiclass", 3)
+    assert (facts["examples"], facts["learns"], facts["needs_token"]) == (len(LINES), True, False)
+    assert facts["options"]["bits"] == 12 and facts["latency_ms"]["median"] > 0 and facts["predicted"] >= 6
+    assert asked(port, "GET", "/v1/models")[2] == {"models": ["model"]}
+    assert asked(port, "GET", "/healthz")[0] == asked(port, "GET", "/readyz")[0] == 200
+    _, headers, text = asked(port, "GET", "/metrics")
+    assert headers["content-type"].startswith("text/plain")
+    figures = dict(re.findall(r"^(\S+) ([\d.e+-]+)$", text.decode(), re.MULTILINE))
+    assert float(figures['xclass_examples_learned_total{model="model"}']) == len(LINES)
+    assert float(figures['xclass_progressive_loss{model="model"}']) == pytest.approx(facts["average_loss"])
+    assert float(figures["xclass_memory_bytes"]) > 1e7
+    assert float(figures['xclass_http_requests_total{operation="predict",status="200"}']) >= 3
+    assert float(figures['xclass_http_request_seconds_count{operation="predict"}']) >= 3
+    assert 'xclass_http_request_seconds_bucket{le="0.5",operation="predict"}' in figures
+
+
+def test_a_server_that_has_failed_is_not_ready():
+    with pytest.raises(ZeroDivisionError), served(new_learner(), {"http": "0"}) as running:
+        port = running.server.http.port
+        running.service.failed = lambda: None  # otherwise the server would end
+        running.service.answerer.answers = lambda text, learn: 1 / 0
+        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(_line()))
+        deadline = time.monotonic() + SECONDS
+        while running.service.failure is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert asked(port, "GET", "/readyz")[0] == 503
+        assert asked(port, "GET", "/healthz")[0] == 200
+
+
+def _line():
+    from xclass.serving.service import Request
+
+    return Request(lambda answers, last: None, object(), b"| a\n", 1)
+
+
+def test_the_description_is_valid_and_complete(port):
+    validator = pytest.importorskip("openapi_spec_validator")
+    _, headers, content = asked(port, "GET", "/openapi.json")
+    assert headers["content-type"] == "application/json"
+    validator.validate(content)
+    assert content == description.described()
+    for path, item in content["paths"].items():
+        for method in item.keys() - {"parameters"}:
+            body = {} if method == "post" else None
+            assert asked(port, method.upper(), path.replace("{name}", "model"), body)[0] in (200, 400), path
+    paths = {path.rpartition("/")[2] for path in content["paths"]}
+    assert paths == {*bodies.SHAPES, "model", "models", "healthz", "readyz", "metrics"}
+
+
+def test_answers_fit_the_description(port):
+    jsonschema = pytest.importorskip("jsonschema")
+    schemas = json.loads(
+        json.dumps(description.described()["components"]["schemas"]).replace("#/components/schemas", "#/$defs")
+    )
+
+    def check(name, content):
+        jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schemas}).validate(content)
+
+    check("PredictAnswer", post(port, "predict", {"texts": ["free"], "k": 3})[1])
+    check("ExplainAnswer", post(port, "explain", {"texts": ["free"]})[1])
+    check("Error", post(port, "explain", {})[1])
+    check("Model", asked(port, "GET", "/v1/model")[2])
+
+
+# the command
+
+
+def test_the_command_serves_http_and_sigterm_saves(tmp_path):
+    (tmp_path / "train.vw").write_text("\n".join(LINES) + "\n")
+    run("--oaa", 5, "-b", 12, "-d", "train.vw", "-f", "tea.model", "--quiet", cwd=tmp_path)
+    with command(tmp_path, "serve", "-i", "tea.model", "-f", "new.model", "--http", "0") as (process, _):
+        told = process.stderr.readline() + process.stderr.readline()
+        port = int(re.search(rb"http://127.0.0.1:(\d+)/", told)[1])
+        assert asked(port, "POST", "/v1/tea/learn", {"lines": ["spam | free"]})[0] == 200
+        result = subprocess.run(
+            ["curl", "-s", f"http://127.0.0.1:{port}/v1/predict", "-H", "Content-Type: application/json", "-d",
+             '{"texts": ["free money"]}'], capture_output=True, timeout=SECONDS,
+        )  # fmt: skip
+        assert json.loads(result.stdout)["predictions"] == [{"prediction": "spam"}]
+        idle = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+        idle.request("GET", "/healthz")
+        idle.getresponse().read()
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0 and b"Traceback" not in errors
+    assert xclass.load(tmp_path / "new.model").examples == len(LINES) + 1
+
+
+def test_addresses():
+    assert site.address("8000") == ("127.0.0.1", 8000)
+    assert site.address("0.0.0.0:80") == ("0.0.0.0", 80)
+    assert site.address("[::1]:0") == ("::1", 0)
+
+
+def test_the_token_is_read_without_blanks(tmp_path):
+    path = tmp_path / "token"
+    path.write_text(f" {TOKEN}\n")
+    os.chmod(path, 0o600)
+    assert site.read_token(str(path)) == TOKEN

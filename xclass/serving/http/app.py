@@ -1,0 +1,353 @@
+"""Answer HTTP requests: an ASGI application on Starlette's routes.
+
+    POST /v1/predict  /v1/learn  /v1/save  /v1/explain      GET /v1/model  /v1/models
+    POST /v1/NAME/predict ...                               GET /v1/NAME/model
+    GET  /healthz  /readyz  /metrics  /openapi.json  /  /page.css  /page.js
+
+Every error is answered by {"error": "..."}. A request is parsed in the event loop if it is short, and by a thread
+otherwise, so a long one does not hold the others. Names of models are looked up in a dictionary: no path of a request
+reaches the file system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from ... import __version__
+from ...api import configuration
+from ...api.learner import Learner
+from ...errors import ModelError, XclassError
+from ...system import memory
+from ...system.bounded_json import Malformed
+from ..service import Service
+from . import bodies, description
+from .desk import Busy, Desk
+from .guard import Guard, Refusal
+from .metrics import Metrics
+
+PAGE = Path(__file__).parent.parent / "page"
+LONG = 1 << 14  # bytes of a body that a thread parses, and examples times classes of an answer that it writes
+BODIES = 1 << 28  # bytes of all bodies that are being received
+JSON = (b"content-type", b"application/json")
+CLOSE = (b"connection", b"close")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [  # of every answer
+    ("x-content-type-options", "nosniff"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
+]
+PAGES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+
+
+class Gone(Exception):
+    """Report that the client has closed the connection."""
+
+
+class Refused(Exception):
+    """Report a request that is answered by an error."""
+
+    def __init__(self, status: int, message: str, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(message)
+        self.refusal = Refusal(status, message, headers)
+
+
+class Models(Protocol):
+    """Name the services that are asked."""
+
+    def services(self) -> Mapping[str, Service]:
+        """Return the services by the names of their models."""
+
+
+class App:
+    """Answer HTTP requests.
+
+    Parameters
+    ----------
+    models : what is asked
+    guard : who may ask
+    longest_body, longest_line : limits in bytes
+    log : called with messages for the operator
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        guard: Guard,
+        longest_body: int,
+        longest_line: int,
+        log: Callable[[str], object],
+    ) -> None:
+        self._models, self._guard, self._log = models, guard, log
+        self._longest_body, self._longest_line = longest_body, longest_line
+        self._held = 0  # bytes of bodies
+        self._desks: dict[str, Desk] = {}
+        self.metrics = Metrics(self.desks)
+        routes = []
+        for before in ("/v1", "/v1/{name}"):
+            for operation in bodies.SHAPES:
+                routes.append(Route(f"{before}/{operation}", _Endpoint(self, operation), methods=["POST"]))
+            routes.append(Route(f"{before}/model", self._model))
+        routes += [
+            Route("/v1/models", self._list),
+            Route("/healthz", self._healthy),
+            Route("/readyz", self._ready),
+            Route("/metrics", self._metrics),
+            Route("/openapi.json", _file(description.text(), "application/json")),
+            *(Route(path, _file((PAGE / name).read_bytes(), kind)) for path, (name, kind) in PAGES.items()),
+        ]
+        self._routes = Starlette(routes=routes, exception_handlers={HTTPException: _of_exception})
+        self._routes.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["xclass.headers"] = headers = dict(scope["headers"])
+        refusal = self._guard.of_site(headers)
+        if refusal is None:
+            await self._routes(scope, receive, send)
+        else:
+            await _send_error(send, refusal)
+
+    def desks(self) -> dict[str, Desk]:
+        """Return the desks of all models by their names."""
+        self._desks = {name: self._of_service(name, one) for name, one in self._models.services().items()}
+        return self._desks
+
+    def _of_service(self, name: str, service: Service) -> Desk:
+        desk = self._desks.get(name)
+        if desk is None or desk.service is not service:
+            desk = self._desks[name] = Desk(service)
+        return desk
+
+    def _desk(self, scope: Mapping[str, Any]) -> tuple[str, Desk]:
+        """Return the name of the model that the path names, and its desk."""
+        name, services = scope["path_params"].get("name"), self._models.services()
+        if name is None and len(services) == 1:
+            (name,) = services
+        if name is None:
+            raise Refused(404, f"this server has several models; ask /v1/NAME/..., where NAME is {_either(services)}")
+        if name not in services:
+            raise Refused(404, f"there is no model {name[:100]!r}; there is {_either(services)}")
+        return name, self._of_service(name, services[name])
+
+    # operations
+
+    async def answer(self, operation: str, scope: Scope, receive: Receive) -> bytes:
+        """Return the answer to a request as JSON; raise Refused, Gone, Busy, Malformed or an error of xclass."""
+        headers = scope["xclass.headers"]
+        _, desk = self._desk(scope)
+        if (refusal := self._guard.of_content(headers)) is not None:
+            raise Refused(*refusal[:2])
+        if operation in ("learn", "save") and (refusal := self._guard.of_change(headers)) is not None:
+            raise Refused(*refusal[:2], *refusal.headers)
+        if operation == "learn" and not desk.service.learns:
+            raise Refused(403, "this server only predicts, because it was started with -t")
+        began = time.perf_counter()
+        body = await self._body(receive, headers)
+        try:
+            if len(body) < LONG:
+                question = bodies.read(operation, body, self._longest_line)
+            else:
+                question = await asyncio.to_thread(bodies.read, operation, body, self._longest_line)
+        finally:
+            self._held -= len(body)
+        if question is None:
+            return _json(await desk.save())
+        if operation == "explain":
+            answer = await desk.explain(question)
+        else:
+            answer = await desk.ask(question, operation == "learn")
+        if len(question.examples) * (question.k or 1) < LONG // 16 and operation != "explain":
+            content = _json(answer)
+        else:
+            content = await asyncio.to_thread(_json, answer)
+        if operation == "predict":
+            desk.latest.append(time.perf_counter() - began)
+        return content
+
+    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
+        """Return the body of a request, whose bytes the caller takes off `_held`."""
+        length = headers.get(b"content-length", b"")
+        if length.isdigit() and int(length[:20]) > self._longest_body:
+            raise self._too_long()
+        parts, size = [], 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Gone
+                part = message.get("body", b"")
+                parts.append(part)
+                size += len(part)
+                self._held += len(part)
+                if size > self._longest_body:
+                    raise self._too_long()
+                if self._held > BODIES:
+                    raise Busy
+                if not message.get("more_body", False):
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+        except BaseException:
+            self._held -= size
+            raise
+
+    def _too_long(self) -> Refused:
+        return Refused(413, f"the body is longer than {self._longest_body} bytes; send fewer examples at once", CLOSE)
+
+    def defect(self, error: BaseException) -> None:
+        """Tell the operator of an error that should not happen."""
+        self._log("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip())
+
+    # facts
+
+    async def _model(self, request: Request) -> Response:
+        try:
+            name, desk = self._desk(request.scope)
+        except Refused as error:
+            raise HTTPException(error.refusal.status, error.refusal.message) from None
+        return _answered({"name": name, **self._facts(desk)})
+
+    def _facts(self, desk: Desk) -> dict[str, Any]:
+        learner = desk.service.learner
+        record, average_loss = learner.core.config.reduction, learner.average_loss
+        return {
+            "reduction": configuration.chosen_name(learner.core.config),
+            "labels": record.labels,
+            "classes": None if record.labels == "simple" else number_of_classes(learner),
+            "examples": learner.examples,
+            "average_loss": average_loss,
+            "probabilities": bool(record.probabilities),
+            "learns": desk.service.learns,
+            "needs_token": self._guard.needs_token,
+            "options": chosen_options(learner),
+            "predicted": desk.predicted,
+            "latency_ms": desk.latency(),
+            "memory_bytes": memory.taken(),
+            "version": __version__,
+        }
+
+    async def _list(self, request: Request) -> Response:
+        return _answered({"models": sorted(self.desks())})
+
+    async def _healthy(self, request: Request) -> Response:
+        return _answered({"status": "alive"})
+
+    async def _ready(self, request: Request) -> Response:
+        failed = [name for name, desk in self.desks().items() if desk.service.failure is not None]
+        if failed or not self.desks():
+            why = f"{_either(failed)} has failed" if failed else "there is no model"
+            raise HTTPException(503, f"not ready: {why}")
+        return _answered({"status": "ready"})
+
+    async def _metrics(self, request: Request) -> Response:
+        text = await asyncio.to_thread(self.metrics.text)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+class _Endpoint:
+    """Answer the requests of an operation; a class, because Starlette wraps a function in more calls."""
+
+    def __init__(self, app: App, operation: str) -> None:
+        self._app, self._operation = app, operation
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        try:
+            content = await self._app.answer(self._operation, scope, receive)
+        except Gone:
+            return
+        except Refused as error:
+            refusal = error.refusal
+        except (Malformed, XclassError) as error:
+            status = 500 if isinstance(error, ModelError) else 400
+            refusal = Refusal(status, str(error))
+        except Busy:
+            refusal = Refusal(503, "too many requests wait; ask again later", ((b"retry-after", b"1"), CLOSE))
+        except Exception as error:
+            self._app.defect(error)
+            refusal = Refusal(500, "the server could not answer because of a defect, which its log describes")
+        else:
+            headers = [JSON, (b"content-length", b"%d" % len(content))]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": content})
+            self._app.metrics.count(self._operation, 200, time.perf_counter() - began)
+            return
+        await _send_error(send, refusal)
+        self._app.metrics.count(self._operation, refusal.status, time.perf_counter() - began)
+
+
+def number_of_classes(learner: Learner) -> int | None:
+    """Return the number of classes, without the list of their names that `Learner.classes` makes."""
+    names = learner.core.names
+    if names.class_list is not None:
+        return names.highest_seen
+    return learner.core.spec.classes or learner.core.reduction.classes_seen
+
+
+def chosen_options(learner: Learner) -> dict[str, Any]:
+    """Return the options of the model whose values are not the defaults."""
+    declared = {name: o.default for name, o in configuration.declared_options().items()}
+    return {
+        name: value
+        for name, value in learner.core.config.stored().items()
+        if value not in (None, False, declared.get(name)) and name != "named_labels"
+    }
+
+
+def _either(names: Any) -> str:
+    shown = sorted(names)
+    return " or ".join(shown[:10]) + (f" or one of {len(shown) - 10} others" if len(shown) > 10 else "")
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _answered(content: Any, status: int = 200) -> Response:
+    return Response(_json(content), status, media_type="application/json")
+
+
+def _file(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]:
+    """Return what answers by the contents of a file."""
+
+    async def answer(request: Request) -> Response:
+        return Response(content, headers={"content-security-policy": POLICY}, media_type=kind)
+
+    return answer
+
+
+async def _of_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = error.detail
+    if error.status_code == 404 and message == "Not Found":
+        message = "there is nothing at this path; /openapi.json describes what there is"
+    if error.status_code == 405:
+        message = f"the method {request.method[:20]} is not allowed here; /openapi.json describes what is"
+    answer = _answered({"error": message}, error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _send_error(send: Send, refusal: Refusal) -> None:
+    content = _json({"error": refusal.message})
+    headers = [JSON, (b"content-length", b"%d" % len(content)), *refusal.headers]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,234 @@
+"""Describe the HTTP interface for programs, as OpenAPI 3.1; `bodies` checks the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ... import __version__
+from . import bodies
+
+Schema = dict[str, Any]
+LARGEST = bodies.LARGEST
+NUMBER: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+VALUE = {"anyOf": [NUMBER, {"type": "string"}, {"type": "null"}]}
+ONE_LABEL = {"anyOf": [NUMBER, {"type": "string"}]}
+LABEL = {
+    "description": "The number or the name of a class, a list of them, or null if it is not known.",
+    "anyOf": [
+        NUMBER,
+        {"type": "string"},
+        {"type": "array", "items": ONE_LABEL, "maxItems": bodies.MOST_LABELS},
+        {"type": "null"},
+    ],
+}
+WEIGHT = {"type": "number", "minimum": 0, "maximum": LARGEST}
+ERRORS = {
+    400: "The request is malformed, or the model refuses an example.",
+    401: "The token is missing or wrong.",
+    403: "Host or Origin is not the server's, or learning is not allowed at this address.",
+    404: "There is no such model.",
+    413: "The body is too long.",
+    415: "The body is not declared as application/json.",
+    500: "The model cannot be saved, or the server has a defect.",
+    503: "Too many requests wait, or the server has failed.",
+}
+SUMMARIES = {
+    "predict": "Predict examples",
+    "learn": "Predict examples, then learn from them, in order",
+    "explain": "Explain the predictions of examples by the shares of their features",
+    "save": "Save the model",
+}
+
+
+def text() -> bytes:
+    """Return the description as JSON."""
+    return json.dumps(described(), indent=1).encode()
+
+
+def described() -> Schema:
+    """Return the description."""
+    paths: Schema = {}
+    for before, name in (("/v1", ""), ("/v1/{name}", "Named")):
+        more = {"parameters": [{"$ref": "#/components/parameters/name"}]} if name else {}
+        for operation in bodies.SHAPES:
+            paths[f"{before}/{operation}"] = {**more, "post": _post(operation, name)}
+        paths[f"{before}/model"] = {
+            **more, "get": _get(f"model{name}", "Return the facts of the model", _ref("Model"), 404)
+        }  # fmt: skip
+    names = _object({"models": {"type": "array", "items": {"type": "string"}}}, "models")
+    status = _object({"status": {"type": "string"}}, "status")
+    paths["/v1/models"] = {"get": _get("models", "Return the names of the models", names)}
+    paths["/healthz"] = {"get": _get("healthz", "Say that the process is alive", status)}
+    paths["/readyz"] = {"get": _get("readyz", "Say that requests are answered", status, 503)}
+    metrics = _get("metrics", "Return metrics for Prometheus", {})
+    metrics["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    paths["/metrics"] = {"get": metrics}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "xclass",
+            "version": __version__,
+            "description": "Predict and learn one of many classes, or lists of labels. A server with one model answers "
+            "/v1/predict and the like; with several models, these paths contain the name of a model.",
+        },
+        "paths": paths,
+        "components": {
+            "parameters": {
+                "name": {
+                    "name": "name",
+                    "in": "path",
+                    "required": True,
+                    "description": "The name of a model, which is the name of its file without the ending.",
+                    "schema": {"type": "string", "minLength": 1, "pattern": "^[^/]+$"},
+                }
+            },
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": _schemas(),
+            "responses": {
+                str(status): {
+                    "description": text,
+                    "content": {"application/json": {"schema": _ref("Error")}},
+                }
+                for status, text in ERRORS.items()
+            },
+        },
+    }
+
+
+def _get(identifier: str, summary: str, schema: Schema, *errors: int) -> Schema:
+    return {
+        "operationId": identifier,
+        "summary": summary,
+        "responses": _responses(schema, (403, *errors)),
+    }
+
+
+def _post(operation: str, name: str) -> Schema:
+    title = operation.capitalize()
+    changes = operation in ("learn", "save")
+    return {
+        "operationId": operation + name,
+        "summary": SUMMARIES[operation],
+        **({"security": [{}, {"token": []}]} if changes else {}),
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": _ref(f"{title}Request")}},
+        },
+        "responses": _responses(_ref(f"{title}Answer"), [n for n in ERRORS if changes or n != 401]),
+    }
+
+
+def _responses(schema: Schema, errors: Any) -> Schema:
+    answered = {"description": "The answer.", "content": {"application/json": {"schema": schema}}}
+    return {"200": answered, **{str(n): {"$ref": f"#/components/responses/{n}"} for n in errors}}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(properties: Schema, *required: str) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def _examples(most: int, optional: Schema, learns: bool = False) -> Schema:
+    """Return the schema of a request, which has one of three kinds of examples."""
+
+    def items(schema: Schema) -> Schema:
+        return {"type": "array", "items": schema, "minItems": 1, "maxItems": most}
+
+    line = {"type": "string", "pattern": r"^[^\n]*\|[^\n]*$", "description": "A line of VW text."}
+    more = {"label": LABEL, "weight": WEIGHT} if learns else {}
+    one = _object({"features": _ref("Features"), **more}, "features")
+    beside = {"labels": items(LABEL), "weights": items(WEIGHT)} if learns else {}
+    return {
+        "oneOf": [
+            _object({"lines": items(line), **optional}, "lines"),
+            _object({"examples": items(one), **optional}, "examples"),
+            _object(
+                {"texts": items({"type": "string"}), **beside, **optional}, "texts", *(["labels"] if learns else [])
+            ),
+        ]
+    }
+
+
+def _schemas() -> Schema:
+    def whole(most: int, default: int) -> Schema:
+        return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
+
+    k = {"type": "integer", "minimum": 1, "maximum": bodies.MOST_CLASSES, "description": "Number of classes to list."}
+    class_name = {"type": ["integer", "number", "string", "null"], "description": "The number or the name of a class."}
+    nullable = {"type": ["number", "null"]}
+    prediction = {
+        "description": "A class, a number, or a list of labels; null if there is nothing to predict yet.",
+        "anyOf": [class_name, {"type": "array", "items": class_name}],
+    }
+    top = _object({"class": class_name, "probability": {"type": "number"}}, "class", "probability")
+    predictions = {
+        "type": "array",
+        "items": _object({"prediction": prediction, "top": {"type": "array", "items": top}}, "prediction"),
+    }
+    warnings = {"type": "array", "items": {"type": "string"}}
+    count = {"type": "integer", "minimum": 0}
+    share = _object({"name": {"type": "string"}, "share": nullable, "part": {"type": "string"}}, "name", "share")
+    shares = {"type": "array", "items": share}
+    turn = {"type": "object", "properties": {"shares": shares}}
+    scores = {"class": class_name, "score": nullable, "probability": nullable}
+    explained = {
+        **scores,
+        "parts": {"type": "object", "additionalProperties": nullable},
+        "shares": shares,
+        "path": {"type": "array", "items": turn},
+    }
+    explanation = {
+        "prediction": class_name,
+        "label": {},
+        "considered": count,
+        "formula": {"type": "string"},
+        "uses_features": {"type": "boolean"},
+        "classes": {"type": "array", "items": _object(explained, *explained)},
+        "others": {"type": "array", "items": _object(scores, *scores)},
+    }
+    latency = _object({"median": {"type": "number"}, "p99": {"type": "number"}}, "median", "p99")
+    model = {
+        "name": {"type": "string"},
+        "reduction": {"type": "string"},
+        "labels": {"type": "string", "enum": ["multiclass", "multilabel", "simple"]},
+        "classes": {"type": ["integer", "null"]},
+        "examples": count,
+        "average_loss": {**nullable, "description": "Mean loss of the predictions made before learning."},
+        "probabilities": {"type": "boolean"},
+        "learns": {"type": "boolean"},
+        "needs_token": {"type": "boolean"},
+        "options": {"type": "object", "additionalProperties": True},
+        "predicted": {**count, "description": "Examples predicted over HTTP since the server began."},
+        "latency_ms": {"anyOf": [latency, {"type": "null"}]},
+        "memory_bytes": count,
+        "version": {"type": "string"},
+    }
+    return {
+        "Error": _object({"error": {"type": "string"}}, "error"),
+        "Features": {
+            "type": "object",
+            "description": "Names of features with values, or names of namespaces with such objects.",
+            "additionalProperties": {"anyOf": [*VALUE["anyOf"], {"type": "object", "additionalProperties": VALUE}]},
+        },
+        "PredictRequest": _examples(bodies.MOST_EXAMPLES, {"k": k}),
+        "LearnRequest": _examples(bodies.MOST_EXAMPLES, {}, learns=True),
+        "ExplainRequest": _examples(
+            bodies.MOST_EXPLAINED,
+            {"k": whole(bodies.MOST_CLASSES_EXPLAINED, 2), "shares": whole(bodies.MOST_SHARES, 20)},
+        ),
+        "SaveRequest": _object({}),
+        "PredictAnswer": _object({"predictions": predictions, "warnings": warnings}, "predictions"),
+        "LearnAnswer": _object(
+            {"learned": count, "predictions": predictions, "warnings": warnings}, "learned", "predictions"
+        ),
+        "ExplainAnswer": _object(
+            {"explanations": {"type": "array", "items": _object(explanation, *explanation)}, "warnings": warnings},
+            "explanations",
+        ),
+        "SaveAnswer": _object({"examples": count}, "examples"),
+        "Model": _object(model, *model),
+    }

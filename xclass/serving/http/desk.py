@@ -1,0 +1,114 @@
+"""Gather the questions of HTTP requests to a service, so that its worker answers those that wait in one batch.
+
+Questions that only predict, and those that learn, are gathered apart, because a service that is saving its model
+answers the former meanwhile. Each kind is answered in the order of arrival.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from typing import Any
+
+from ...api.learner import Learner
+from ...errors import XclassError
+from ..service import Request, Service
+from . import examples
+from .examples import Answer, Question
+
+MOST_EXAMPLES = 512  # that a batch gathers
+MOST_WAITING = 10_000  # questions
+MOST_SECONDS_OF_LATENCY = 1000  # latest answers that the median is taken of
+
+
+class Busy(Exception):
+    """Report that too many questions wait."""
+
+
+class Desk:
+    """Take questions to a service.
+
+    Attributes
+    ----------
+    service : the service
+    latest : seconds that the latest answers took
+    predicted : number of examples that were predicted
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._gatherers = [_Gatherer(service, learns) for learns in (False, True)]
+        self.latest: deque[float] = deque(maxlen=MOST_SECONDS_OF_LATENCY)
+        self.predicted = 0
+
+    async def ask(self, question: Question, learns: bool) -> Answer:
+        """Return the answer to a question; raise its error, or Busy."""
+        answer = await self._gatherers[learns].ask(question)
+        if not learns:
+            self.predicted += len(question.examples)
+        return answer
+
+    async def save(self) -> Answer:
+        """Save the model."""
+        return {"examples": await self.service.save()}
+
+    async def explain(self, question: Question) -> Answer:
+        """Return explanations of the predictions of examples."""
+        return await self.service.call(functools.partial(examples.explanations, question=question), False)
+
+    def latency(self) -> dict[str, float] | None:
+        """Return the median and the 99th percentile of the milliseconds that the latest answers took."""
+        ordered = sorted(self.latest)
+        if not ordered:
+            return None
+        last = len(ordered) - 1
+        return {"median": 1e3 * ordered[round(0.5 * last)], "p99": 1e3 * ordered[round(0.99 * last)]}
+
+
+class _Gatherer:
+    """Gather questions that only predict, or those that learn; the worker takes them out."""
+
+    def __init__(self, service: Service, learns: bool) -> None:
+        self._service, self._learns = service, learns
+        self._waiting: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
+        self._taken: list[tuple[Question, asyncio.Future[Answer]]] = []
+        self._asked = False  # whether the service has a request of this gatherer
+
+    async def ask(self, question: Question) -> Answer:
+        if len(self._waiting) >= MOST_WAITING:
+            raise Busy
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, future))
+        self._ask_service()
+        return await future
+
+    def _ask_service(self) -> None:
+        if self._waiting and not self._asked:
+            self._asked = True
+            self._service.ask(Request(self._deliver, self, job=self._answer, learns=self._learns))
+
+    def _answer(self, learner: Learner) -> list[Answer | XclassError]:
+        """Answer, in the worker, the questions that wait now."""
+        room = MOST_EXAMPLES
+        self._taken = []
+        while self._waiting and (room > 0 or not self._taken):
+            self._taken.append(self._waiting.popleft())
+            room -= len(self._taken[-1][0].examples)
+        return examples.answers(learner, [question for question, _ in self._taken], self._learns)
+
+    def _deliver(self, result: Any, last: bool) -> None:
+        """Give the answers to those who wait for them."""
+        taken, self._taken, self._asked = self._taken, [], False
+        if isinstance(result, BaseException):  # a defect, or the service has failed
+            taken += self._waiting
+            self._waiting.clear()
+            result = [result] * len(taken)
+        self._ask_service()
+        for (_, future), answer in zip(taken, result, strict=True):
+            if future.done():  # the client has gone
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)

@@ -1,0 +1,168 @@
+"""Predict, learn and explain examples that came as JSON, those of several requests in one batch.
+
+    answers(learner, [Question(["| kettle leaf"], k=5), ...], learns=False)  ->  [{"predictions": [...]}, ...]
+
+A question that is refused gets its error in place of an answer, and the others are answered. What is learned is what
+`Learner.learn_many` learns from the same examples.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...api import arrays, inputs, results
+from ...api.learner import Learner
+from ...api.learner_core import LearnerCore
+from ...data import batch_ops
+from ...data.batch import Batch
+from ...errors import UsageError, XclassError
+from ...reductions.core.contract import BatchTask
+from ...reductions.core.probabilities import Options as ListingOptions
+from ...reductions.core.spec import Wanted
+from ...system.printable import printable
+
+MOST_WARNINGS = 10  # of a request that are answered
+
+
+class Question(NamedTuple):
+    """Hold the examples of a request.
+
+    Attributes
+    ----------
+    examples : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, or Documents
+    labels : their labels, None if lines have them or nothing is learned
+    weights : their weights, None for 1
+    k : number of classes to list or to explain, None for the prediction alone
+    shares : most shares of a class that an explanation lists
+    """
+
+    examples: Sequence[Any]
+    labels: list[Any] | None = None
+    weights: list[float] | None = None
+    k: int | None = None
+    shares: int = 20
+
+
+Answer = dict[str, Any]
+
+
+def answers(learner: Learner, questions: Sequence[Question], learns: bool) -> list[Answer | XclassError]:
+    """Return the answer to each question, or its error; with `learns`, the examples are learned from."""
+    found: list[Answer | XclassError] = []
+    if learns:
+        while len(found) < len(questions) and learner.core.is_new:  # the first labels say if they are names or lists
+            question = questions[len(found)]
+            learner.adapt(functools.partial(inputs.kind_of_labels, question.examples, question.labels))
+            found += _answers(learner, [question], True)
+    return found + _answers(learner, questions[len(found) :], learns)
+
+
+def explanations(learner: Learner, question: Question) -> Answer:
+    """Return explanations of the predictions of examples."""
+    core, k = learner.core, question.k or 2
+    try:
+        batches = list(learner.inputs.batches(question.examples))
+        found = results.explanations(core, batches, learner.inputs.opened(question.examples), k)
+        shown = [one.limited(question.shares, question.shares) for one in found]
+        return {"explanations": [one.as_dict() for one in shown], **_warnings(core)}
+    finally:
+        core.take_notes()
+
+
+def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> list[Answer | XclassError]:
+    core = learner.core
+    core.names.growing = learns and learner.growing
+    found: list[Answer | XclassError] = []
+    batches: list[Batch] = []
+    owners: list[int] = []  # number of the question of each example
+    for i, question in enumerate(questions):
+        try:
+            given = list(learner.inputs.batches(question.examples, question.labels, question.weights, learns))
+        except XclassError as error:
+            found.append(error)
+            continue
+        for batch in given:
+            batches.append(batch)
+            owners += [i] * batch.n
+        found.append({"predictions": [], **({"learned": 0} if learns else {}), **_warnings(core)})
+    if not batches:
+        return found
+    whole = batches[0]
+    if len(batches) > 1:
+        whole = batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches])
+    listed = [question.k for question in questions if question.k is not None]
+    wanted = None if learns or not listed else _wanted(max(listed))
+    if wanted is not None and not core.config.reduction.probabilities:
+        raise UsageError(f"{core.config.reduction.name} does not estimate probabilities; leave k out")
+    core.want(wanted)
+    done = 0
+
+    def answer(batch: Batch) -> None:
+        nonlocal done
+        for task in core.learn([batch]) if learns else core.predict([batch], wanted):
+            _add(core, task, questions, found, owners[done : done + task.batch.n])
+            done += task.batch.n
+
+    try:
+        answer(whole)
+    except XclassError:  # crossing namespaces makes too many features of an example
+        while done < whole.n:
+            try:
+                answer(batch_ops.cut(whole, done, done + 1))
+            except XclassError as error:
+                found[owners[done]] = error
+                done += 1
+    core.take_notes()
+    return found
+
+
+def _add(
+    core: LearnerCore,
+    task: BatchTask,
+    questions: Sequence[Question],
+    found: list[Answer | XclassError],
+    owners: Sequence[int],
+) -> None:
+    """Add the predictions of a task to the answers of the questions that own its examples."""
+    predicted = results.answers(core, task)
+    k = max((questions[i].k or 0 for i in set(owners)), default=0)
+    lists = results.best_lists(core, task, k) if k and not task.learn else None
+    labels: list[list[Any]] = []
+    p: list[list[float]] = []
+    if lists is not None:
+        of_classes, of_p = arrays.top_k_arrays(lists, k)
+        labels, p = results.class_labels(core, of_classes).tolist(), of_p.tolist()
+    learned = task.learned().tolist() if task.learn else ()
+    for i, owner in enumerate(owners):
+        answer = found[owner]
+        if isinstance(answer, XclassError):
+            continue
+        one: dict[str, Any] = {"prediction": _finite(predicted[i])}
+        if lists is not None and (most := questions[owner].k) is not None:
+            pairs = zip(labels[i][:most], p[i], strict=False)
+            one["top"] = [{"class": y, "probability": value} for y, value in pairs if y not in (-1, None)]
+        answer["predictions"].append(one)
+        if task.learn:
+            answer["learned"] += learned[i]
+
+
+def _finite(prediction: Any) -> Any:
+    """Return a prediction, None in place of a number that is not finite, which JSON does not have."""
+    return None if isinstance(prediction, float) and not math.isfinite(prediction) else prediction
+
+
+def _warnings(core: LearnerCore) -> dict[str, list[str]]:
+    """Take the messages about the examples that were converted or explained."""
+    notes = core.take_notes()
+    return {"warnings": [printable(note) for note in notes[:MOST_WARNINGS]]} if notes else {}
+
+
+@functools.lru_cache(64)
+def _wanted(k: int) -> Wanted:
+    """Return what a learner shall list; it prepares nothing anew if it is given the same object again."""
+    return Wanted(listing_options=ListingOptions(top_k=k))

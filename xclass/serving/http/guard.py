@@ -1,0 +1,113 @@
+"""Decide who may ask: by the names Host and Origin, so that the page of a stranger cannot, and by the token.
+
+A browser sends the requests of any page to any address, this machine's too. The page of a stranger then has another
+Origin than the server, or it has given its own name the server's address, which Host tells. A program can send any
+name, so neither keeps programs out: the token does, wherever others reach the address.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+JSON = b"application/json"
+
+
+class Refusal(NamedTuple):
+    """Hold the answer to a request that is refused."""
+
+    status: int
+    message: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Guard:
+    """Refuse requests that may not be answered.
+
+    Parameters
+    ----------
+    loopback : whether the server listens at an address that only this machine reaches
+    token : what learning and saving need; None if they need none at a loopback address, and are refused elsewhere
+    allowed_hosts : names of the server besides localhost and all addresses in numbers
+    """
+
+    def __init__(self, loopback: bool, token: str | None = None, allowed_hosts: Collection[str] = ()) -> None:
+        self._loopback, self._token = loopback, token
+        self._names = frozenset({"localhost", *(name.lower() for name in allowed_hosts)})
+        self._known: set[bytes] = set()  # values of Host that were accepted, for speed
+
+    @property
+    def needs_token(self) -> bool:
+        """Return whether learning and saving need a token, which may be none."""
+        return self._token is not None or not self._loopback
+
+    def of_site(self, headers: Mapping[bytes, bytes]) -> Refusal | None:
+        """Refuse a request by its Host and Origin."""
+        host = headers.get(b"host", b"")
+        if host not in self._known:
+            name = host_name(host)
+            if name is None or not (name in self._names or is_address(name)):
+                return Refusal(
+                    403,
+                    f"Host is {_shown(host)}, which is no name of this server; ask by its address, or start it with "
+                    "--allow_host NAME",
+                )
+            if len(self._known) < 100:
+                self._known.add(host)
+        origin = headers.get(b"origin")
+        if origin is not None and origin not in (b"http://" + host, b"https://" + host):
+            return Refusal(403, f"Origin is {_shown(origin)}; allowed are requests of the server's own page")
+        return None
+
+    def of_change(self, headers: Mapping[bytes, bytes]) -> Refusal | None:
+        """Refuse a request that would change or save the model, by its token."""
+        if not self.needs_token:
+            return None
+        if self._token is None:
+            return Refusal(
+                403, "learning and saving over HTTP need a token at this address; start the server with --token_file"
+            )
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode()):
+            return None
+        return Refusal(
+            401,
+            "this needs the token of the server, as Authorization: Bearer TOKEN",
+            ((b"www-authenticate", b"Bearer"),),
+        )
+
+    @staticmethod
+    def of_content(headers: Mapping[bytes, bytes]) -> Refusal | None:
+        """Refuse a body that is not declared as JSON; a browser sends others to any site without asking it."""
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind == JSON:
+            return None
+        return Refusal(415, f"Content-Type is {_shown(kind)}; send JSON as application/json")
+
+
+def host_name(host: bytes) -> str | None:
+    """Return the name in a value of Host, without its port and the brackets of an address; None if it is malformed."""
+    try:
+        text = host.decode("ascii").lower()
+    except UnicodeDecodeError:
+        return None
+    if text.startswith("["):
+        name, bracket, port = text[1:].partition("]")
+        return name if bracket and (not port or (port[0] == ":" and port[1:].isdigit())) else None
+    name, colon, port = text.partition(":")
+    return name if name and (not colon or port.isdigit()) else None
+
+
+def is_address(name: str) -> bool:
+    """Return whether a name is an address in numbers, which no stranger can give another server."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(value: bytes) -> str:
+    return repr(value[:100].decode("ascii", "backslashreplace"))

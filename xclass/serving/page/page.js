@@ -1,0 +1,214 @@
+"use strict";
+
+const SECONDS = 2; // between two readings of the model's facts
+const TOP = 10, EXPLAINED = 2, SHARES = 10;
+const at = (id) => document.getElementById(id);
+let model = "", asked = null;
+
+// Everything that the server says is put in as text, never as markup.
+function element(name, text, ...children) {
+  const made = document.createElement(name);
+  if (text !== null) made.textContent = text;
+  made.append(...children);
+  return made;
+}
+
+function classed(className, made) {
+  made.className = className;
+  return made;
+}
+
+const number = (value, digits = 4) =>
+  value === null || value === undefined ? "none" : Number(value).toLocaleString("en", { maximumSignificantDigits: digits });
+const whole = (value) => Number(value).toLocaleString("en");
+const shown = (label) => (label === null ? "none" : Array.isArray(label) ? label.map(shown).join(", ") || "no label" : String(label));
+
+async function request(operation, body) {
+  const path = `/v1/${model ? encodeURIComponent(model) + "/" : ""}${operation}`;
+  const options = { headers: {} };
+  if (body) {
+    options.method = "POST";
+    options.headers["Content-Type"] = "application/json";
+    if (at("token").value) options.headers.Authorization = `Bearer ${at("token").value}`;
+    options.body = JSON.stringify(body);
+  }
+  const answer = await fetch(path, options);
+  const content = await answer.json();
+  if (!answer.ok) throw new Error(content.error || `status ${answer.status}`);
+  return content;
+}
+
+// The form in which a text is sent, by the rule that the page states.
+function read(text) {
+  if (text.includes("|") && !text.trimStart().startsWith("{")) return { lines: [text.trim().replaceAll("\n", " ")] };
+  if (!text.trimStart().startsWith("{")) return { texts: [text.trim()] };
+  try {
+    return { examples: [{ features: JSON.parse(text) }] };
+  } catch (error) {
+    throw new Error(`The example begins with a brace but is no JSON: ${error.message}`);
+  }
+}
+
+async function guarded(button, work) {
+  at("message").textContent = "";
+  button.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    at("message").textContent = error.message;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function predict() {
+  const text = at("example").value;
+  if (!text.trim()) throw new Error("Type an example first.");
+  const given = read(text);
+  const began = performance.now();
+  const answer = await request("predict", { ...given, k: TOP });
+  const milliseconds = performance.now() - began;
+  const [{ prediction, top = [] }] = answer.predictions;
+  asked = given;
+  at("verdict").textContent = `${shown(prediction)}, answered in ${number(milliseconds, 3)} ms`;
+  const rows = at("top").tBodies[0];
+  const measure = top.some((one) => "score" in one) ? "score" : "probability";
+  at("measure").textContent = measure === "score" ? "Score" : "Probability";
+  const largest = measure === "probability" ? 1 : Math.max(...top.map((one) => Math.abs(one.score)), 1e-9);
+  rows.replaceChildren(...top.map((one) => row(String(one.class), one[measure], largest, "")));
+  at("top").hidden = !top.length;
+  at("answer").hidden = false;
+  await explain(given);
+  at("answer-title").focus();
+}
+
+async function explain(given) {
+  const place = at("reasons");
+  place.replaceChildren();
+  let explanation;
+  try {
+    [explanation] = (await request("explain", { ...given, k: EXPLAINED })).explanations;
+  } catch (error) {
+    place.append(classed("note", element("p", `No explanation: ${error.message}`)));
+    return;
+  }
+  for (const one of explanation.classes.slice(0, EXPLAINED)) {
+    const part = element("section", null, element("h3", `Why ${shown(one.class)}?`));
+    const shares = reasons(one);
+    const largest = Math.max(...shares.map((share) => Math.abs(share.share)), 1e-9);
+    const table = element("table", null, element("caption", "What spoke for (+) and against (−) it"), element("tbody", null));
+    table.tBodies[0].append(...shares.map((share) =>
+      row(share.part ? `${share.name} (${share.part})` : share.name, share.share, largest, "+")));
+    part.append(shares.length ? table : classed("note", element("p", "No feature has a share in it.")));
+    place.append(part);
+  }
+}
+
+// Where the path through a tree decides, the shares are those of its turns.
+function reasons(one) {
+  const found = one.shares.length ? one.shares
+    : one.path.flatMap((turn) => (turn.shares || []).map((share) => ({ ...share, part: turn.node })));
+  return [...found].filter((share) => share.share).sort((a, b) => Math.abs(b.share) - Math.abs(a.share)).slice(0, SHARES);
+}
+
+function row(name, value, largest, sign) {
+  const bar = element("span", null);
+  bar.style.width = value ? `${Math.min(100, (100 * Math.abs(value)) / largest)}%` : "0";
+  bar.className = value < 0 ? "against" : "for";
+  const head = element("th", name);
+  head.scope = "row";
+  const written = (sign && value > 0 ? "+" : "") + number(value).replace("-", "−");
+  const drawn = classed("bars", element("td", null, classed("bar", element("span", null, bar))));
+  drawn.setAttribute("aria-hidden", "true");
+  return element("tr", null, head, classed("number", element("td", written)), drawn);
+}
+
+async function learn() {
+  if (!asked) throw new Error("Predict an example first.");
+  const typed = at("label").value.trim();
+  if (!typed) throw new Error("Type the right class first.");
+  const labels = typed.split(",").map((label) => label.trim()).filter(Boolean);
+  const label = at("teach").dataset.lists ? labels : typed;
+  let given = asked;
+  if (given.lines) given = { lines: [`${labels.join(",")} ${given.lines[0].slice(given.lines[0].indexOf("|"))}`] };
+  else if (given.texts) given = { ...given, labels: [label] };
+  else given = { examples: [{ ...given.examples[0], label }] };
+  await request("learn", given);
+  at("learned").textContent = `Learned as ${shown(labels)}.`;
+  await predict();
+  await refresh();
+}
+
+function pairs(place, values) {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
+  while (place.children.length > entries.length) place.lastChild.remove();
+  entries.forEach(([name, value], i) => {
+    const entry = place.children[i] || place.appendChild(element("div", null, element("dt", ""), element("dd", "")));
+    if (entry.firstChild.textContent !== name) entry.firstChild.textContent = name;
+    if (entry.lastChild.textContent !== value) entry.lastChild.textContent = value;
+  });
+}
+
+async function refresh() {
+  const facts = await request("model");
+  at("model-name").textContent = facts.name;
+  const classes = facts.classes === null ? "real numbers" : `${whole(facts.classes)} classes`;
+  at("summary").textContent = `${facts.reduction} learned ${classes} from ${whole(facts.examples)} examples.`;
+  at("teach").hidden = !facts.learns;
+  at("teach").dataset.lists = facts.labels === "multilabel" ? "yes" : "";
+  at("secret").hidden = !facts.needs_token;
+  pairs(at("live"), {
+    "Examples learned": whole(facts.examples),
+    "Progressive loss": number(facts.average_loss),
+    "Predictions": whole(facts.predicted),
+    "Latency, median": facts.latency_ms ? `${number(facts.latency_ms.median, 3)} ms` : "none yet",
+    "Latency, 99 %": facts.latency_ms ? `${number(facts.latency_ms.p99, 3)} ms` : "none yet",
+    "Memory": `${number(facts.memory_bytes / 1e6, 3)} MB`,
+  });
+  pairs(at("facts"), {
+    "Reduction": facts.reduction,
+    "Labels": { multiclass: "one class", multilabel: "lists of labels", simple: "numbers" }[facts.labels],
+    "Classes": facts.classes === null ? "none" : whole(facts.classes),
+    "Learns": facts.learns ? (facts.needs_token ? "with the token" : "yes") : "no, it only predicts",
+    ...Object.fromEntries(Object.entries(facts.options).map(([name, value]) => [`--${name}`, String(value)])),
+    "xclass": facts.version,
+  });
+}
+
+async function live() {
+  if (!document.hidden) {
+    try {
+      await refresh();
+    } catch {
+      at("summary").textContent = "The server does not answer; the page tries again.";
+    }
+  }
+  setTimeout(live, SECONDS * 1000);
+}
+
+async function begin() {
+  const { models } = await (await fetch("/v1/models")).json();
+  if (models.length > 1) {
+    at("choice").hidden = false;
+    at("model").append(...models.map((name) => element("option", name)));
+    at("model").addEventListener("change", () => {
+      model = at("model").value;
+      at("answer").hidden = true;
+      refresh().catch((error) => { at("message").textContent = error.message; });
+    });
+  }
+  model = models[0];
+}
+
+at("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  guarded(event.submitter || at("ask").querySelector("button"), predict);
+});
+at("teach").addEventListener("submit", (event) => {
+  event.preventDefault();
+  guarded(event.submitter || at("teach").querySelector("button"), learn);
+});
+at("example").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("ask").requestSubmit();
+});
+begin().then(live, (error) => { at("message").textContent = error.message; });
