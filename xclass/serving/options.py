@@ -13,7 +13,11 @@ class Options(OptionGroup):
 
     host: str = option("address to listen at; anyone who reaches it can use the learner", default="127.0.0.1")
     port: int = option("port to listen at; 0 for any free one", default=26542, minimum=0, maximum=65535)
-    socket: str | None = option("listen at this Unix socket instead, which only this user can open", metavar="PATH")
+    socket: str | None = option(
+        "listen at this Unix socket instead, which only this user can open",
+        metavar="PATH",
+        writes="the socket",
+    )
     pid_file: str | None = option(
         "write the number of the process to this file while it serves", writes="the number of the process"
     )
