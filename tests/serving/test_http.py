@@ -20,6 +20,7 @@ pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not insta
 pytest.importorskip("prometheus_client", reason="prometheus-client, of the extra serve, is not installed")
 
 from command import learn as run
+from command import start_process
 from command import xclass as failing
 from servers import SECONDS, command, served
 
@@ -507,6 +508,65 @@ def test_the_command_serves_http_and_sigterm_saves(tmp_path):
         _, errors = process.communicate(timeout=SECONDS)
         assert process.returncode == 0 and b"Traceback" not in errors
     assert xclass.load(tmp_path / "new.model").examples == len(LINES) + 1
+
+
+def test_models_of_a_folder_are_served_by_their_names(tmp_path):
+    """A new file is taken up while requests go on, and a damaged one is refused."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    with new_learner() as learner:
+        learner.save(folder / "tea.bin")
+        learner.save(folder / "mail.bin")
+    port_file = tmp_path / "port"
+    words = ("serve", "--models", folder, "--http", 0, "--port_file", port_file)
+    process = start_process(*words, cwd=tmp_path)
+    try:
+        wait_until(lambda: port_file.exists() and port_file.read_text())
+        port, body = int(port_file.read_text()), {"texts": ["free"]}
+        assert asked(port, "GET", "/v1/models")[2] == {"models": ["mail", "tea"]}
+        assert asked(port, "POST", "/v1/predict", body)[0] == 404
+        assert asked(port, "POST", "/v1/tea/learn", {"lines": ["spam | a"]})[0] == 403
+        with new_learner() as learner:
+            learner.learn_many(["junk | free"] * 50)
+            learner.save(tmp_path / "new.bin")
+        (tmp_path / "new.bin").replace(folder / "tea.bin")
+        (tmp_path / "bad").write_bytes(b"damaged")
+        (tmp_path / "bad").replace(folder / "mail.bin")
+        answers = []
+
+        def changed():
+            answers.append(asked(port, "POST", "/v1/tea/predict", body))
+            return answers[-1][2]["predictions"][0]["prediction"] == "junk"
+
+        wait_until(changed)
+        assert {status for status, _, _ in answers} == {200}
+        assert asked(port, "POST", "/v1/mail/predict", body)[2]["predictions"] == [{"prediction": "spam"}]
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0 and b"mail: the model was not loaded" in errors and b"Traceback" not in errors
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--models", "."], "--models has no effect: it needs --http PORT"),
+        (["--models", ".", "--http", 0, "-f", "m"], "has no effect with --models"),
+        (["--models", "nothing", "--http", 0], "--models nothing: there is no such folder"),
+    ],
+)
+def test_models_of_a_folder_that_cannot_be_served(place, words, message):
+    result = failing("serve", *words)
+    assert result.status == 2 and message in result.err, result.err
 
 
 def test_addresses():

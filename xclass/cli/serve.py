@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ OF_VW = {  # options of VW's servers that need nothing here -> note about them
     "--foreground": "",
     "--num_children": "has no effect: one process serves all connections, and learns in the order of their lines",
 }
+OF_ONE_MODEL = {"initial_regressor", "final_regressor", "testonly", "checkpoint", "top_k", "host", "port", "socket"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Options(OptionGroup):
     checkpoint: int = option(
         "save the model to -f also whenever N examples were learned; at most N are lost if the process is killed",
         minimum=1,
+    )
+    models: str = option(
+        "serve all models FILE.bin of this folder over HTTP, each by its name, for predictions only", metavar="DIR"
     )
     threads: int | None = threads_option("predictions and the model do not depend on N")
     quiet: bool = option("print nothing unless there is an error")
@@ -97,6 +102,14 @@ def run(words: Sequence[str]) -> int:
     console = Console(o.quiet)
     jit.activate()
     with thread_limit.limited(o.threads):
+        if o.models is not None:
+            from ..serving.models import Models
+
+            def load(path: str) -> Any:
+                return loaded(dataclasses.replace(o, initial_regressor=path, testonly=True), given)
+
+            asyncio.run(server.serve_models(Models(o.models, load, console.info), options, console.info))
+            return 0
         learner = loaded(o, given)
         service = Service(learner, not o.testonly, listing, o.final_regressor, o.checkpoint, console.info)
         reload = None if o.initial_regressor is None else lambda: loaded(o, given)
@@ -118,6 +131,11 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> dict[str, Any]:
     if others:
         raise UsageError(f"{others[0]!r} belongs to no option; a server reads no data; usage: {USAGE}")
     prepare_files(given, known)
+    if "models" in given:
+        if "http" not in given:
+            raise UsageError("--models has no effect: it needs --http PORT, where the models are served")
+        for name in OF_ONE_MODEL & given.keys():
+            raise UsageError(f"--{name} has no effect with --models, whose models only predict over HTTP; leave it out")
     if "initial_regressor" not in given and "testonly" in given:
         raise UsageError("-t without -i would predict with a new model, which has learned nothing; give -i MODEL")
     if "checkpoint" in given and "final_regressor" not in given:

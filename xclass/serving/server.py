@@ -23,9 +23,12 @@ from .options import Options
 from .service import Service
 
 if TYPE_CHECKING:
+    from .http.app import Models as HttpModels
     from .http.door import Door as HttpDoor
+    from .models import Models
 
 PATIENCE = 10.0  # seconds for clients to read their answers when the server ends
+LOOK_SECONDS = 2.0  # between two looks at the folder of the models
 OTHER_FILES = 64  # open files besides those of connections
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -64,6 +67,7 @@ class Server:
         self._hurry = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
 
+    @property
     def services(self) -> Mapping[str, Service]:
         """Return the services by the names of their models."""
         return {self._name: self.service}
@@ -136,7 +140,50 @@ async def _closed(doors: Sequence[Door | HttpDoor], patience: float) -> None:
     await asyncio.gather(*(door.close(patience) for door in doors))
 
 
-def http_door(models: Server, options: Options, log: Callable[[str], object]) -> HttpDoor:
+class FolderServer:
+    """Serve the models of a folder over HTTP until `stop` is called; a file that is new or changed is taken up."""
+
+    def __init__(self, models: Models, options: Options, log: Callable[[str], object]) -> None:
+        self._models, self._options, self._log = models, options, log
+        self.http = http_door(models, options, log)
+        self._stopping, self._looking = asyncio.Event(), asyncio.Event()
+
+    def stop(self) -> None:
+        """End the server: what was received is answered. Call it in the event loop."""
+        self._stopping.set()
+        self._looking.set()
+
+    def reload(self) -> None:
+        """Look for files at once. Call it in the event loop."""
+        self._looking.set()
+
+    async def serve(self, ready: Callable[[FolderServer], object] | None = None) -> None:
+        """Serve until `stop` is called; `ready` is called when clients may connect."""
+        o = self._options
+        _allow_files(o.max_connections + OTHER_FILES)
+        with contextlib.ExitStack() as files:
+            try:
+                await self._models.refresh()
+                await self.http.open()
+                files.enter_context(_file(o.port_file, "the port", self.http.port))
+                files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
+                self._log(f"serving HTTP at {self.http.url}")
+                if ready is not None:
+                    ready(self)
+                while not self._stopping.is_set():
+                    with contextlib.suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(self._looking.wait(), LOOK_SECONDS)
+                    self._looking.clear()
+                    try:
+                        await self._models.refresh()
+                    except OSError as error:  # of the folder
+                        self._log(f"the models were not looked at: {error}")
+            finally:
+                await self.http.close(PATIENCE)
+                await self._models.end()
+
+
+def http_door(models: HttpModels, options: Options, log: Callable[[str], object]) -> HttpDoor:
     """Return the door for HTTP; raise UsageError if its packages are not installed, or if an option is not allowed."""
     try:
         from .http import site
@@ -169,7 +216,7 @@ def _allow_files(count: int) -> None:
 
 
 @contextlib.contextmanager
-def _signals(server: Server) -> Iterator[None]:
+def _signals(server: Server | FolderServer) -> Iterator[None]:
     """Let signals end the server or load its model anew; only the main thread can receive them."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -199,4 +246,16 @@ async def serve(
     if options.socket is None and options.host not in LOOPBACK:
         log(f"warning: everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
     with _signals(server) if signals else contextlib.nullcontext():
+        await server.serve(ready)
+
+
+async def serve_models(
+    models: Models,
+    options: Options,
+    log: Callable[[str], object],
+    ready: Callable[[FolderServer], object] | None = None,
+) -> None:
+    """Serve the models of a folder until a signal comes, see `FolderServer`."""
+    server = FolderServer(models, options, log)
+    with _signals(server):
         await server.serve(ready)

@@ -75,6 +75,7 @@ class Refused(Exception):
 class Models(Protocol):
     """Name the services that are asked."""
 
+    @property
     def services(self) -> Mapping[str, Service]:
         """Return the services by the names of their models."""
 
@@ -129,7 +130,7 @@ class App:
 
     def desks(self) -> dict[str, Desk]:
         """Return the desks of all models by their names."""
-        self._desks = {name: self._of_service(name, one) for name, one in self._models.services().items()}
+        self._desks = {name: self._of_service(name, one) for name, one in self._models.services.items()}
         return self._desks
 
     def _of_service(self, name: str, service: Service) -> Desk:
@@ -140,7 +141,7 @@ class App:
 
     def _desk(self, scope: Mapping[str, Any]) -> tuple[str, Desk]:
         """Return the name of the model that the path names, and its desk."""
-        name, services = scope["path_params"].get("name"), self._models.services()
+        name, services = scope["path_params"].get("name"), self._models.services
         if name is None and len(services) == 1:
             (name,) = services
         if name is None:
