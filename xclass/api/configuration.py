@@ -190,10 +190,9 @@ def with_defaults(config: Config, use: LearnerUse) -> Config:
     spec = spec_of(config, use)
     config.reduction.check(spec)
     if config.parser.dense and config.reduction.dense(spec) != base.TAKEN:
-        takers = [f"--{one.name}" for one in registry.REDUCTIONS if one.dense is base.taken]
         raise UsageError(
             f"--dense: {_title(config)} learns from hashed features, and takes no rows of numbers as they are; use "
-            f"{' or '.join(takers) or 'another reduction'}, or leave --dense out, so that they are hashed"
+            "--multiclass or --means, or leave --dense out, so that they are hashed"
         )
     names, classes = len(spec.names), spec.classes
     if classes and not grows(config.reduction) and (names > classes or (0 < names < classes and not spec.learn_names)):

@@ -33,5 +33,4 @@ REDUCTIONS = (
     means.REDUCTION,
     sparse_experts.REDUCTION,
     plt.REDUCTION,
-    means.REDUCTION,
 )

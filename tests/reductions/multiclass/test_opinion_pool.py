@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from command import xclass as command
 from library import state_of
 from oracles.opinion_pool import OTHERS, Pool
 
@@ -178,3 +179,21 @@ def test_an_array_wider_than_class_means_take_is_hashed():
         model.learn_many(wide, label)
         assert model.core.schema.width == 0
         np.testing.assert_array_equal(model.predict_many(wide), label)
+
+
+def test_the_command_learns_both_and_explains_both(tmp_path):
+    lines = [
+        "1 |w red sweet |e :0.1 :0.9",
+        "3 |w blue sour |e :0.8 :0.2",
+        "2 |w red |e :0.2 :0.8",
+        "3 |w blue |e :1 :0",
+    ]
+    (tmp_path / "train.vw").write_text("\n".join(lines * 5) + "\n")
+    (tmp_path / "new.vw").write_text("|w red |e :0.2 :0.8\n|e :0.9 :0.1\n|w blue\n")
+    command("-d", "train.vw", "--dense", "e", "-f", "m", cwd=tmp_path)
+    command("-d", "new.vw", "-t", "-i", "m", "-p", "p", "--explain", 1, "--explain_file", "x", cwd=tmp_path)
+    assert (tmp_path / "p").read_text().split() == ["2", "3", "3"]
+    explained = (tmp_path / "x").read_text()
+    assert "rows    nearness of the class's mean" in explained and "scorer  w^red" in explained
+    refused = command("-d", "train.vw", "--dense", "e", "--recall_tree", 3, cwd=tmp_path)
+    assert "use --multiclass or --means" in refused.stderr

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share
+from ...reductions.core import label_arrays
 from ...reductions.means import kernels
 from ...reductions.means.reduction import Means
 from .reasons import MOST_OTHERS, NOTHING, chosen
@@ -17,7 +18,7 @@ def explain(learner: Means, batch: Batch, k: int) -> Reasons:
     if learned is None or not learned.size:
         return NOTHING
     own = np.full(1, -1, np.int32)
-    kernels.number_labels(learner.seen, batch.label.astype(np.int64), np.zeros(1, bool), own)
+    kernels.number_labels(learner.seen, label_arrays.whole(batch), np.zeros(1, bool), own)
     found = learned.best(batch.dense, own, k + MOST_OTHERS, True)
     classes, settings, log_sum = learned.classes, learned.settings(), float(found.log_sum[0])
     near = found.near[0][found.near[0] >= 0].tolist()
