@@ -90,6 +90,12 @@ def test_predictions_are_those_of_the_library(port):
         assert content["predictions"] == [{"prediction": one["prediction"]} for one in expected]
 
 
+def test_a_whole_number_may_have_a_decimal_point(port):
+    question = b'{"texts": ["free"], "k": 2.0}'
+    assert post(port, "predict", question) == post(port, "predict", {"texts": ["free"], "k": 2})
+    assert post(port, "predict", {"texts": ["free"], "k": 2.5})[0] == 400
+
+
 def test_what_is_learned_is_what_the_library_learns():
     questions = [
         {"lines": ["spam | offer free", "work 2 | meeting"]},

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...api.inputs import Documents
 from ...system import bounded_json
-from ...system.bounded_json import Kind, List, Malformed, Number, OrNull, Record, Text, Whole
+from ...system.bounded_json import Kind, List, Malformed, Number, OrNull, Record, Text
 from ...system.printable import short_repr
 from .examples import Question
 
@@ -85,6 +85,14 @@ class Label(Kind):
         return isinstance(value, str) or (type(value) in (int, float) and -LARGEST <= value <= LARGEST)
 
 
+class Count(Kind):
+    """Allow a whole number from 1 on, also as 5.0, which JSON does not tell from 5."""
+
+    def __init__(self, most: int) -> None:
+        allowed = f"a whole number from 1 to {most}"
+        super().__init__(allowed, lambda value: type(value) in (int, float) and 1 <= value <= most and value % 1 == 0)
+
+
 def _shape(optional: dict[str, Kind], labels: bool, most: int) -> Record:
     features = {"features": Features(True)}
     of_label = {"label": OrNull(Label()), "weight": Number(0, LARGEST)} if labels else {}
@@ -99,9 +107,9 @@ def _shape(optional: dict[str, Kind], labels: bool, most: int) -> Record:
 
 
 SHAPES = {
-    "predict": _shape({"k": Whole(1, MOST_CLASSES)}, False, MOST_EXAMPLES),
+    "predict": _shape({"k": Count(MOST_CLASSES)}, False, MOST_EXAMPLES),
     "learn": _shape({}, True, MOST_EXAMPLES),
-    "explain": _shape({"k": Whole(1, MOST_CLASSES_EXPLAINED), "shares": Whole(1, MOST_SHARES)}, False, MOST_EXPLAINED),
+    "explain": _shape({"k": Count(MOST_CLASSES_EXPLAINED), "shares": Count(MOST_SHARES)}, False, MOST_EXPLAINED),
     "save": Record(),
 }
 
@@ -119,7 +127,7 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
         raise Malformed(f"the request has {' and '.join(kinds) or 'no examples'}; give one of lines, examples or texts")
     (kind,) = kinds
     examples: Any = given[kind]
-    k, shares = given.get("k"), given.get("shares", 20)
+    k, shares = int(given["k"]) if "k" in given else None, int(given.get("shares", 20))
     if kind != "texts" and ("labels" in given or "weights" in given):
         raise Malformed(f"labels and weights belong to texts; {kind} have their own")
     if kind == "examples":
