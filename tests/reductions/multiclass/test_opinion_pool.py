@@ -196,4 +196,4 @@ def test_the_command_learns_both_and_explains_both(tmp_path):
     explained = (tmp_path / "x").read_text()
     assert "rows    nearness of the class's mean" in explained and "scorer  w^red" in explained
     refused = command("-d", "train.vw", "--dense", "e", "--recall_tree", 3, cwd=tmp_path)
-    assert "use --multiclass or --means" in refused.stderr
+    assert "use --multiclass or --means" in refused.err

@@ -61,7 +61,9 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
             return means.explain(learner.means, batch, k)
         of_features = _of_scorers(learner, batch, weighted, proposed, paths, opinions.candidate.shape[1])
         rows = learner.means.classes
-        of_rows = means.explain(learner.means, batch, rows.compared if rows is not None else 0)
+        of_rows = NOTHING  # of a row that is missing
+        if rows is not None and (batch.dense.any() or len(batch.index) == learner.constants):
+            of_rows = means.explain(learner.means, batch, rows.compared)
         return _pooled(learner.pool, [of_features, of_rows], ["features", "rows"], float(batch.label[0]), k)
     if len(batches) == 1:  # the search for k classes may find others than that for one
         found = [_predicted(learner, batches, number, size).top[0, 0].tolist() for size in (1, k)]

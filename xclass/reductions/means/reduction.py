@@ -136,13 +136,15 @@ class Means(Learner):
     def _learn_batch(self, task: BatchTask) -> None:
         self.finish(task, self.rank(task))
 
-    def rank(self, task: BatchTask) -> Ranked:
-        """Find the best classes of the rows of a batch, and learn from the rows."""
+    def rank(self, task: BatchTask, missing: Bools | None = None) -> Ranked:
+        """Find the best classes of the rows of a batch, and learn from the rows; nothing for those that are missing."""
         batch, n = task.batch, task.batch.n
         if not n:
             return Ranked(np.zeros((0, 1), np.int64), np.zeros((0, 1)), np.zeros(0), None)
         learned = self._of(batch)
         label, learns = label_arrays.whole(batch), task.learned()
+        if missing is not None:
+            learns = learns & ~missing
         own = self._numbers(label, learns)
         k = max(self.listing_options.top_k or 1, learned.compared)
         top, top_p, own_p = np.zeros((n, k), np.int64), np.zeros((n, k)), np.full(n, np.nan)
@@ -170,6 +172,8 @@ class Means(Learner):
                     found._replace(z=found.z[rows], near=found.near[rows]),
                 )  # fmt: skip
             at = end
+        if missing is not None:
+            top[missing], top_p[missing], own_p[missing] = 0, 0, np.nan
         return Ranked(top, top_p, own_p, _joined(lists) if lists else None)
 
     def _of(self, batch: Batch) -> ClassMeans:

@@ -83,9 +83,14 @@ class MulticlassWithRows(Multiclass):
             super().propose(task)
 
     def _learn_rows(self, task: BatchTask) -> None:
-        """Let the means predict the rows of a batch and learn from them, as a stage."""
-        if task.batch.columns:
-            task.plan = task.plan._replace(by_rows=self.means.rank(task))
+        """Let the means predict the rows of a batch and learn from them, as a stage.
+
+        A row of 0 beside features is a missing one, of which the means say nothing.
+        """
+        batch = task.batch
+        if batch.columns:
+            missing = (np.diff(batch.start) > self.constants) & ~batch.dense.any(axis=1)
+            task.plan = task.plan._replace(by_rows=self.means.rank(task, missing))
 
     def _rerank(self, task: BatchTask) -> None:
         plan = task.plan
