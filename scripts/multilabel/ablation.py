@@ -61,8 +61,8 @@ def fixed(first: dict[int, float | None]) -> Replace:
     """Let some of V and E keep given values, or those that they begin with."""
 
     def make(new_scorers: Any) -> Any:
-        def replaced(*args: Any) -> ranking.Scorers:
-            scorers = new_scorers(*args)
+        def replaced(*args: Any, **more: Any) -> ranking.Scorers:
+            scorers = new_scorers(*args, **more)
             for number, value in first.items():
                 scorers.state[:, number] = scorers.state[0, number] if value is None else value, np.inf
             return scorers

@@ -314,7 +314,7 @@ def test_names_of_classes_come_back_as_they_were_given(tmp_path):
         model.save(tmp_path / "m")
         assert model.predict_many(np.eye(3)).tolist() == names
         with pytest.raises(xclass.DataError, match=r"y\[0\] is 'a', which is the same class as 'a '"):
-            model.learn_many(np.eye(1), ["a"])
+            model.learn_many(np.eye(3)[:1], ["a"])
     with xclass.load(tmp_path / "m") as model:
         assert model.predict_many(np.eye(3)).tolist() == names
     with pytest.raises(xclass.UsageError, match="None is not a path"):

@@ -49,7 +49,9 @@ class Options(OptionGroup):
         minimum=1,
     )
     models: str = option(
-        "serve all models FILE.bin of this folder over HTTP, each by its name, for predictions only", metavar="DIR"
+        "serve all models FILE.bin of this folder over HTTP, each by its name, for predictions only",
+        metavar="DIR",
+        reads=True,
     )
     threads: int | None = threads_option("predictions and the model do not depend on N")
     quiet: bool = option("print nothing unless there is an error")

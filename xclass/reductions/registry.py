@@ -7,7 +7,7 @@ from .ect import reduction as ect
 from .log_multi import reduction as log_multi
 from .mach import reduction as mach
 from .means import reduction as means
-from .multiclass import record as multiclass
+from .multiclass import with_rows as multiclass
 from .multilabel import reduction as multilabel
 from .multilabel_oaa import reduction as multilabel_oaa
 from .oaa import reduction as oaa

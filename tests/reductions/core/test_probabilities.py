@@ -430,7 +430,7 @@ def test_listing_is_refused_for_reductions_without_probabilities(tmp_path, words
     assert result.status == 2
     assert result.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not estimate; "
-        "choose one of --oaa, --recall_tree, --cpt, --softmax_tree, --mach, --sparse_experts\n"
+        "choose one of --oaa, --recall_tree, --cpt, --softmax_tree, --mach, --means, --sparse_experts\n"
     )
     with xclass.Learner("scalar") as model:
         model.save(tmp_path / "m")

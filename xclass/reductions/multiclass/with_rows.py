@@ -1,6 +1,7 @@
-"""Learn examples that have dense rows: class means learn the rows, trees and scorers the hashed features beside them.
+"""Learn examples that may have dense rows: class means learn the rows, trees and scorers the hashed features.
 
-Source    This project's own; the means are those of `means`, and `opinion_pool` combines what both say.
+Source    This project's own; `reduction` and `means` describe both parts, and `opinion_pool` combines what they say.
+Cost      that of the parts, and a few operations for each class that they propose.
 Differs   from `reduction` where examples have dense rows: while none of them has other features, the means alone learn
           and predict, and trees, index and scorers begin with the first example that has.
 """
@@ -15,14 +16,17 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Float64s
+from ...data.batch import HIGHEST_LABEL
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
+from ..core.base import HASHED, TAKEN, UNSUITED, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
-from ..cpt.reduction import Plan
+from ..cpt.options import SUPPORTED_OPTIONS, Options, resolve_defaults
+from ..cpt.reduction import Plan, ProbabilityTree
 from ..means import reduction as means
-from . import opinion_pool, reranking
+from . import feature_index, opinion_pool, reranking
 from .opinion_pool import Listed
 from .reduction import Multiclass
 
@@ -45,7 +49,6 @@ class MulticlassWithRows(Multiclass):
         self.pool = opinion_pool.new_state()
         self.has_features = False
         self.constants = int(spec.constant)
-        self.stages.insert(-1, self._learn_rows)
         self._combine = DirectCall(opinion_pool, "combine")
 
     @property
@@ -79,14 +82,12 @@ class MulticlassWithRows(Multiclass):
             super().learn_rows(task, plan, begin, end, count)
 
     def propose(self, task: BatchTask) -> None:
-        if not task.plan.rows_alone:
-            super().propose(task)
-
-    def _learn_rows(self, task: BatchTask) -> None:
-        """Let the means predict the rows of a batch and learn from them, as a stage.
+        """Let the index propose classes, and the means predict the rows of a batch, and learn, as a stage.
 
         A row of 0 beside features is a missing one, of which the means say nothing.
         """
+        if not task.plan.rows_alone:
+            super().propose(task)
         batch = task.batch
         if batch.columns:
             missing = (np.diff(batch.start) > self.constants) & ~batch.dense.any(axis=1)
@@ -155,3 +156,47 @@ class MulticlassWithRows(Multiclass):
             self.pool = np.array(pool)
             del others["pool"]
         super().restore(others, facts)
+
+
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+    """Return the lowest and highest label, and the option that sets the range."""
+    return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
+
+
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+    """Refuse a model with another number of trees or rows of the index, before memory is allocated for them."""
+    stored_arrays.check_rows("random", arrays, spec.options.trees)
+    if spec.options.rerank and spec.options.index_slots:
+        feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
+
+
+def build(spec: LearnerSpec) -> ProbabilityTree:
+    """Return a learner of trees, with scorers if options ask for them."""
+    if not spec.options.rerank:
+        return ProbabilityTree(spec)
+    return MulticlassWithRows(spec) if spec.part is None else Multiclass(spec)
+
+
+def dense(spec: LearnerSpec) -> str:
+    """Return what becomes of rows of numbers: trees alone learn badly from them, and parts have no means."""
+    if not spec.options.rerank:
+        return UNSUITED
+    return TAKEN if spec.part is None else HASHED
+
+
+REDUCTION = Reduction(
+    name="cpt",
+    title="Conditional probability tree",
+    summary="a tree of probabilities: top k, new classes",
+    options=Options,
+    enabled="adagrad, cpt",
+    build=build,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
+    check_arrays=check_arrays,
+    probabilities=True,
+    learner_options=SUPPORTED_OPTIONS,
+    abilities=("describe", "explain", "inspect", "merge", "spread"),
+    dense=dense,
+    widest_array=means.MOST_COLUMNS,
+)
