@@ -296,3 +296,18 @@ def test_an_address_in_use_is_a_usage_error(tmp_path):
         message = f"cannot listen at 127.0.0.1:{running.port}: "
         refuses(xclass.load(model(tmp_path, "oaa")), message, {"port": running.port})
         assert ask(running.port, b"| y1\n")
+
+
+def test_rows_of_numbers_are_answered_as_those_of_a_file(tmp_path):
+    chance = random.Random(3)
+    rows = [(i % 3, [chance.gauss(5 * (i % 3 == k), 1) for k in range(4)]) for i in range(60)]
+    text = text_of([f"{label + 1} |e " + " ".join(f":{x:.3f}" for x in row) for label, row in rows])
+    (tmp_path / "rows.vw").write_bytes(text)
+    said = learn("-d", "rows.vw", "--means", "--dense", "e", "-f", "start", "-p", "first", cwd=tmp_path)
+    assert "no example has a feature" not in said
+    learn("-i", "start", "-t", "-d", "rows.vw", "-p", "answers", "--quiet", cwd=tmp_path)
+    with served(xclass.load(tmp_path / "start"), learns=False) as running:
+        assert running.ask(text) == (tmp_path / "answers").read_bytes()
+        assert b"beyond the 4 columns" in running.ask(b"| a\n|e 4:1\n").splitlines()[1]
+    with served(xclass.Learner("means", dense="e")) as running:
+        assert running.ask(text, 50) == (tmp_path / "first").read_bytes()

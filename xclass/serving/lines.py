@@ -85,8 +85,14 @@ class Answerer:
 
     def learns_from(self, text: bytes) -> bool:
         """Return whether one of the lines, each of which ends with a newline, would be learned."""
-        scan = self._scanner.scan(_padded(text), len(text))
+        scan = self._scan(text)
         return self.learns and not np.isnan(scan.batch.label[: scan.size[0]]).all()
+
+    def _scan(self, text: bytes) -> parser.Scan:
+        of, padded = self._parser, _padded(text)
+        of.width = of.given_width or self.learner.core.schema.width
+        of.look_for_rows(padded, len(text))
+        return self._scanner.scan(padded, len(text))
 
     def answers(self, text: bytes, learn: bool) -> tuple[bytes, Int64s]:
         """Return the answers to lines, and where each answer ends.
@@ -125,7 +131,7 @@ class Answerer:
         """Return the answers to lines."""
         of = self._parser
         of.lines = 0
-        scan = self._scanner.scan(_padded(text), len(text))
+        scan = self._scan(text)
         batch, _ = of.take(scan, "")
         answers = self._answered(batch, learn)
         if batch.n == scan.lines:
@@ -177,7 +183,7 @@ class Answerer:
         if not line.strip():
             return _error(EMPTY)
         of = self._explainer
-        of.lines = 0
+        of.lines, of.width = 0, self._parser.width
         of.parse(_padded(line), len(line), "")
         of.notes.clear()
         message = of.first_messages[0] if of.first_messages else ":1:1: the line is malformed"
