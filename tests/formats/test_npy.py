@@ -124,6 +124,7 @@ def test_values_that_are_not_finite_are_bad_lines(tmp_path):
         (saved(ROWS) + b"more", "more bytes than the 700 rows"),
         (saved(np.asfortranarray(ROWS)), "stored by columns"),
         (saved(ROWS[0]), r"float32\[60\]; give numbers in two dimensions"),
+        (saved(ROWS).replace(b"(700, 60)", b"(-70, 60)"), r"float32\[-70, 60\]; give numbers in two dimensions"),
         (saved(ROWS[:, :0]), "the array has 0 columns"),
         (saved(np.zeros((2, 2), object), allow_pickle=True), r"object\[2, 2\]"),
         (saved(np.zeros((2, 2), "i4,f4")), r"give numbers in two dimensions"),

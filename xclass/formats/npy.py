@@ -141,7 +141,7 @@ class Npy(OtherFormat):
         except Exception as error:  # of NumPy, for a header that anybody may have written
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"{file}: this is no array that NumPy's `save` has written ({reason})") from None
-        if dtype.hasobject or len(shape) != 2 or dtype.kind not in "iufb":
+        if dtype.hasobject or len(shape) != 2 or min(shape) < 0 or dtype.kind not in "iufb":
             raise DataError(
                 f"{file}: the array is {dtype}{list(shape)}; give numbers in two dimensions, a row for each"
             )
