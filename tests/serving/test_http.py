@@ -317,6 +317,16 @@ def test_without_a_token_nobody_changes_what_others_reach():
         assert post(port, "predict", {"texts": ["free"]})[0] == 200
 
 
+def test_classes_that_cannot_be_listed_refuse_no_other_question_of_the_batch():
+    from xclass.serving.http import examples
+
+    questions = [examples.Question(["| a"], k=2), examples.Question(["| a"])]
+    with xclass.Learner("scalar", bits=10) as learner:
+        first, second = examples.answers(learner, questions, learns=False)
+    assert "does not estimate probabilities" in str(first)
+    assert second == {"predictions": [{"prediction": 0.0}]}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -325,6 +335,7 @@ def test_without_a_token_nobody_changes_what_others_reach():
         (["--http", "0", "--token_file", "short"], "the token has 5 characters"),
         (["--http", "0", "--token_file", "open"], "every user may read it; change that by chmod o-r open"),
         (["--http", "0", "--allow_host", "a:80"], "--allow_host a:80: allowed are names"),
+        (["--allow_host", "a"], "--allow_host has no effect without --http PORT"),
         (["--http", "1.2.3.4:0"], "--http: cannot listen at 1.2.3.4:0"),
     ],
 )
@@ -567,6 +578,7 @@ def wait_until(condition):
     [
         (["--models", "."], "--models has no effect: it needs --http PORT"),
         (["--models", ".", "--http", 0, "-f", "m"], "has no effect with --models"),
+        (["--models", ".", "--http", 0, "--idle_timeout", 3], "--idle_timeout has no effect with --models"),
         (["--models", "nothing", "--http", 0], "--models nothing: there is no such folder"),
     ],
 )

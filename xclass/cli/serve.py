@@ -28,7 +28,17 @@ OF_VW = {  # options of VW's servers that need nothing here -> note about them
     "--foreground": "",
     "--num_children": "has no effect: one process serves all connections, and learns in the order of their lines",
 }
-OF_ONE_MODEL = {"initial_regressor", "final_regressor", "testonly", "checkpoint", "top_k", "host", "port", "socket"}
+OF_ONE_MODEL = {
+    "initial_regressor",
+    "final_regressor",
+    "testonly",
+    "checkpoint",
+    "top_k",
+    "host",
+    "port",
+    "socket",
+    "idle_timeout",
+}
 
 
 @dataclass(frozen=True)

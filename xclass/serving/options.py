@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import UsageError
 from ..options.declare import OptionGroup, option
 
 
@@ -53,3 +54,9 @@ class Options(OptionGroup):
     idle_timeout: float = option(
         "close a connection on which nothing is sent for X seconds", default=3600.0, minimum=0.1, maximum=1e6
     )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError if an option has no effect without --http."""
+        for name in ("token_file", "allow_host") if self.http is None else ():
+            if getattr(self, name):
+                raise UsageError(f"--{name} has no effect without --http PORT; give that, or leave --{name} out")

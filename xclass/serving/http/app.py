@@ -259,8 +259,7 @@ class App:
         return _answered({"status": "ready"})
 
     async def _metrics(self, request: Request) -> Response:
-        text = await asyncio.to_thread(self.metrics.text)
-        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 class _Endpoint:

@@ -82,6 +82,8 @@ def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> l
     owners: list[int] = []  # number of the question of each example
     for i, question in enumerate(questions):
         try:
+            if question.k is not None and not core.config.reduction.probabilities:
+                raise UsageError(f"{core.config.reduction.name} does not estimate probabilities; leave k out")
             given = list(learner.inputs.batches(question.examples, question.labels, question.weights, learns))
         except XclassError as error:
             found.append(error)
@@ -97,8 +99,6 @@ def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> l
         whole = batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches])
     listed = [question.k for question in questions if question.k is not None]
     wanted = None if learns or not listed else _wanted(max(listed))
-    if wanted is not None and not core.config.reduction.probabilities:
-        raise UsageError(f"{core.config.reduction.name} does not estimate probabilities; leave k out")
     core.want(wanted)
     done = 0
 
