@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..options.declare import OptionGroup, option
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")  # addresses that only this machine reaches
+
 
 @dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare where a server listens, the files in which it says so, and the limits for its clients."""
 
-    host: str = option("address to listen at; anyone who reaches it can use the learner", default="127.0.0.1")
+    host: str = option("address to listen at; anyone who reaches it can use the learner", default=LOOPBACK[0])
     port: int = option("port to listen at; 0 for any free one", default=26542, minimum=0, maximum=65535)
     socket: str | None = option(
         "listen at this Unix socket instead, which only this user can open",

@@ -19,7 +19,7 @@ from ..api.learner import Learner
 from ..errors import UsageError, XclassError, install_extra
 from ..system import output_file
 from .door import Door
-from .options import Options
+from .options import LOOPBACK, Options
 from .service import Service
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 PATIENCE = 10.0  # seconds for clients to read their answers when the server ends
 LOOK_SECONDS = 2.0  # between two looks at the folder of the models
 OTHER_FILES = 64  # open files besides those of connections
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Server:

@@ -117,7 +117,7 @@ SHAPES = {
 def read(operation: str, body: bytes, longest_line: int) -> Question | None:
     """Return the question that the body of a request asks, None for `save`; raise Malformed if it is none.
 
-    `longest_line` bounds the bytes of each line and of each text.
+    `longest_line` bounds the characters of each line and of each text.
     """
     given = bounded_json.parse(body, SHAPES[operation], MOST_VALUES)
     if operation == "save":

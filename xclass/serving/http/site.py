@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable
 
 from ...errors import UsageError
-from ..options import Options
+from ..options import LOOPBACK, Options
 from .app import HEADERS, App, Models
 from .door import Door
 from .guard import Guard
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LEAST_TOKEN = 16  # characters
 
 
