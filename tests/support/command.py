@@ -13,6 +13,7 @@ import tempfile
 import threading
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -87,6 +88,8 @@ def _execute(words, ends, cwd, env, prepare) -> NoReturn:
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
         sys.unraisablehook, threading.excepthook = sys.__unraisablehook__, threading.__excepthook__
         atexit._clear()
+        weakref.finalize._registry.clear()  # of this process, which has to clean up itself
+        weakref.finalize._registered_with_atexit = False
         warnings.resetwarnings()
         for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
             warnings.simplefilter("ignore", kind)
