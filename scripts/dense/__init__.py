@@ -1,0 +1,1 @@
+"""Measure how dense rows, such as embeddings, are learned."""
