@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from command import xclass as command
-from library import state_of
+from library import same_arrays, state_of
 from oracles.opinion_pool import OTHERS, Pool
 
 import xclass
@@ -197,3 +197,21 @@ def test_the_command_learns_both_and_explains_both(tmp_path):
     assert "rows    nearness of the class's mean" in explained and "scorer  w^red" in explained
     refused = command("-d", "train.vw", "--dense", "e", "--recall_tree", 3, cwd=tmp_path)
     assert "use --multiclass or --means" in refused.err
+
+
+def test_texts_for_a_model_of_rows_are_mentioned(data):
+    rows, _, label = data
+    with xclass.Learner() as model:
+        model.learn_many(rows, label)
+        with pytest.warns(xclass.XclassWarning, match="learned from rows of numbers alone.*give rows of 5 numbers"):
+            model.predict_many(["| a b"])
+
+
+def test_a_model_without_examples_begins_like_a_new_learner(data, tmp_path):
+    rows, _, label = data
+    with xclass.Learner("multiclass") as model:
+        model.save(tmp_path / "m")
+        with xclass.load(tmp_path / "m") as loaded:
+            for one in (model, loaded):
+                one.learn_many(rows, label)
+            assert same_arrays(model, loaded)

@@ -75,6 +75,11 @@ class MulticlassWithRows(Multiclass):
         elif task.learn and first < batch.n:
             self.has_features = True
             plan = plan._replace(learns=plan.learns & (np.arange(batch.n) >= first))
+        if not task.learn and first < batch.n and self.means.classes is not None and not batch.dense.any():
+            task.notes.append(
+                "the examples have features, but the model has learned from rows of numbers alone, and these are "
+                f"missing; give rows of {self.means.classes.d} numbers"
+            )
         return plan._replace(rows_alone=bool(batch.columns) and not self.has_features)
 
     def learn_rows(self, task: BatchTask, plan: Plan, begin: int, end: int, count: int) -> None:
@@ -143,7 +148,6 @@ class MulticlassWithRows(Multiclass):
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         rows = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
         others = {name: array for name, array in arrays.items() if not name.startswith(PREFIX)}
-        self.has_features = True
         if rows:
             facts = dict(facts)
             self.has_features = bool(stored_arrays.take_fact("has_features", facts, int, 0, 1))
@@ -156,6 +160,7 @@ class MulticlassWithRows(Multiclass):
             self.pool = np.array(pool)
             del others["pool"]
         super().restore(others, facts)
+        self.has_features = self.has_features or super().classes_seen > 0
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
