@@ -38,6 +38,17 @@ def test_the_image_is_not_of_root_and_starts_with_compiled_kernels():
     assert given(json.loads(command)) == {"models": "/models", "http": "0.0.0.0:8000"}
 
 
+def test_the_manifest_fits_the_schema_of_kubernetes():
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = jsonschema.Draft202012Validator(json.loads((ROOT / "demo" / "serve.kubernetes.schema.json").read_text()))
+    deployment, service = yaml.YAML(typ="safe").load_all((ROOT / "demo" / "serve.kubernetes.yaml").read_text())
+    schema.validate(deployment)
+    schema.validate(service)
+    deployment["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+    del service["spec"]["ports"][0]["port"]
+    assert not schema.is_valid(deployment) and not schema.is_valid(service)
+
+
 def test_the_manifest_fits_the_image():
     deployment, service = yaml.YAML(typ="safe").load_all((ROOT / "demo" / "serve.kubernetes.yaml").read_text())
     spec = deployment["spec"]["template"]["spec"]
