@@ -1,4 +1,4 @@
-"""Start servers of xclass and of VW as processes of their own, and make the lines that clients send."""
+"""Start servers of xclass, of VW and of others as processes of their own, and make the lines that clients send."""
 
 from __future__ import annotations
 
@@ -32,30 +32,60 @@ def lines(count: int, classes: int, features: int, seed: int, labelled: bool) ->
 
 
 @contextlib.contextmanager
-def xclass(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Start `xclass serve` in a folder, and give its process and its port."""
+def xclass(folder: Path, *words: str, log=None) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start `xclass serve` in a folder, and give its process and its port; `log` is the file of its standard error."""
     file = folder / "port"
     file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "xclass", "serve", *words, "--quiet", "--port", "0", "--port_file", str(file)]
-    paths = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
-    process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths})
+    process = subprocess.Popen(command, cwd=folder, env=_with_this_folder(), stderr=log)
     with _ended(process):
-        _wait(process, lambda: file.exists() and file.read_text().endswith("\n"))
+        wait(process, lambda: file.exists() and file.read_text().endswith("\n"))
         yield process, int(file.read_text())
 
 
 @contextlib.contextmanager
 def vw(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Start a daemon of VW that serves by one process, and give its process and its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     listening = f":{port:04X} 00000000:0000 0A"  # in /proc/net/tcp; to connect would take its only child
     command = [sys.executable, "-c", VW, *words, "--daemon", "--foreground", "--quiet", "--port", str(port)]
     process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     with _ended(process):
-        _wait(process, lambda: listening in Path("/proc/net/tcp").read_text())
+        wait(process, lambda: listening in Path("/proc/net/tcp").read_text())
         yield process, port
+
+
+@contextlib.contextmanager
+def listening(command: Sequence[str], port: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start a command that serves at a port, and give its process and the port."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    with _ended(process):
+        wait(process, lambda: accepts(port))
+        yield process, port
+
+
+def accepts(port: int) -> bool:
+    """Return whether a port accepts connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """Return the CPU time that a process has taken."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(process: subprocess.Popen[bytes]) -> int:
+    """Return the resident bytes of a process."""
+    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.contextmanager
@@ -72,7 +102,8 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
         process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], ready) -> None:
+def wait(process: subprocess.Popen[bytes], ready) -> None:
+    """Wait until a server that was started is ready."""
     deadline = time.monotonic() + SECONDS
     while not ready():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -82,8 +113,13 @@ def _wait(process: subprocess.Popen[bytes], ready) -> None:
 
 def trained(folder: Path, command: Sequence[str]) -> None:
     """Execute a command that learns a model in a folder."""
-    paths = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
-    subprocess.run([sys.executable, *command], cwd=folder, env={**os.environ, "PYTHONPATH": paths}, check=True)
+    subprocess.run([sys.executable, *command], cwd=folder, env=_with_this_folder(), check=True)
+
+
+def _with_this_folder() -> dict[str, str]:
+    """Return the environment in which Python finds the xclass of this folder."""
+    paths = [os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def connected(port: int) -> socket.socket:

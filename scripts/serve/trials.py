@@ -2,13 +2,18 @@
 
     python -m scripts.serve.trials connections --count 1000
     python -m scripts.serve.trials fuzz --count 1000000 --seed 1
+    python -m scripts.serve.trials http --count 200000 --seed 1
     python -m scripts.serve.trials kills --count 50 --seed 1
 
 connections   Clients ask at the same time, each for its own tags; a tenth dies in the middle of a line, and some
               send a byte at a time or read nothing. No answer of another is lost or has the tag of another.
 fuzz          Lines of random bytes, and lines with some bytes changed, are sent to a server that learns. Each gets one
-              answer, the server ends with status 0, and its memory grows by at most 16 MB, by
-              ten times the median of its growth in tenths of the lines.
+              answer, the server ends with status 0 and without a traceback in its standard error, and its memory
+              grows by at most 16 MB, by ten times the median of its growth in tenths of the lines.
+http          JSON requests, a fifth of them with some bytes, paths or headers changed, are sent over HTTP to a server
+              that learns, on connections of 1 to 100 requests each. Valid ones are answered by 200, others by 4xx,
+              all in JSON; the server ends as in `fuzz`, and so is its memory. If schemathesis is installed, it sends
+              what it makes of the OpenAPI description first, and nothing that it finds wrong may remain.
 kills         A server learns with --checkpoint and is killed by SIGKILL at a random instant. Its model loads, and at
               most as many answered examples are missing as --checkpoint says.
 
@@ -18,16 +23,23 @@ Prints a line about what was found. The exit status is 1 if a promise is broken.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
+import json
 import random
+import re
 import selectors
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,6 +51,8 @@ from scripts.serve import servers
 
 CLASSES = 20
 ASKED = 30  # lines of a client
+JSON = "application/json"
+MOST_GROWTH = 16e6  # bytes of memory
 SLOW = 20  # clients that send a byte at a time, and as many that read nothing
 
 
@@ -114,17 +128,12 @@ def fuzzed(chance: random.Random, lines: list[bytes]) -> bytes:
     return bytes(line).replace(b"\n", b" ") + b"\n"
 
 
-def memory(process: subprocess.Popen[bytes]) -> int:
-    """Return the resident bytes of a process."""
-    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
-
-
 def fuzz(folder: Path, count: int, seed: int) -> str:
     """Send fuzzed lines to a server that learns."""
     chance = random.Random(seed)
     lines = servers.lines(500, CLASSES, 6, 3, labelled=True)
-    errors, used = 0, []
-    with servers.xclass(folder, "-i", "model", "-f", "new") as (process, port):
+    errors = 0
+    with watched(folder, "-i", "model", "-f", "new") as (process, port, used):
         connection = servers.connected(port)
         for _ in range(0, count, 1000):
             some = [fuzzed(chance, lines) for _ in range(1000)]
@@ -135,17 +144,124 @@ def fuzz(folder: Path, count: int, seed: int) -> str:
             if len(answers) != 1000 or process.poll() is not None:
                 raise BenchError(f"{len(answers)} answers to 1000 lines; seed {seed}")
             errors += sum(answer.startswith(b"error: ") for answer in answers)
-            used.append(memory(process))
-        process.send_signal(signal.SIGTERM)
-        status = process.wait(60)
-    parts = used[:: max(1, len(used) // 10)]
-    # a kernel that is compiled at its first use takes memory once; what is lost for each line grows in every part
-    grown = 10 * median(later - earlier for earlier, later in itertools.pairwise(parts))
-    if status or grown > 16e6:
-        raise BenchError(f"status {status}, memory grew by {grown / 1e6:.1f} MB; seed {seed}")
+            used.append(servers.memory(process))
     with xclass.load(folder / "new") as learner:
         learned = learner.examples - 2000
-    return f"{count} lines: {errors} errors, {learned} learned, memory {grown / 1e6:+.1f} MB"
+    return f"{count} lines: {errors} errors, {learned} learned, memory {growth(used) / 1e6:+.1f} MB"
+
+
+@contextlib.contextmanager
+def watched(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int, list[int]]]:
+    """Start a server, and give a list for its memory, too; it has to stay as small, and to end without an error."""
+    used: list[int] = []
+    with (folder / "log").open("w+b") as log:
+        with servers.xclass(folder, *words, log=log) as (process, port):
+            yield process, port, used
+            process.send_signal(signal.SIGTERM)
+            status = process.wait(60)
+        told = (folder / "log").read_text(errors="replace")
+    if "Traceback" in told:
+        raise BenchError(f"the server had a defect:\n{told[-4000:]}")
+    if status or growth(used) > MOST_GROWTH:
+        raise BenchError(f"status {status}, memory grew by {growth(used) / 1e6:.1f} MB")
+
+
+def growth(used: list[int]) -> float:
+    """Return by how many bytes the memory grew, without what a kernel takes when it is compiled at its first use."""
+    parts = used[:: max(1, len(used) // 10)]
+    return len(parts) * median([later - earlier for earlier, later in itertools.pairwise(parts)] or [0])
+
+
+def question(chance: random.Random) -> tuple[str, dict[str, Any]]:
+    """Return a random operation and a valid body for it."""
+    operation = chance.choices(["predict", "learn", "explain"], [8, 3, 1])[0]
+    kind, n = chance.choice(["lines", "examples", "texts"]), chance.randrange(1, 6)
+    words = [[f"f{chance.randrange(50_000)}" for _ in range(chance.randrange(1, 12))] for _ in range(n)]
+    labels = [chance.randrange(1, CLASSES + 1) for _ in range(n)]
+    body: dict[str, Any] = {}
+    if kind == "lines":
+        starts = [f"{label} " if operation == "learn" else "" for label in labels]
+        body["lines"] = [f"{start}|a {' '.join(one)}" for start, one in zip(starts, words, strict=True)]
+    elif kind == "examples":
+        body["examples"] = [{"features": {"a": dict.fromkeys(one, chance.random())}} for one in words]
+        if operation == "learn":
+            for one, label in zip(body["examples"], labels, strict=True):
+                one["label"] = label
+    else:
+        body["texts"] = [" ".join(one) for one in words]
+        if operation == "learn":
+            body["labels"] = labels
+    if operation == "explain" and chance.random() < 0.5:
+        body["k"] = chance.randrange(1, 21)
+    return operation, body
+
+
+def spoiled(chance: random.Random, path: str, body: bytes, headers: dict[str, str]) -> tuple[str, bytes]:
+    """Return a path and a body with something wrong in them, or in the headers."""
+    kind = chance.randrange(6)
+    if kind == 0:
+        return f"/v1/{''.join(chance.choices('abc%2F.~?', k=9))}/predict", body
+    if kind == 1:
+        name = chance.choice(["Host", "Origin", "Content-Type", "Authorization"])
+        headers[name] = chance.choice(["", "example.org", "http://evil.example", "text/plain", "Bearer x", "0" * 999])
+        return path, body
+    if kind == 2:
+        return path, body[: chance.randrange(len(body))]
+    if kind == 3:
+        return path, b"[" * chance.randrange(1, 5000) + body
+    spoilt = bytearray(body)
+    for _ in range(chance.randrange(1, 6)):
+        spoilt[chance.randrange(len(spoilt))] = chance.choice(b'{}[]",:\\\0\xff 0-eE.n|')
+    return path, bytes(spoilt)
+
+
+def http(folder: Path, count: int, seed: int) -> str:
+    """Send valid and spoiled requests over HTTP to a server that learns."""
+    chance, port = random.Random(seed), servers.free_port()
+    statuses: Counter[int] = Counter()
+    with watched(folder, "-i", "model", "-f", "new", "--http", str(port)) as (process, _, used):
+        servers.wait(process, lambda: servers.accepts(port))
+        tried = described(port)
+        done = 0
+        while done < count:
+            connection = HTTPConnection("127.0.0.1", port, timeout=servers.SECONDS)
+            for _ in range(min(chance.randrange(1, 101), count - done)):
+                done += 1
+                operation, asked = question(chance)
+                path, body, headers = f"/v1/{operation}", json.dumps(asked).encode(), {"Content-Type": JSON}
+                is_valid = chance.random() < 0.8
+                if not is_valid:
+                    path, body = spoiled(chance, path, body, headers)
+                connection.putrequest("POST", path, skip_host="Host" in headers)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    connection.putheader(name, value)
+                connection.endheaders(body)
+                answer = connection.getresponse()
+                content = json.loads(answer.read())
+                statuses[answer.status] += 1
+                expected = {200} if is_valid else {200, 400, 403, 404, 405, 413, 415}
+                if answer.status not in expected or ("error" in content) != (answer.status != 200):
+                    raise BenchError(f"{path} {body[:500]!r}: {answer.status} {str(content)[:500]}; seed {seed}")
+                if done % 1000 == 0:
+                    used.append(servers.memory(process))
+            connection.close()
+    found = ", ".join(f"{number} by {status}" for status, number in sorted(statuses.items()))
+    size = f"memory {used[0] / 1e6:.0f} to {used[-1] / 1e6:.0f} MB, growth {growth(used) / 1e6:+.1f} MB" if used else ""
+    return f"{count} requests: {found}; {size}; {tried}"
+
+
+def described(port: int) -> str:
+    """Let schemathesis try what the OpenAPI description allows and what it forbids, if it is installed."""
+    try:
+        import schemathesis  # noqa: F401
+    except ImportError:
+        return "schemathesis is not installed"
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"http://127.0.0.1:{port}/openapi.json"]
+    result = subprocess.run([*command, "--seed=1", "--no-color"], capture_output=True, text=True)
+    if result.returncode:
+        raise BenchError(f"schemathesis:\n{result.stdout[-6000:]}{result.stderr[-2000:]}")
+    cases = re.search(r"([0-9]+) generated", result.stdout)
+    return f"schemathesis: {cases[1] if cases else 'all'} cases passed"
 
 
 def kills(folder: Path, count: int, seed: int) -> str:
@@ -202,7 +318,12 @@ def _receive(connection: socket.socket, answers: list[bytes]) -> None:
         return
 
 
-TRIALS: dict[str, Any] = {"connections": (connections, 1000), "fuzz": (fuzz, 1_000_000), "kills": (kills, 50)}
+TRIALS: dict[str, Any] = {
+    "connections": (connections, 1000),
+    "fuzz": (fuzz, 1_000_000),
+    "http": (http, 100_000),
+    "kills": (kills, 50),
+}
 
 
 def main() -> None:
@@ -211,7 +332,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("trial", choices=list(TRIALS))
-    parser.add_argument("--count", type=int, help="(default: 1000, 1000000 or 50)")
+    parser.add_argument("--count", type=int, help="(default: 1000, 1000000, 100000 or 50)")
     parser.add_argument("--seed", type=int, default=1, help="(default: 1)")
     given = parser.parse_args()
     trial, count = TRIALS[given.trial]
