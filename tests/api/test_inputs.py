@@ -509,3 +509,13 @@ def test_infinite_values_of_half_precision_are_refused():
     with pytest.raises(xclass.DataError, match="row 1, column 0: the value is inf"):
         model.learn_many(np.array([[1.0], [np.inf]], np.float16), [1, 2])
     assert model.examples == 0
+
+
+def test_long_names_are_not_kept():
+    long = "x" * (feature_names.LONGEST + 1)
+    with xclass.Learner("oaa", classes=2, bits=12) as learner:
+        learner.predict_many([{"short": 1.0, long: 1.0, "space": {long: 1.0}, long + "y": {"a": 1.0}}])
+        hasher = learner.inputs.hasher
+        assert hasher.index.cache_info().currsize == 2  # `short` and `a`
+        assert hasher.namespace(long) == hasher.hash(long, 0)
+        assert hasher._namespace.cache_info().currsize == 1

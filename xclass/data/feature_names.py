@@ -4,7 +4,7 @@ A feature gets the index that the readers of files give the same name in the sam
 every name of digits for a number, the others only one that is written as a number of 32 bits is, see `hashing`.
 
 Source    `hashing`, whose kernels hash text; `mmh3` computes the same hash of single names.
-Cost      O(1) for a name that was hashed before, because the latest 65,536 names are cached; 0.5 us for a new one.
+Cost      O(1) for a short name that was hashed before, as the latest 65,536 are cached; 0.5 us for a new one.
 Names     The seed of a feature is the hash of its namespace; that of the namespace without a name is `unnamed`.
 """
 
@@ -66,14 +66,23 @@ class NameHasher:
     """Hash the names of features and namespaces that are Python strings, one by one.
 
     `index` returns the index of a feature by its name and the seed of its namespace, and `namespace` such a seed by a
-    name.
+    name. `index` caches, and so is for names of at most LONGEST letters, and `index_of_long` for others: a server
+    would have to keep all the long ones that a client sends.
     """
 
     def __init__(self, rule: Hashing) -> None:
         self.rule, self._murmur3 = rule, _murmur3()
         self._mask = int(rule.mask)
-        self.index = lru_cache(CACHED)(lambda name, seed: self.hash(name, seed) & self._mask)
-        self.namespace = lru_cache(CACHED)(lambda name: self.hash(name, int(rule.seed)) if name else int(rule.unnamed))
+        self.index = lru_cache(CACHED)(self.index_of_long)
+        self._namespace = lru_cache(CACHED)(self.hash)
+
+    def index_of_long(self, name: str, seed: int) -> int:
+        return self.hash(name, seed) & self._mask
+
+    def namespace(self, name: str) -> int:
+        if not name:
+            return int(self.rule.unnamed)
+        return (self._namespace if len(name) <= LONGEST else self.hash)(name, int(self.rule.seed))
 
     def hash(self, name: str, seed: int) -> int:
         return self.hash_bytes(encoded(name), seed)
