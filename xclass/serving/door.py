@@ -123,6 +123,12 @@ class Connection(asyncio.Protocol):
         """
         received, longest = self._received, self._options.max_line
         most = self._door.service.lines_at_once
+        if len(received) <= min(longest, REQUEST_BYTES) and received.endswith(b"\n"):  # as of a client that waits
+            count = received.count(b"\n")
+            if count <= most:
+                text = bytes(received)
+                received.clear()
+                return text, count
         head = bytes(received[:REQUEST_BYTES])
         ends = np.flatnonzero(np.frombuffer(head, np.uint8) == NEWLINE) + 1
         if not len(ends):  # the line is longer than usual requests

@@ -3,7 +3,7 @@
     event loop  --requests-->  worker thread: learner  --answers-->  event loop
 
 Order     What is learned depends on the order of the requests alone. While the worker is busy, requests gather, and it
-          takes all that wait as one batch, up to a limit, so its throughput grows with the load.
+          takes those that wait in batches, so its throughput grows with the load.
 Saving    The model is saved by another thread. Until it is saved nothing is learned, so that it is whole, and at most
           `checkpoint` examples that were learned are not in a file. Requests that learn nothing are answered meanwhile;
           they overtake requests that wait to be learned, unless these are of the same client.
@@ -38,7 +38,7 @@ T = TypeVar("T")
 BATCH_SECONDS = 0.005
 BATCH_BYTES = 1 << 18  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
-LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request, unless the answers are long
+LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
 Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
 
 
@@ -300,18 +300,23 @@ class Service:
                 self._waiting.append(request)
 
     def _take(self) -> list[Part]:
-        """Take the next requests, or parts of them, that make a batch; a function comes alone."""
+        """Take the next requests, or parts of them, that make a batch; a function comes alone.
+
+        Several requests make smaller batches than one: where every client waits for its answer, batches of all that
+        wait lengthen the slowest answers on a busy machine, and gain little, as a batch costs about two lines more.
+        """
         allowed = self._allowed() if self._saving.is_set() else self._waiting
         taken: list[Part] = []
-        size, room = 0, 4 * self.lines_at_once
+        size, room, together = 0, self.lines_at_once, max(LEAST_LINES, self.lines_at_once // 3)
         if self._checkpoint is not None:
             room = min(room, max(1, self._checkpoint - (self.learner.examples - self._saved_examples)))
-        while allowed and room and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
+        while allowed and room > 0 and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
             request = allowed[0]
             text, lines = request.take(room)
             taken.append(Part(request, text, lines))
             size += len(text)
-            room -= lines
+            together -= lines
+            room = min(room - lines, together)
             if not request.lines:
                 allowed.popleft()
             if request.job is not None:
