@@ -73,6 +73,28 @@ def test_arrow_columns_of_lists_are_rows(taken):
     assert np.array_equal(block_of(pyarrow.table({"e": fixed})), ROWS)
 
 
+@pytest.mark.parametrize("missing", ["None", "NaN", "NA"])
+def test_a_missing_list_is_a_row_of_zeros(taken, missing):
+    pandas = pytest.importorskip("pandas")
+    empty = {"None": None, "NaN": float("nan"), "NA": pandas.NA}[missing]
+    many = [empty] * 5000  # so that the first piece has no list
+    cells = [*many, [1, 2.5], empty, [0, 3]]
+    assert np.array_equal(block_of(pandas.DataFrame({"e": cells}))[4999:], [[0, 0], [1, 2.5], [0, 0], [0, 3]])
+    model, learned = learner()
+    model.learn_many(pandas.DataFrame({"t": ["a", "b"], "e": [[1, 2], empty]}), [1, 2])
+    model.learn({"t": "a", "e": empty}, 1)
+    model.learn({"t": "a"}, 1)
+    assert [batch.dense.any() for batch in learned] == [True, False, False]
+    assert model.core.schema.width == 2
+
+
+@pytest.mark.parametrize("cell", [["x", "y"], [1.0, None], [[1], [2]]])
+def test_the_first_list_without_numbers_is_named(taken, cell):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(xclass.DataError, match=r"row 1, column 'e': the cell is \[.*; give lists of numbers"):
+        block_of(pandas.DataFrame({"e": [[1.0, 2.0], cell, [3.0, 4.0], ["z", "z"]]}))
+
+
 def test_columns_that_are_not_dense_stay_hashed(taken):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "t": ["x y", "z"], "e": [[1, 2, 3.0], [4, 5, 6]]})
@@ -146,8 +168,8 @@ def test_other_reductions_hash_rows():
 def test_lists_of_other_lengths_and_what_is_no_number_are_refused():
     pandas = pytest.importorskip("pandas")
     for cells, message in (
-        ([[1, 2], [1, 2, 3]], r"row 1, column 'e': the cell has 3 numbers; the rows before have 2"),
-        ([[1, 2], None], r"row 1, column 'e': the cell is None; the rows before have 2"),
+        ([[1, 2], [1, 2, 3]], r"row 1, column 'e': the cell has 3 numbers; the first list has 2"),
+        ([[1, 2], 3], r"row 1, column 'e': the cell is 3; the first list has 2"),
         ([[1, 2], [1, "x"]], "give lists of numbers"),
         ([[1, 2], [1, np.inf]], r"row 1, column 'e', position 1: the value is inf"),
     ):

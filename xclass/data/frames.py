@@ -52,7 +52,7 @@ class Frame:
 
     def __init__(self, given: Any, known: Schema, keeps: bool = True, dense: Sequence[str] = ()) -> None:
         self.keeps = keeps
-        self._widths: dict[int, int] = {}  # of columns of lists
+        self._widths: dict[int, int | None] = {}  # of columns of the kind `dense`
         cells: list[Any]
         types: list[Any]
         if isinstance(given, np.ndarray):
@@ -109,26 +109,39 @@ class Frame:
         return values
 
     def block(self, j: int, low: int, high: int) -> AnyArray:
-        """Return rows of column j, which has the kind `dense`, as numbers[high - low, d]; 0 for a missing number."""
+        """Return rows of column j, which has the kind `dense`, as numbers[high - low, d]; 0 for missing cells.
+
+        d is 0 if the only column of this kind has no cell that says its width.
+        """
         name = self.columns[j].name
-        cells = [] if self._stored[j] == NUMBER else self._cells[j][low:high]
-        cells = cells if isinstance(cells, list) else list(np.asarray(cells))
-        if not any(isinstance(cell, LISTS) for cell in cells) and self._widths.setdefault(j, 1) == 1:
-            return np.nan_to_num(self.numbers(j, low, high))[:, None]
+        width = self._width(j)
+        if width is None:
+            values = self.numbers(j, low, high)
+            is_only = sum(column.kind == DENSE for column in self.columns) == 1
+            if is_only and self._stored[j] != NUMBER and np.isnan(values).all():
+                return np.empty((high - low, 0))
+            return np.nan_to_num(values)[:, None]
+        cells = self._lists(j, low, high)
+        missing = np.zeros(width, np.float32)
         for i, cell in enumerate(cells):
-            size = len(cell) if isinstance(cell, LISTS) else None
-            if size is None or size != self._widths.setdefault(j, size):
-                seen = f"has {size} numbers" if size is not None else f"is {short_repr(cell)}"
-                wanted = f"; the rows before have {self._widths[j]}" if j in self._widths else ""
-                raise DataError(f"row {low + i}, column {name!r}: the cell {seen}{wanted}; give lists of equal length")
+            if isinstance(cell, LISTS) and len(cell) == width:
+                continue
+            if not array_input.is_missing(cell):
+                seen = f"has {len(cell)} numbers" if isinstance(cell, LISTS) else f"is {short_repr(cell)}"
+                raise DataError(
+                    f"row {low + i}, column {name!r}: the cell {seen}; the first list has {width}; give lists of equal "
+                    "length"
+                )
+            cells[i] = missing
         try:
             values = np.asarray(cells)
         except ValueError:
             values = np.asarray(cells, object)
         if len(cells) and (values.ndim != 2 or values.dtype.kind not in "iufb"):
-            described = array_input.described(values)
+            i = next(i for i, cell in enumerate(cells) if not _is_row(cell))
             raise DataError(
-                f"rows {low} to {high - 1}, column {name!r}: {described}; give lists of numbers, none missing"
+                f"row {low + i}, column {name!r}: the cell is {short_repr(cells[i])}; give lists of numbers, "
+                "none missing"
             )
         at = array_input.first_wrong(values.reshape(-1))
         if at is not None:
@@ -173,6 +186,18 @@ class Frame:
                     notes.append(schema.rounded(name, int(cell), "convert the column to categories, or to text"))
         return notes
 
+    def _lists(self, j: int, low: int, high: int) -> list[Any]:
+        cells = self._cells[j][low:high]
+        return list(cells if isinstance(cells, list) else np.asarray(cells))
+
+    def _width(self, j: int) -> int | None:
+        """Return the length of the first list in column j, which has the kind `dense`, None if it has no lists."""
+        if j not in self._widths:
+            lows = range(0, 0 if self._stored[j] == NUMBER else self.n, 256)
+            cells = (cell for low in lows for cell in self._lists(j, low, min(low + 256, self.n)))
+            self._widths[j] = next((len(cell) for cell in cells if isinstance(cell, LISTS)), None)
+        return self._widths[j]
+
     def _kind_of_cells(self, j: int) -> str:
         """Return the kind of a column of objects: NUMBER if they are numbers, or missing."""
         kinds = set(map(type, _listed(self._cells[j][: self.n])))
@@ -185,6 +210,15 @@ class Frame:
             return TEXT
         self._stored[j] = TEXT  # so that each cell is looked at
         return NUMBER
+
+
+def _is_row(cell: Any) -> bool:
+    """Return whether a list is one of numbers."""
+    try:
+        values = np.asarray(cell)
+    except ValueError:
+        return False
+    return values.ndim == 1 and values.dtype.kind in "iufb"
 
 
 def _listed(cells: Any) -> list[Any]:
