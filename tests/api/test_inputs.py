@@ -298,7 +298,10 @@ def test_a_single_example_is_learned_like_a_batch_of_one(tmp_path):
     ("arguments", "message"),
     [
         (("| a\n| b",), "several lines; many examples go to learn_many"),
-        ((np.ones((1, 2)), 1), "is not a single example"),
+        (
+            (np.ones(2), 1),
+            r"is not a single example, .*; give rows of an array to learn_many\(X\[:1\], \[3\]\), predict_many",
+        ),
         (("1 | a", 2), "the text has a label, and a label is given beside it"),
         (({"a": np.inf}, 1), "batch:1: the feature 'a' has the value inf; allowed are numbers up to 3.4e38"),
         (({"a": [1, 2]}, 1), "batch:1: the feature 'a' has the value"),

@@ -291,7 +291,7 @@ class Inputs:
         else:
             raise UsageError(
                 f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
-                "many examples go to learn_many() and predict_many()"
+                "give rows of an array to learn_many(X[:1], [3]), predict_many(X[:1]) or explain_many(X[:1])"
             )
         y = None if label is None else [label]
         batch = self._labelled(batch, y, None if weight is None else [weight], learn)
