@@ -98,6 +98,14 @@ def test_names_and_columns_that_cannot_be_are_refused():
         parse("1 | a\n", "a,b")
 
 
+def test_rows_of_zeros_alone_are_rows():
+    text = b"1 | a\n2 |e 0:0 1:0\n"
+    reading = parser.Parser(parser.Options(dense=("e",)), 18, "multiclass")
+    for block, columns in ((text[:6], 0), (text[6:], 2), (text[:6], 2)):
+        padded = np.frombuffer(block + bytes(parser.PADDING), np.uint8)
+        assert reading.parse(padded, len(block), "f")[0].columns == columns
+
+
 @pytest.mark.parametrize("first", [0, 3000])
 def test_blocks_and_the_cache_have_the_rows_of_a_file(tmp_path, first):
     rng = np.random.default_rng(5)

@@ -240,14 +240,18 @@ class Parser:
         It has to be called for the blocks of a file in order, before a later one is scanned.
         """
         if self.dense and not self.width:
-            pattern = rb"\|%b(?::[^ \t|\n]*)?[ \t]([^|\n]*)" % re.escape(self.dense)
-            for row in re.finditer(pattern, text[:end].tobytes()):
-                names = [word.partition(b":")[0] for word in row[1].split()]
-                numbered = [int(name) + 1 for name in names if name.isdigit() and len(name) < 10]
-                width = max(names.count(b""), *numbered, 0)
-                if 0 < width <= MOST_FOUND:
-                    self.width = width
-                    return
+            self.width = self._width_in(text[:end])
+
+    def _width_in(self, text: UInt8s) -> int:
+        """Return the number of columns of the first row of numbers in a text, 0 if it has none."""
+        pattern = rb"\|%b(?::[^ \t|\n]*)?[ \t]([^|\n]*)" % re.escape(self.dense)
+        for row in re.finditer(pattern, text.tobytes()):
+            names = [word.partition(b":")[0] for word in row[1].split()]
+            numbered = [int(name) + 1 for name in names if name.isdigit() and len(name) < 10]
+            width = max(names.count(b""), *numbered, 0)
+            if 0 < width <= MOST_FOUND:
+                return width
+        return 0
 
     def parse(self, text: UInt8s, end: int, name: str) -> tuple[Batch, DataError | None, int]:
         """Parse the complete lines of `text[:end]`, which PADDING bytes follow and to which the batch refers.
@@ -267,8 +271,8 @@ class Parser:
         n, z, g = scan.size
         batch = batch_ops.trimmed(scan.batch, n, z, g)
         if self.dense and batch.columns and not self._has_rows:
-            # other threads may have found the width in a later block
-            self._has_rows = bool(batch.dense.any())
+            # other threads may have found the width in a later block; a row in this one may be 0 throughout
+            self._has_rows = bool(batch.dense.any()) or self._width_in(scan.batch.text[: scan.used]) > 0
             batch = batch if self._has_rows else batch._replace(dense=NO_DENSE)
         self._has_features = self._has_features or z > (n if self.rules.constant else 0) or bool(batch.dense.any())
         self.featureless = not self._has_features and (self.featureless or n > 0)
