@@ -55,6 +55,7 @@ CLASSES = 20
 ASKED = 30  # lines of a client
 JSON = "application/json"
 MOST_GROWTH = 16e6  # bytes of memory
+VOCABULARY = 5000  # words of valid requests; a server caches the names of 65,536 features
 SLOW = 20  # clients that send a byte at a time, and as many that read nothing
 
 
@@ -178,7 +179,7 @@ def question(chance: random.Random) -> tuple[str, dict[str, Any]]:
     """Return a random operation and a valid body for it."""
     operation = chance.choices(["predict", "learn", "explain"], [8, 3, 1])[0]
     kind, n = chance.choice(["lines", "examples", "texts"]), chance.randrange(1, 6)
-    words = [[f"f{chance.randrange(50_000)}" for _ in range(chance.randrange(1, 12))] for _ in range(n)]
+    words = [[f"f{chance.randrange(VOCABULARY)}" for _ in range(chance.randrange(1, 12))] for _ in range(n)]
     labels = [chance.randrange(1, CLASSES + 1) for _ in range(n)]
     body: dict[str, Any] = {}
     if kind == "lines":
@@ -328,6 +329,7 @@ TRIALS: dict[str, Any] = {
     "connections": (connections, 1000),
     "fuzz": (fuzz, 1_000_000),
     "http": (http, 100_000),
+    "description": (description, 100),
     "kills": (kills, 50),
 }
 
