@@ -105,6 +105,9 @@ def test_rows_of_zeros_alone_are_rows():
         padded = np.frombuffer(block + bytes(parser.PADDING), np.uint8)
         assert reading.parse(padded, len(block), "f")[0].columns == columns
 
+    _, reading = parse("1 |e 0:0 1:0\n", "e")
+    assert not reading.featureless
+
 
 @pytest.mark.parametrize("first", [0, 3000])
 def test_blocks_and_the_cache_have_the_rows_of_a_file(tmp_path, first):

@@ -274,6 +274,7 @@ class Parser:
             # other threads may have found the width in a later block; a row in this one may be 0 throughout
             self._has_rows = bool(batch.dense.any()) or self._width_in(scan.batch.text[: scan.used]) > 0
             batch = batch if self._has_rows else batch._replace(dense=NO_DENSE)
+            self._has_features |= self._has_rows
         self._has_features = self._has_features or z > (n if self.rules.constant else 0) or bool(batch.dense.any())
         self.featureless = not self._has_features and (self.featureless or n > 0)
         if scan.lines > n and not self.left_out:
