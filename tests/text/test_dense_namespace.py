@@ -102,7 +102,7 @@ def test_rows_of_zeros_alone_are_rows():
     text = b"1 | a\n2 |e 0:0 1:0\n"
     reading = parser.Parser(parser.Options(dense=("e",)), 18, "multiclass")
     for block, columns in ((text[:6], 0), (text[6:], 2), (text[:6], 2)):
-        padded = np.frombuffer(block + bytes(parser.PADDING), np.uint8)
+        padded = np.frombuffer(bytearray(block + bytes(parser.PADDING)), np.uint8)
         assert reading.parse(padded, len(block), "f")[0].columns == columns
 
     _, reading = parse("1 |e 0:0 1:0\n", "e")
