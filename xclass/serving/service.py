@@ -39,6 +39,7 @@ BATCH_SECONDS = 0.005
 BATCH_BYTES = 1 << 18  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
+FAILED = b"error: the server has failed\n"  # the answer to a line after a defect
 Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
 
 
@@ -264,6 +265,7 @@ class Service:
         except BaseException as error:  # a defect, after which the learner may be half changed
             self.failure = error
             self._save_interrupted()
+            self._refuse()
             self._in_loop(self.failed)
             while not self._ended:
                 self._collect(self._arrivals.get())
@@ -287,7 +289,7 @@ class Service:
         """Answer what waits after the worker has failed."""
         while self._waiting:
             request = self._waiting.popleft()
-            answers: object = b"error: the server has failed\n" * request.lines
+            answers: object = FAILED * request.lines
             self._in_loop(request.deliver, self.failure if request.job is not None else answers, True)
 
     def _collect(self, first: Request | None = None) -> None:
@@ -355,7 +357,13 @@ class Service:
             # `_take` has taken only requests that learn nothing if the model is being saved
             learn = self.answerer.learns and not self._saving.is_set()
             text = taken[0].text if len(taken) == 1 else b"".join(part.text for part in taken)
-            answers, ends = self.answerer.answers(text, learn)
+            try:
+                answers, ends = self.answerer.answers(text, learn)
+            except BaseException:  # what is left of the requests is refused with those that wait
+                self._in_loop(
+                    _deliver, [(part.request.deliver, FAILED * part.lines, not part.request.lines) for part in taken]
+                )
+                raise
             self._in_loop(_deliver, list(_divided(taken, answers, ends)))
             self._measure(len(ends), len(answers), time.perf_counter() - began)
         self.counts.requests += sum(not part.request.lines for part in taken)
