@@ -141,6 +141,11 @@ def test_a_daemon_of_vw(folder, more):
     [
         (("-i", "m", "--checkpoint", 3), "--checkpoint has no effect: it needs -f FILE, the model to save"),
         (("-i", "m", "-t", "-f", "n"), "-f has no effect: with -t nothing is learned; leave one of the two out"),
+        (
+            ("-i", "m", "--socket", "s", "--port", 1),
+            "--port has no effect with --socket, which takes the place of a port",
+        ),
+        (("-i", "m", "--max_body", 2000), "--max_body has no effect: it needs --http PORT, whose requests it limits"),
         (("-t",), "-t without -i would predict with a new model, which has learned nothing; give -i MODEL"),
         (("-i", "m", "first.vw"), "'first.vw' belongs to no option; a server reads no data; usage: "),
         (("-i", "m", "--passes", 2), "there is no option --passes; "),

@@ -29,6 +29,7 @@ OF_VW = {  # options of VW's servers that need nothing here -> note about them
     "--num_children": "has no effect: one process serves all connections, and learns in the order of their lines",
 }
 OF_ONE_MODEL = {
+    "token_file",
     "initial_regressor",
     "final_regressor",
     "testonly",
@@ -148,6 +149,10 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> dict[str, Any]:
             raise UsageError("--models has no effect: it needs --http PORT, where the models are served")
         for name in OF_ONE_MODEL & given.keys():
             raise UsageError(f"--{name} has no effect with --models, whose models only predict over HTTP; leave it out")
+    for name in {"host", "port", "port_file"} & given.keys() if "socket" in given else ():
+        raise UsageError(f"--{name} has no effect with --socket, which takes the place of a port; leave it out")
+    if "max_body" in given and "http" not in given:
+        raise UsageError("--max_body has no effect: it needs --http PORT, whose requests it limits")
     if "initial_regressor" not in given and "testonly" in given:
         raise UsageError("-t without -i would predict with a new model, which has learned nothing; give -i MODEL")
     if "checkpoint" in given and "final_regressor" not in given:

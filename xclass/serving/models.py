@@ -7,6 +7,7 @@ file that cannot be loaded is refused, and the model that was loaded under its n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from functools import partial
@@ -58,9 +59,10 @@ class Models:
         with os.scandir(self._folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 stem, suffix = os.path.splitext(entry.name)
-                if suffix == SUFFIX and not stem.startswith(".") and entry.is_file():
-                    status = entry.stat()
-                    found[stem] = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+                with contextlib.suppress(FileNotFoundError):  # it may be gone by now
+                    if suffix == SUFFIX and not stem.startswith(".") and entry.is_file():
+                        status = entry.stat()
+                        found[stem] = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
         return found
 
     async def _take(self, name: str) -> None:
@@ -80,14 +82,19 @@ class Models:
             self._log(f"{printable(name)}: the model was loaded")
 
     async def _end(self, name: str) -> None:
-        service = self.services.pop(name)
-        await service.end()
-        service.learner.close()
+        await self._end_service(name)
         self._log(f"{printable(name)}: the file is gone, so the model is not served any more")
 
     async def end(self) -> None:
         """Answer all requests that wait, and end all services."""
         for name in list(self.services):
-            service = self.services.pop(name)
+            await self._end_service(name)
+
+    async def _end_service(self, name: str) -> None:
+        service = self.services.pop(name)
+        try:
             await service.end()
+        except Exception as error:  # of a worker that failed before; other models are served on
+            self._log(f"{printable(name)}: the server of the model has failed: {error}")
+        finally:
             service.learner.close()
