@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xclass as library
+from xclass.cli import command as cli_command
+from xclass.cli import declared
 from xclass.cluster import shards
 from xclass.errors import DataError, UsageError
 from xclass.formats import detect
@@ -202,3 +204,14 @@ def test_a_pattern_that_matches_rows_and_their_labels_stands_for_the_rows(tmp_pa
         (tmp_path / name).touch()
     found = shards.expand([str(tmp_path / "*")])
     assert [path.rpartition("/")[2] for path in found] == ["a.npy", "b.npy", "c.labels.npy"]
+
+
+def test_the_first_file_of_a_pattern_says_that_labels_are_classes(tmp_path, monkeypatch):
+    """A node of a cluster expands the pattern and reads the first lines."""
+    monkeypatch.chdir(tmp_path)
+    np.save("part0.npy", np.eye(4, dtype=np.float32))
+    np.save("part0.labels.npy", np.array([1, 2, 3, 1]))
+    given = {"data": ("part*.npy",)}
+    lines = (tmp_path / "part0.npy").read_bytes().split(b"\n")
+    declared.add_implied_options(given, *cli_command.option_groups(), bytearray(), lambda: ("part0.npy", lines))
+    assert "cpt" in given or "multiclass" in given

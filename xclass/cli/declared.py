@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -67,13 +68,13 @@ def add_implied_options(
     groups: Mapping[str, type[OptionGroup]],
     reductions: Sequence[Reduction],
     peeked: bytearray,
-    first_lines: Callable[[], Sequence[bytes]] | None = None,
+    first_lines: Callable[[], tuple[str, Sequence[bytes]]] | None = None,
 ) -> list[str]:
     """Add to `given` the reduction and --learn_names if the other options or the first labels of the data imply them.
 
-    `peeked` gets the bytes taken from standard input to detect the type of the labels. `first_lines` reads the first
-    lines of files on another machine; None for reading them in this process. Return messages for the user about what
-    was detected.
+    `peeked` gets the bytes taken from standard input to detect the type of the labels. `first_lines` returns the first
+    file and its first lines, read on another machine; None for reading them in this process. Return messages for the
+    user about what was detected.
     """
     from ..cache import source as cache
     from ..formats import detect
@@ -95,11 +96,14 @@ def add_implied_options(
     def examine_lines(labels: label_detection.LabelDetector) -> None:
         """Pass the labels of the first lines to `labels`."""
         options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
-        data = detect.FormatLabels(labels, options, "indexing" in given, lists)
+        lines: Sequence[bytes] | None = None
         if first_lines is not None and from_file:
-            for line in first_lines():
-                data.add(line)
-        else:
+            path, lines = first_lines()
+            options = dataclasses.replace(options, data=(path,))  # of a pattern
+        data = detect.FormatLabels(labels, options, "indexing" in given, lists)
+        for line in lines or ():
+            data.add(line)
+        if lines is None:
             reader.peek_labels(given.get("data"), data, peeked)
         data.end()
 

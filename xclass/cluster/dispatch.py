@@ -27,8 +27,10 @@ WITH_PARTS = "--oaa, --multilabel_oaa, --cpt, --multiclass or --softmax_tree"
 
 def first_lines(
     given: Mapping[str, Any], closing: contextlib.ExitStack, resolve: Callable[[Mapping[str, Any]], Config]
-) -> list[bytes]:
-    """Return the first lines of the data, which a node of the cluster reads, after checking the options.
+) -> tuple[str, list[bytes]]:
+    """Return the first file of the data and its first lines, which a node of the cluster reads.
+
+    The options are checked before.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def first_lines(
     options = {name: given[name] for name in options_of(Options) if name in given}
     session = closing.enter_context(Session(Options(**options), Console(bool(given.get("quiet"))).info))
     path = shards.find(session, given["data"], "").paths[0]
-    return list(session.call(shards.first_lines, os.getcwd(), path).split(b"\n"))
+    return path, list(session.call(shards.first_lines, os.getcwd(), path).split(b"\n"))
 
 
 def engine_of(config: Config) -> type[ClusterEngine]:
