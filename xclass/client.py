@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 
-AT_ONCE = 256  # lines that are sent before their answers are read
+AT_ONCE = 1 << 15  # bytes that are sent before their answers are read: they fit into the buffers of a connection
 
 
 class Client:
@@ -43,16 +43,26 @@ class Client:
         else:
             self._socket = socket.socket(socket.AF_UNIX)
             self._socket.settimeout(timeout)
-            self._socket.connect(path)
+            try:
+                self._socket.connect(path)
+            except OSError:
+                self._socket.close()
+                raise
         self._answers = self._socket.makefile("rb")
 
     def ask(self, lines: Sequence[str]) -> Iterator[str]:
         """Send lines of VW text, and yield their answers, as `-p` writes them; ValueError is raised for an error."""
-        for begin in range(0, len(lines), AT_ONCE):
-            some = lines[begin : begin + AT_ONCE]
-            if any("\n" in line for line in some):
-                raise ValueError("an example is one line, and a text of these holds a newline")
-            self._socket.sendall("".join(f"{line}\n" for line in some).encode("utf-8", "surrogateescape"))
+        if any("\n" in line for line in lines):
+            raise ValueError("an example is one line, and a text of these holds a newline")
+        sent = [f"{line}\n".encode("utf-8", "surrogateescape") for line in lines]
+        end = 0
+        while end < len(lines):
+            begin, size = end, 0
+            while end < len(lines) and (end == begin or size + len(sent[end]) <= AT_ONCE):
+                size += len(sent[end])
+                end += 1
+            self._socket.sendall(b"".join(sent[begin:end]))
+            some = lines[begin:end]
             answers = [self._answers.readline().decode("utf-8", "surrogateescape") for _ in some]
             for line, answer in zip(some, answers, strict=True):
                 if not answer.endswith("\n"):

@@ -23,6 +23,8 @@ def test_a_client_learns_and_predicts():
             with pytest.raises(ValueError, match="newline"):
                 client.predict(["| a\n| b"])
             assert client.predict(["| cold"]) == ["2"]
+            many = client.predict([f"'{'t' * 400}{i} | warm" for i in range(2000)])  # more than the buffers hold
+            assert many == [f"1 {'t' * 400}{i}" for i in range(2000)]
         assert running.service.learned == 600
 
 
