@@ -302,14 +302,10 @@ class Service:
                 self._waiting.append(request)
 
     def _take(self) -> list[Part]:
-        """Take the next requests, or parts of them, that make a batch; a function comes alone.
-
-        Several requests make smaller batches than one: where every client waits for its answer, batches of all that
-        wait lengthen the slowest answers on a busy machine, and gain little, as a batch costs about two lines more.
-        """
+        """Take the next requests, or parts of them, that make a batch; a function comes alone."""
         allowed = self._allowed() if self._saving.is_set() else self._waiting
         taken: list[Part] = []
-        size, room, together = 0, self.lines_at_once, max(LEAST_LINES, self.lines_at_once // 3)
+        size, room = 0, self.lines_at_once
         if self._checkpoint is not None:
             room = min(room, max(1, self._checkpoint - (self.learner.examples - self._saved_examples)))
         while allowed and room > 0 and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
@@ -317,8 +313,7 @@ class Service:
             text, lines = request.take(room)
             taken.append(Part(request, text, lines))
             size += len(text)
-            together -= lines
-            room = min(room - lines, together)
+            room -= lines
             if not request.lines:
                 allowed.popleft()
             if request.job is not None:
