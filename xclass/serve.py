@@ -101,6 +101,6 @@ def run(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(server.serve(service, chosen, terminal.error_line, ready=ready))
+        server.run(server.serve(service, chosen, terminal.error_line, ready=ready))
         return None
     return asyncio.ensure_future(server.serve(service, chosen, terminal.error_line, ready=ready, signals=False))

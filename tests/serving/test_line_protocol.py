@@ -3,6 +3,7 @@
 import random
 import socket
 import struct
+import sys
 import threading
 import time
 
@@ -25,6 +26,15 @@ LEARNERS = {
     "lists": ("--multilabel",),
     "lists of oaa": ("--multilabel_oaa", f"{CLASSES + 1}"),
 }
+
+
+@pytest.fixture(autouse=True, params=["asyncio", "uvloop"])
+def event_loop(request, monkeypatch):
+    """Run each test in both event loops: the server takes uvloop's if that is installed."""
+    if request.param == "uvloop":
+        pytest.importorskip("uvloop", reason="uvloop, of the extra serve, is not installed")
+    else:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
 
 
 def lines(count: int, seed: int, kind: str = "oaa", labelled: float = 0.8) -> list[str]:

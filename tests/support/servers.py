@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 import socket
@@ -34,11 +33,8 @@ class Served:
         assert self.ready.wait(SECONDS)
 
     def _serve(self) -> None:
-        async def serve() -> None:
-            await server.serve(self.service, self.options, self.messages.append, ready=self._began)
-
         try:
-            asyncio.run(serve())
+            server.run(server.serve(self.service, self.options, self.messages.append, ready=self._began))
         except BaseException as error:
             self.error = error
         self.ready.set()

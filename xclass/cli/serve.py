@@ -99,8 +99,6 @@ def run(words: Sequence[str]) -> int:
         terminal.page(option_text.of_subcommand(USAGE, INTRO, own))
         return 0
     given = _given(words, own)
-    import asyncio
-
     from ..kernels import jit
     from ..reductions.core import probabilities
     from ..run.report.console import Console
@@ -121,13 +119,13 @@ def run(words: Sequence[str]) -> int:
             def load(path: str) -> Any:
                 return loaded(dataclasses.replace(o, initial_regressor=path, testonly=True), given)
 
-            asyncio.run(server.serve_models(Models(o.models, load, console.info), options, console.info))
+            server.run(server.serve_models(Models(o.models, load, console.info), options, console.info))
             return 0
         learner = loaded(o, given)
         service = Service(learner, not o.testonly, listing, o.final_regressor, o.checkpoint, console.info)
         reload = None if o.initial_regressor is None else lambda: loaded(o, given)
         name = name_of_model(o.initial_regressor or o.final_regressor)
-        asyncio.run(server.serve(service, options, console.info, reload, name=name))
+        server.run(server.serve(service, options, console.info, reload, name=name))
     return 0
 
 
