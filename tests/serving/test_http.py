@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -26,6 +27,7 @@ from servers import SECONDS, command, served
 
 import xclass
 from xclass.serving.http import bodies, description, guard, site
+from xclass.serving.service import Service
 
 LINES = ["spam | offer free money", "work | meeting room", "home | dinner tonight"] * 5
 JSON = {"Content-Type": "application/json"}
@@ -177,6 +179,70 @@ def test_explanations_are_those_of_the_library(port):
         expected = json.loads(json.dumps(learner.explain("| free room", k=2).limited(3, 3).as_dict()))
     status, content = post(port, "explain", {"lines": ["| free room"], "k": 2, "shares": 3})
     assert (status, content["explanations"]) == (200, [expected])
+
+
+def test_predictions_go_between_the_explanations_of_a_request(monkeypatch):
+    """An explanation takes longer than a prediction, and how many wait is bounded."""
+    from xclass.serving.http import desk, examples
+
+    monkeypatch.setattr(desk, "MOST_WAITING", 2)
+    order: list[str] = []
+
+    async def note(name, answered):
+        order.append(name)
+        try:
+            return await answered
+        except desk.Busy:
+            return "busy"
+        finally:
+            order.append(f"{name} answered")
+
+    async def ask():
+        with new_learner() as learner:
+            one = desk.Desk(Service(learner))
+            one.service.start()
+            many = examples.Question(["| free"] * 16)
+            answers = await asyncio.gather(
+                note("explain", one.explain(many)),
+                note("wait", one.explain(many)),
+                note("refused", one.explain(many)),
+                note("predict", one.ask(many, learns=False)),
+            )
+            await one.service.end()
+            return answers
+
+    explained, waited, refused, _ = asyncio.run(ask())
+    assert explained == waited and len(explained["explanations"]) == 16 and refused == "busy"
+    ended = [name for name in order if name.endswith("answered")]
+    assert ended == ["refused answered", "predict answered", "explain answered", "wait answered"]
+
+
+def test_explanations_of_a_request_are_of_one_model():
+    """If another model takes its place meanwhile, they begin anew."""
+    from xclass.serving.http import examples
+
+    with new_learner() as old, new_learner() as new:
+        new.learn_many(["work | free"] * 50)
+        explainer = examples.Explainer(examples.Question(["| free", "| money"], k=1))
+        assert explainer.step(old) is None and explainer.step(new) is None
+        old.close()
+        while (answer := explainer.step(new)) is None:
+            pass
+        expected = [new.explain(line, k=1).as_dict() for line in ("| free", "| money")]
+    assert answer == {"explanations": expected} and expected[0]["prediction"] == "work"
+
+
+def test_warnings_of_an_explanation_are_not_those_of_others():
+    from xclass.serving.http import examples
+
+    with new_learner() as learner:
+        explainer = examples.Explainer(examples.Question(["| unknown", "| never_seen"]))
+        (predicted,) = examples.answers(learner, [examples.Question(["| free"])], learns=False)
+        while (answer := explainer.step(learner)) is None:
+            (again,) = examples.answers(learner, [examples.Question(["| free"], k=1)], learns=False)
+            assert again.keys() == {"predictions"}
+        assert again["predictions"][0]["prediction"] == predicted["predictions"][0]["prediction"]
+    assert ["no feature adds" in text for text in answer["warnings"]] == [True]
 
 
 def test_numbers_and_learners_without_probabilities():

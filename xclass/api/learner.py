@@ -411,7 +411,7 @@ class Learner:
 
         def explained() -> list[Explanation]:
             batch = self._example(example, label, None, learn=False)
-            return results.explanations(self.core, [batch], self.inputs.opened([example]), k)
+            return list(results.explanations(self.core, [batch], self.inputs.opened([example]), k))
 
         (explanation,) = self._reading(explained)
         return explanation
@@ -436,7 +436,7 @@ class Learner:
 
         def explained() -> list[Explanation]:
             given = self.inputs.opened(X)
-            return results.explanations(self.core, self._batches(given, y), given, k)
+            return list(results.explanations(self.core, self._batches(given, y), given, k))
 
         explanations = self._reading(explained)
         if feature_names is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -183,8 +183,11 @@ def scores(core: LearnerCore, batches: Iterable[Batch]) -> Scores:
     return Scores(start, class_labels(core, labels), values)
 
 
-def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int) -> list[Explanation]:
-    """Return explanations with k classes; `given` are the examples of the program, which have the names of features."""
+def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int) -> Iterator[Explanation]:
+    """Yield explanations with k classes; `given` are the examples of the program, which have the names of features.
+
+    Between those of two batches, the learner may be used otherwise.
+    """
     from ..abilities.find import ability
     from ..explain import feature_names, naming, python_features, records
 
@@ -192,20 +195,23 @@ def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k
     if explain is None:
         raise UsageError(f"{core.config.reduction.name} does not explain its predictions")
     k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
-    core.want()
-    c, named = core.config, naming.naming_of(core.names.class_list, core.config.reduction.labels != "simple")
+    c = core.config
     names = feature_names.Namer(
         c.parser, c.features, c.interactions, configuration.feature_bits(c), core.preparation.crosser
     )
-    given, found = written_by_program(given), []
-    tasks = (task for batch in batches for task in core.tasks(batch, False, core.clock))
-    examples = (batch_ops.cut(task.batch, i, i + 1) for task in tasks for i in range(task.batch.n))
-    for number, example in enumerate(map(naming.without_unknown_label, examples)):
-        written = python_features.written(given, number)
-        features = names.of(example, 0) if written is None else names.of_written(written)
-        found.append(naming.explanation(explain.explain(core.reduction, example, k), example, features, named))
+    given = written_by_program(given)
+    found: list[Explanation] = []
+    for batch in batches:
+        core.want()
+        named = naming.naming_of(core.names.class_list, c.reduction.labels != "simple")
+        tasks = core.tasks(batch, False, core.clock)
+        examples = (batch_ops.cut(task.batch, i, i + 1) for task in tasks for i in range(task.batch.n))
+        for example in map(naming.without_unknown_label, examples):
+            written = python_features.written(given, len(found))
+            features = names.of(example, 0) if written is None else names.of_written(written)
+            found.append(naming.explanation(explain.explain(core.reduction, example, k), example, features, named))
+            yield found[-1]
     core.notes += records.notes(found)
-    return found
 
 
 def class_labels(core: LearnerCore, labels: np.ndarray, other: object = None) -> np.ndarray:

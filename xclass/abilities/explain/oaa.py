@@ -72,7 +72,7 @@ def reasons_of(
         return ExplainedClass(c + base, exact, float(p[c]), shown)
 
     next_ones = (c for c in scores.order[: k + MOST_OTHERS].tolist() if c not in wanted)
-    explained = (c for c in scores.order.tolist() if c in wanted)
+    explained = scores.order[np.isin(scores.order, [*wanted])].tolist()
     return Reasons([*map(candidate, explained)], [*map(candidate, next_ones)], learner.classes)
 
 

@@ -7,7 +7,6 @@ answers the former meanwhile. Each kind is answered in the order of arrival.
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import deque
 from typing import Any
 
@@ -41,6 +40,8 @@ class Desk:
         self._gatherers = [_Gatherer(service, learns) for learns in (False, True)]
         self.latest: deque[float] = deque(maxlen=MOST_SECONDS_OF_LATENCY)
         self.predicted = 0
+        self._explaining = 0  # questions
+        self._one_explains = asyncio.Lock()  # between two explanations, the worker answers what waits
 
     async def ask(self, question: Question, learns: bool) -> Answer:
         """Return the answer to a question; raise its error, or Busy."""
@@ -54,8 +55,18 @@ class Desk:
         return {"examples": await self.service.save()}
 
     async def explain(self, question: Question) -> Answer:
-        """Return explanations of the predictions of examples."""
-        return await self.service.call(functools.partial(examples.explanations, question=question), False)
+        """Return explanations of the predictions of examples; raise its error, or Busy."""
+        if self._explaining >= MOST_WAITING:
+            raise Busy
+        self._explaining += 1
+        try:
+            async with self._one_explains:
+                explainer = examples.Explainer(question)
+                while (answer := await self.service.call(explainer.step, learns=False)) is None:
+                    pass
+                return answer
+        finally:
+            self._explaining -= 1
 
     def latency(self) -> dict[str, float] | None:
         """Return the median and the 99th percentile of the milliseconds that the latest answers took."""

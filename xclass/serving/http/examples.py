@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from ...api.learner_core import LearnerCore
 from ...data import batch_ops
 from ...data.batch import Batch
 from ...errors import UsageError, XclassError
+from ...explain.records import Explanation
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.probabilities import Options as ListingOptions
 from ...reductions.core.spec import Wanted
@@ -62,16 +63,38 @@ def answers(learner: Learner, questions: Sequence[Question], learns: bool) -> li
     return found + _answers(learner, questions[len(found) :], learns)
 
 
-def explanations(learner: Learner, question: Question) -> Answer:
-    """Return explanations of the predictions of examples."""
-    core, k = learner.core, question.k or 2
-    try:
-        batches = list(learner.inputs.batches(question.examples))
-        found = results.explanations(core, batches, learner.inputs.opened(question.examples), k)
-        shown = [one.limited(question.shares, question.shares) for one in found]
-        return {"explanations": [one.as_dict() for one in shown], **_warnings(core)}
-    finally:
-        core.take_notes()
+class Explainer:
+    """Explain the predictions of the examples of a question one by one, so that other questions go in between.
+
+    All explanations are of one model: they begin anew if another one has taken its place.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._core: LearnerCore | None = None
+
+    def step(self, learner: Learner) -> Answer | None:
+        """Explain the next example; return the answer to the question after the last one, None before."""
+        try:
+            if self._core is not learner.core:
+                self._core = learner.core
+                self._found: list[Answer] = []
+                self._notes: list[str] = []
+                self._explanations = self._begin(learner)
+            one = next(self._explanations, None)
+        finally:
+            notes = learner.core.take_notes()
+        self._notes += notes
+        if one is None:
+            return {"explanations": self._found, **_warnings(self._notes)}
+        self._found.append(one.limited(self._question.shares, self._question.shares).as_dict())
+        return None
+
+    def _begin(self, learner: Learner) -> Iterator[Explanation]:
+        examples = self._question.examples
+        batches = list(learner.inputs.batches(examples))
+        single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
+        return results.explanations(learner.core, single, learner.inputs.opened(examples), self._question.k or 2)
 
 
 def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> list[Answer | XclassError]:
@@ -91,7 +114,7 @@ def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> l
         for batch in given:
             batches.append(batch)
             owners += [i] * batch.n
-        found.append({"predictions": [], **({"learned": 0} if learns else {}), **_warnings(core)})
+        found.append({"predictions": [], **({"learned": 0} if learns else {}), **_warnings(core.take_notes())})
     if not batches:
         return found
     whole = batches[0]
@@ -156,9 +179,8 @@ def _finite(prediction: Any) -> Any:
     return None if isinstance(prediction, float) and not math.isfinite(prediction) else prediction
 
 
-def _warnings(core: LearnerCore) -> dict[str, list[str]]:
-    """Take the messages about the examples that were converted or explained."""
-    notes = core.take_notes()
+def _warnings(notes: Sequence[str]) -> dict[str, list[str]]:
+    """Return the part of an answer with the messages about its examples."""
     return {"warnings": [printable(note) for note in notes[:MOST_WARNINGS]]} if notes else {}
 
 
