@@ -319,5 +319,6 @@ def test_rows_of_numbers_are_answered_as_those_of_a_file(tmp_path):
     with served(xclass.load(tmp_path / "start"), learns=False) as running:
         assert running.ask(text) == (tmp_path / "answers").read_bytes()
         assert b"beyond the 4 columns" in running.ask(b"| a\n|e 4:1\n").splitlines()[1]
-    with served(xclass.Learner("means", dense="e")) as running:
+    refuses(xclass.Learner("means", dense="e"), "give that number to a new model, as in --dense e:4", {})
+    with served(xclass.Learner("means", dense="e:4")) as running:
         assert running.ask(text, 50) == (tmp_path / "first").read_bytes()

@@ -62,6 +62,13 @@ class Answerer:
                     f"{config.reduction.name} with these options needs to see the data before it learns, so a server "
                     "can only predict with it; learn the model from files, and serve it with -t"
                 )
+            dense, columns = config.parser.dense_namespace()
+            if dense and not (columns or learner.core.schema.width):
+                name = dense.decode(errors="replace")
+                raise UsageError(
+                    f"--dense {name}: the first row that a client sends would fix the number of columns for all "
+                    f"clients; give that number to a new model, as in --dense {name}:4"
+                )
         if listing is not None and not config.reduction.probabilities:
             raise UsageError(f"{config.reduction.name} does not estimate the probabilities that the answers would list")
         self.learner, self.learns, self._listing = learner, learns, listing
