@@ -645,10 +645,22 @@ def wait_until(condition):
         (["--models", "."], "--models has no effect: it needs --http PORT"),
         (["--models", ".", "--http", 0, "-f", "m"], "has no effect with --models"),
         (["--models", ".", "--http", 0, "--idle_timeout", 3], "--idle_timeout has no effect with --models"),
-        (["--models", "nothing", "--http", 0], "--models nothing: there is no such folder"),
+        (
+            ["--models", "nothing", "--http", 0],
+            "--models nothing: the folder cannot be read: No such file",
+        ),
+        (
+            ["--models", "file", "--http", 0],
+            "--models file: the folder cannot be read: Not a directory; give",
+        ),
+        (["--models", "closed", "--http", 0], "--models closed: the folder cannot be read: Permission denied"),
     ],
 )
 def test_models_of_a_folder_that_cannot_be_served(place, words, message):
+    (place / "file").touch()
+    (place / "closed").mkdir(mode=0o000)
+    if "closed" in words and os.access(place / "closed", os.R_OK):
+        pytest.skip("this user may read every folder")
     result = failing("serve", *words)
     assert result.status == 2 and message in result.err, result.err
 

@@ -138,5 +138,3 @@ def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
         await models.end()
 
     asyncio.run(ask())
-    with pytest.raises(xclass.UsageError, match="there is no such folder"):
-        Models(str(tmp_path / "none"), xclass.load, print)

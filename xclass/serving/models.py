@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..api.learner import Learner
-from ..errors import UsageError, XclassError
+from ..errors import XclassError
 from ..system.printable import printable
 from .service import Service
 
@@ -31,18 +31,20 @@ class Models:
 
     Attributes
     ----------
+    folder : as given
     services : service by the name of its model
     """
 
     def __init__(self, folder: str, load: Callable[[str], Learner], log: Callable[[str], object]) -> None:
-        if not os.path.isdir(folder):
-            raise UsageError(f"--models {folder}: there is no such folder; give the folder of the model files")
-        self._folder, self._load, self._log = folder, load, log
+        self.folder, self._load, self._log = folder, load, log
         self.services: dict[str, Service] = {}
         self._seen: dict[str, object] = {}  # name of a model -> identity of its file when it was last looked at
 
     async def refresh(self) -> None:
-        """Load what is new or changed, and end the services of files that are gone."""
+        """Load what is new or changed, and end the services of files that are gone.
+
+        Raise OSError if the folder cannot be read.
+        """
         found = await asyncio.to_thread(self._files)
         for name in self._seen.keys() - found.keys():
             del self._seen[name]
@@ -56,7 +58,7 @@ class Models:
     def _files(self) -> dict[str, object]:
         """Return the identity of each model file, which changes with its contents, by the name of its model."""
         found: dict[str, object] = {}
-        with os.scandir(self._folder) as entries:
+        with os.scandir(self.folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 stem, suffix = os.path.splitext(entry.name)
                 with contextlib.suppress(FileNotFoundError):  # it may be gone by now
@@ -67,7 +69,7 @@ class Models:
 
     async def _take(self, name: str) -> None:
         """Load the model of a name and serve it, in place of the one that was served before."""
-        load = partial(self._load, os.path.join(self._folder, name + SUFFIX))
+        load = partial(self._load, os.path.join(self.folder, name + SUFFIX))
         try:
             if name in self.services:
                 await self.services[name].replace(load)

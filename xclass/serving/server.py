@@ -162,7 +162,13 @@ class FolderServer:
         _allow_files(o.max_connections + OTHER_FILES)
         with contextlib.ExitStack() as files:
             try:
-                await self._models.refresh()
+                try:
+                    await self._models.refresh()
+                except OSError as error:
+                    raise UsageError(
+                        f"--models {self._models.folder}: the folder cannot be read: {error.strerror}; give a folder of "
+                        "model files"
+                    ) from None
                 await self.http.open()
                 files.enter_context(_file(o.port_file, "the port", self.http.port))
                 files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
