@@ -37,7 +37,7 @@ def xclass(folder: Path, *words: str, log=None) -> Iterator[tuple[subprocess.Pop
     file = folder / "port"
     file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "xclass", "serve", *words, "--quiet", "--port", "0", "--port_file", str(file)]
-    process = subprocess.Popen(command, cwd=folder, env=_with_this_folder(), stderr=log)
+    process = subprocess.Popen(command, cwd=folder, env=with_this_folder(), stderr=log)
     with _ended(process):
         wait(process, lambda: file.exists() and file.read_text().endswith("\n"))
         yield process, int(file.read_text())
@@ -113,10 +113,10 @@ def wait(process: subprocess.Popen[bytes], ready) -> None:
 
 def trained(folder: Path, command: Sequence[str]) -> None:
     """Execute a command that learns a model in a folder."""
-    subprocess.run([sys.executable, *command], cwd=folder, env=_with_this_folder(), check=True)
+    subprocess.run([sys.executable, *command], cwd=folder, env=with_this_folder(), check=True)
 
 
-def _with_this_folder() -> dict[str, str]:
+def with_this_folder() -> dict[str, str]:
     """Return the environment in which Python finds the xclass of this folder."""
     paths = [os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

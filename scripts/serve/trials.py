@@ -15,7 +15,7 @@ http          JSON requests, a fifth of them with some bytes, paths or headers c
               that learns, on connections of 1 to 100 requests each. Valid ones are answered by 200, others by 4xx,
               all in JSON; the server ends as in `fuzz`, and its memory grows as little.
 description   schemathesis, which has to be installed, sends what the OpenAPI description allows and what it forbids,
-              and finds nothing wrong.
+              and finds nothing wrong; see `valid_requests`.
 kills         A server learns with --checkpoint and is killed by SIGKILL at a random instant. Its model loads, and at
               most as many answered examples are missing as --checkpoint says.
 
@@ -255,16 +255,17 @@ def http(folder: Path, count: int, seed: int) -> str:
 def description(folder: Path, count: int, seed: int) -> str:
     """Let schemathesis try what the OpenAPI description allows and what it forbids."""
     port, config = servers.free_port(), folder / "schemathesis.toml"
-    # a learner refuses some labels that the description allows, such as names where its classes are numbers
     config.write_text(
-        "[checks]\npositive_data_acceptance.enabled = false\n"
-        'negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "413", "415"]\n'
+        'hooks = "scripts.serve.valid_requests"\n[parameters]\n"path.name" = "model"\n'
+        '[checks]\nnegative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "413", "415"]\n'
     )
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", "--no-color"]
     options = [f"--max-examples={count}", f"--seed={seed}", f"http://127.0.0.1:{port}/openapi.json"]
     with watched(folder, "-i", "model", "-f", "new", "--http", str(port)) as (process, _, _):
         servers.wait(process, lambda: servers.accepts(port))
-        result = subprocess.run([*command, *options], capture_output=True, text=True, cwd=folder)
+        result = subprocess.run(
+            [*command, *options], capture_output=True, text=True, cwd=folder, env=servers.with_this_folder()
+        )
     if result.returncode:
         raise BenchError(f"schemathesis:\n{result.stdout[:4000]}\n...\n{result.stdout[-2000:]}{result.stderr[-2000:]}")
     (cases,) = re.findall(r"([0-9]+) generated", result.stdout)

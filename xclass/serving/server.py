@@ -166,8 +166,8 @@ class FolderServer:
                     await self._models.refresh()
                 except OSError as error:
                     raise UsageError(
-                        f"--models {self._models.folder}: the folder cannot be read: {error.strerror}; give a folder of "
-                        "model files"
+                        f"--models {self._models.folder}: the folder cannot be read: {error.strerror}; give that of "
+                        "the model files"
                     ) from None
                 await self.http.open()
                 files.enter_context(_file(o.port_file, "the port", self.http.port))

@@ -14,7 +14,8 @@ NUMBER: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
 VALUE = {"anyOf": [NUMBER, {"type": "string"}, {"type": "null"}]}
 ONE_LABEL = {"anyOf": [NUMBER, {"type": "string"}]}
 LABEL = {
-    "description": "The number or the name of a class, a list of them, or null if it is not known.",
+    "description": "The number or the name of a class, a list of them, or null if it is not known. "
+    "Which labels are accepted depends on the model.",
     "anyOf": [
         NUMBER,
         {"type": "string"},
@@ -138,7 +139,7 @@ def _examples(most: int, optional: Schema, learns: bool = False) -> Schema:
     def items(schema: Schema) -> Schema:
         return {"type": "array", "items": schema, "minItems": 1, "maxItems": most}
 
-    line = {"type": "string", "pattern": r"^[^\n]*\|[^\n]*$", "description": "A line of VW text."}
+    line = {"type": "string", "pattern": r"^[^\r\n]*\|[^\r\n]*\r?$", "description": "A line of VW text."}
     more = {"label": LABEL, "weight": WEIGHT} if learns else {}
     one = _object({"features": _ref("Features"), **more}, "features")
     beside = {"labels": items(LABEL), "weights": items(WEIGHT)} if learns else {}
