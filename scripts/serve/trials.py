@@ -254,9 +254,11 @@ def http(folder: Path, count: int, seed: int) -> str:
 
 def description(folder: Path, count: int, seed: int) -> str:
     """Let schemathesis try what the OpenAPI description allows and what it forbids."""
+    from scripts.serve import valid_requests
+
     port, config = servers.free_port(), folder / "schemathesis.toml"
     config.write_text(
-        'hooks = "scripts.serve.valid_requests"\n[parameters]\n"path.name" = "model"\n'
+        f'hooks = "{valid_requests.__name__}"\n[parameters]\n"path.name" = "model"\n'
         '[checks]\nnegative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "413", "415"]\n'
     )
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", "--no-color"]
