@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import mmh3
@@ -515,10 +516,23 @@ def test_infinite_values_of_half_precision_are_refused():
 
 
 def test_long_names_are_not_kept():
-    long = "x" * (feature_names.LONGEST + 1)
+    long = "x" * (feature_names.LETTERS + 1)
     with xclass.Learner("oaa", classes=2, bits=12) as learner:
         learner.predict_many([{"short": 1.0, long: 1.0, "space": {long: 1.0}, long + "y": {"a": 1.0}}])
         hasher = learner.inputs.hasher
         assert hasher.index.cache_info().currsize == 2  # `short` and `a`
         assert hasher.namespace(long) == hasher.hash(long, 0)
         assert hasher._namespace.cache_info().currsize == 1
+
+
+def test_names_that_are_cached_take_little_memory():
+    letters = "\N{GRINNING FACE}" * (feature_names.LETTERS - 6)
+    with xclass.Learner("oaa", classes=2, bits=12) as learner:
+        hasher = learner.inputs.hasher
+        hasher.index("short", 0), hasher.namespace("short")
+        tracemalloc.start()
+        for i in range(70_000):
+            hasher.index(f"{letters}{i}", 0)
+            hasher.namespace(f"{letters}{i}")
+        assert tracemalloc.get_traced_memory()[0] < 36e6
+        tracemalloc.stop()

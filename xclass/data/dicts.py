@@ -20,7 +20,7 @@ from ..errors import DataError
 from ..system.printable import short_repr
 from . import array_input, batch_ops, schema
 from .batch import CONSTANT, CONSTANT_GROUP, NO_TEXT, Batch
-from .feature_names import LONGEST, NameHasher, encoded
+from .feature_names import LETTERS, NameHasher, encoded
 from .matrix import UNNAMED_GROUP
 from .schema import TEXT, Kinds, Schema
 
@@ -159,7 +159,7 @@ class DictConverter:
                 raise _wrong(name, value, line)
             if value != 0.0:
                 index.append(
-                    index_of(name, name_seed) if len(name) <= LONGEST else self._hasher.index_of_long(name, name_seed)
+                    index_of(name, name_seed) if len(name) <= LETTERS else self._hasher.index_of_long(name, name_seed)
                 )
                 values.append(value)
 
