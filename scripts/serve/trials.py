@@ -3,6 +3,7 @@
     python -m scripts.serve.trials connections --count 1000
     python -m scripts.serve.trials fuzz --count 1000000 --seed 1
     python -m scripts.serve.trials http --count 200000 --seed 1
+    python -m scripts.serve.trials hour --count 3600 --seed 1
     python -m scripts.serve.trials description --count 100
     python -m scripts.serve.trials kills --count 50 --seed 1
 
@@ -14,6 +15,10 @@ fuzz          Lines of random bytes, and lines with some bytes changed, are sent
 http          JSON requests, a fifth of them with some bytes, paths or headers changed, are sent over HTTP to a server
               that learns, on connections of 1 to 100 requests each. Valid ones are answered by 200, others by 4xx,
               all in JSON; the server ends as in `fuzz`, and its memory grows as little.
+hour          For so many seconds, clients of all kinds ask a server that learns: some send lines, some JSON, both with
+              errors as above, some die in the middle of a line or a request, and one sends names that are always
+              new, asks for metrics, and saves the model. All get their answers, and the server ends as in `fuzz`. Of
+              the time after ten minutes, its memory is in the last fifth at most 2 MB above that in the first.
 description   schemathesis, which has to be installed, sends what the OpenAPI description allows and what it forbids,
               and finds nothing wrong; see `valid_requests`.
 kills         A server learns with --checkpoint and is killed by SIGKILL at a random instant. Its model loads, and at
@@ -41,6 +46,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent import futures
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
@@ -56,6 +62,8 @@ ASKED = 30  # lines of a client
 JSON = "application/json"
 MOST_GROWTH = 16e6  # bytes of memory
 VOCABULARY = 5000  # words of valid requests; a server caches the names of 65,536 features
+WARM_UP = 10  # minutes until all kernels are loaded and all caches are full
+MOST_RISE = 2e6  # bytes of memory after that
 SLOW = 20  # clients that send a byte at a time, and as many that read nothing
 
 
@@ -86,9 +94,8 @@ def connections(folder: Path, count: int, seed: int) -> str:
             text = "".join(f"c{number}-{i}| f{chance.randrange(99)}\n" for i in range(ASKED)).encode()
             if number in dying:
                 connection.sendall(text[: chance.randrange(len(text))].rstrip(b"\n"))
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets it
                 selector.unregister(connection)
-                connection.close()
+                reset(connection)
             else:
                 connection.sendall(text)
             if number % 25 == 0:
@@ -115,6 +122,12 @@ def connections(folder: Path, count: int, seed: int) -> str:
             connection.close()
     answered = (count - len(dying)) * ASKED
     return f"{count} connections, {len(dying)} died: {answered} answers in {seconds:.1f} s, none lost or crossed"
+
+
+def reset(connection: socket.socket) -> None:
+    """Close a connection as the death of a client does."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def fuzzed(chance: random.Random, lines: list[bytes]) -> bytes:
@@ -218,17 +231,11 @@ def spoiled(chance: random.Random, path: str, body: bytes, headers: dict[str, st
     return path, bytes(spoilt)
 
 
-def http(folder: Path, count: int, seed: int) -> str:
-    """Send valid and spoiled requests over HTTP to a server that learns."""
-    chance, port = random.Random(seed), servers.free_port()
-    statuses: Counter[int] = Counter()
-    with watched(folder, "-i", "model", "-f", "new", "--http", str(port)) as (process, _, used):
-        servers.wait(process, lambda: servers.accepts(port))
-        done = 0
-        while done < count:
-            connection = HTTPConnection("127.0.0.1", port, timeout=servers.SECONDS)
-            for _ in range(min(chance.randrange(1, 101), count - done)):
-                done += 1
+def requests(port: int, chance: random.Random) -> Iterator[int]:
+    """Send valid and spoiled requests, one after the other, and yield the status of each answer."""
+    while True:
+        with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=servers.SECONDS)) as connection:
+            for _ in range(chance.randrange(1, 101)):
                 operation, asked = question(chance)
                 path, body, headers = f"/v1/{operation}", json.dumps(asked).encode(), {"Content-Type": JSON}
                 is_valid = chance.random() < 0.8
@@ -240,16 +247,115 @@ def http(folder: Path, count: int, seed: int) -> str:
                 connection.endheaders(body)
                 answer = connection.getresponse()
                 content = json.loads(answer.read())
-                statuses[answer.status] += 1
                 expected = {200} if is_valid else {200, 400, 403, 404, 405, 413, 415}
                 if answer.status not in expected or ("error" in content) != (answer.status != 200):
-                    raise BenchError(f"{path} {body[:500]!r}: {answer.status} {str(content)[:500]}; seed {seed}")
-                if done % 1000 == 0:
-                    used.append(servers.memory(process))
-            connection.close()
+                    raise BenchError(f"{path} {body[:500]!r}: {answer.status} {str(content)[:500]}")
+                yield answer.status
+
+
+def http(folder: Path, count: int, seed: int) -> str:
+    """Send valid and spoiled requests over HTTP to a server that learns."""
+    port = servers.free_port()
+    statuses: Counter[int] = Counter()
+    with watched(folder, "-i", "model", "-f", "new", "--http", str(port)) as (process, _, used):
+        servers.wait(process, lambda: servers.accepts(port))
+        for done, status in enumerate(itertools.islice(requests(port, random.Random(seed)), count), 1):
+            statuses[status] += 1
+            if done % 1000 == 0:
+                used.append(servers.memory(process))
     found = ", ".join(f"{number} by {status}" for status, number in sorted(statuses.items()))
     size = f"memory {used[0] / 1e6:.0f} to {used[-1] / 1e6:.0f} MB, growth {growth(used) / 1e6:+.1f} MB" if used else ""
     return f"{count} requests: {found}; {size}"
+
+
+def hour(folder: Path, count: int, seed: int) -> str:
+    """Let clients of all kinds ask at the same time, for `count` seconds."""
+    port, over, asked = servers.free_port(), threading.Event(), Counter[str]()
+    words = ("-i", "model", "-f", "new", "--checkpoint", "20000", "--http", str(port))
+    with watched(folder, *words) as (process, lines_port, used), futures.ThreadPoolExecutor(8) as threads:
+        servers.wait(process, lambda: servers.accepts(port))
+        clients = [  # what one does, and the seconds until it does it again
+            *(("lines", _lines(lines_port, random.Random(seed + i)), 0.2) for i in range(3)),
+            *(("requests", requests(port, random.Random(seed + i)), 0.05) for i in range(3)),
+            ("requests", _other_requests(port), 1.0),
+            ("deaths", _deaths(lines_port, port, random.Random(seed)), 0.5),
+        ]
+
+        def repeat(kind: str, steps: Iterator[int], pause: float) -> tuple[str, int]:
+            done = 0
+            for step in steps:
+                done += step if kind == "lines" else 1
+                if over.wait(pause):
+                    break
+            return kind, done
+
+        tasks = [threads.submit(repeat, *client) for client in clients]
+        end = time.monotonic() + count
+        try:
+            while (left := end - time.monotonic()) > 0 and not any(task.done() for task in tasks):
+                futures.wait(tasks, min(60, left), futures.FIRST_COMPLETED)
+                used.append(servers.memory(process))
+        finally:
+            over.set()
+        for task in tasks:
+            kind, done = task.result()
+            asked[kind] += done
+        cpu = servers.cpu_seconds(process)
+    shown = ", ".join(f"{size / 1e6:.1f}" for size in used[9::10] or used[-1:])
+    later, fifth = used[WARM_UP - 1 :], max(1, (len(used) - WARM_UP) // 5)
+    rise = median(later[-fifth:]) - median(later[:fifth]) if later else 0.0
+    if rise > MOST_RISE:
+        raise BenchError(f"the memory rose by {rise / 1e6:.1f} MB after {WARM_UP} minutes; it was {shown} MB")
+    return (
+        f"{count} seconds: {asked['requests']} requests, {asked['lines']} lines, {asked['deaths']} deaths in "
+        f"{cpu:.0f} s of CPU time; memory after each ten minutes {shown} MB, rise {rise / 1e6:+.1f} MB"
+    )
+
+
+def _lines(port: int, chance: random.Random) -> Iterator[int]:
+    """Send lines, some of them malformed, on one connection after the other, and yield how many were answered."""
+    while True:
+        lines = servers.lines(100, CLASSES, 6, chance.randrange(1 << 32), labelled=chance.random() < 0.5)
+        with servers.connected(port) as connection:
+            for _ in range(chance.randrange(1, 101)):
+                connection.sendall(b"".join(fuzzed(chance, lines) for _ in range(100)))
+                if servers.received(connection, 100).count(b"\n") != 100:
+                    raise BenchError("a line got no answer")
+                yield 100
+
+
+def _other_requests(port: int) -> Iterator[int]:
+    """Send a thousand names that are new, look at the server, and save its model, again and again."""
+    for number in itertools.count():
+        features = {f"new{number}-{i}": 1 for i in range(1000)}
+        bodies = {"predict": {"examples": [{"features": features}]}, "save": {}}
+        for path in ("/v1/predict", "/metrics", "/v1/model", "/readyz", "/v1/save"):
+            body = bodies.get(path.removeprefix("/v1/"))
+            with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=servers.SECONDS)) as connection:
+                if body is None:
+                    connection.request("GET", path)
+                else:
+                    connection.request("POST", path, json.dumps(body), {"Content-Type": JSON})
+                answer = connection.getresponse()
+                answer.read()
+            if answer.status != 200:
+                raise BenchError(f"{path}: {answer.status}")
+            yield answer.status
+
+
+def _deaths(lines_port: int, port: int, chance: random.Random) -> Iterator[int]:
+    """Begin to send lines or a request, and die; yield the port."""
+    lines = b"".join(servers.lines(20, CLASSES, 6, 5, labelled=True))
+    while True:
+        operation, asked = question(chance)
+        body = json.dumps(asked)
+        head = f"POST /v1/{operation} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\n"
+        request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        to, text = chance.choice([(lines_port, lines), (port, request)])
+        connection = servers.connected(to)
+        connection.sendall(text[: chance.randrange(len(text))])
+        reset(connection) if chance.random() < 0.5 else connection.close()
+        yield to
 
 
 def description(folder: Path, count: int, seed: int) -> str:
@@ -332,6 +438,7 @@ TRIALS: dict[str, Any] = {
     "connections": (connections, 1000),
     "fuzz": (fuzz, 1_000_000),
     "http": (http, 100_000),
+    "hour": (hour, 3600),
     "description": (description, 100),
     "kills": (kills, 50),
 }
@@ -343,7 +450,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("trial", choices=list(TRIALS))
-    parser.add_argument("--count", type=int, help="(default: 1000, 1000000, 100000, 100 or 50)")
+    parser.add_argument("--count", type=int, help="(default: 1000, 1000000, 100000, 3600, 100 or 50)")
     parser.add_argument("--seed", type=int, default=1, help="(default: 1)")
     given = parser.parse_args()
     trial, count = TRIALS[given.trial]

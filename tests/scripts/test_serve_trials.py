@@ -6,7 +6,9 @@ from running import tool
 from scripts.serve import bench, servers
 
 
-@pytest.mark.parametrize(("trial", "count"), [("connections", 40), ("fuzz", 2000), ("http", 2000), ("kills", 1)])
+@pytest.mark.parametrize(
+    ("trial", "count"), [("connections", 40), ("fuzz", 2000), ("http", 2000), ("hour", 4), ("kills", 1)]
+)
 def test_a_trial(trial, count):
     result = tool("serve.trials", trial, "--count", count, "--seed", 3)
     assert result.returncode == 0, result.stderr
