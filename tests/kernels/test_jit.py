@@ -217,6 +217,32 @@ def test_a_kernel_can_be_called_by_python_after_another_kernel_has_called_it(tmp
     assert again.stdout.split() == ["24", "0", "14", "0", "18", "16", "0"], again.stderr
 
 
+READ_ONLY = f"""
+import errno, os, tempfile
+def refuse(*words, **named):
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+tempfile.TemporaryFile = os.utime = refuse
+{INNER}
+print(jit.folder(), jit.cache_problem())
+"""
+
+
+def test_compiled_kernels_are_read_where_none_can_be_written(tmp_path):
+    script, folder = tmp_path / "kernels.py", tmp_path / "compiled"
+    place = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    place.pop("NUMBA_DISABLE_JIT", None)
+    script.write_text(READ_ONLY)
+    words = [sys.executable, str(script)]
+    folder.mkdir()
+    empty = subprocess.run(words, env=place, capture_output=True, text=True, timeout=200)
+    assert f"NUMBA_CACHE_DIR={folder}: compiled kernels cannot be kept there (Read-only file system)" in empty.stderr
+    script.write_text(INNER)
+    subprocess.run(words, env=place, check=True, timeout=200)
+    script.write_text(READ_ONLY)
+    again = subprocess.run(words, env=place, capture_output=True, text=True, timeout=200)
+    assert again.stdout.split() == ["24", "0", "14", "0", "18", "16", "0", "None"], again.stderr
+
+
 ABILITIES = """
 import xclass
 from xclass.kernels import jit

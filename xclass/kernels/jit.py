@@ -13,7 +13,8 @@ Kernels call each other through the module name (`gd.score(...)`), never by `fro
 form replaces the attribute of the module.
 
 `kernel_cache` stores compiled code, in a folder for each version of Python and numba. NUMBA_CACHE_DIR overrides the
-folder. A folder that other users can write to is not used, see `system.trust`.
+folder. A folder that other users can write to is not used, see `system.trust`. One that this user cannot write to, such
+as that of a container image, is read if it contains compiled code.
 
 `_Versions` and `kernel_cache` replace private members of numba, which any version of it may change. `activate()`
 tries them. If they fail, numba compiles and stores the kernels without them: slower, with the same results.
@@ -55,6 +56,7 @@ _active = False
 _hide_scipy = True  # whether SciPy is hidden while numba is imported and kernels are loaded
 _can_compile = False  # whether numba's types and functions are registered
 _folder: Path | None = None
+_is_kept = True  # whether `_folder` can be written to
 _tidied = False  # whether incomplete files of other processes have been removed
 _cache_problem = ""  # see `cache_problem`
 _plain = False  # whether kernels are compiled and stored without the private members of numba
@@ -158,8 +160,8 @@ def _try_numba() -> None:
     global _plain, _cache_problem
     from numba import __version__, config
 
-    if config.DISABLE_JIT or not is_first_run("numba"):
-        return
+    if config.DISABLE_JIT or not _is_kept or not is_first_run("numba"):
+        return  # a folder that is only read has such a note of the version of numba that is part of its name
     problem = _trial_problem()
     if not problem:
         note_compiled("numba")
@@ -443,8 +445,8 @@ def _without_settings() -> Iterator[None]:
 
 
 def folder() -> Path | None:
-    """Return the folder of compiled code; None before `activate()`, and if nothing is compiled or stored."""
-    return _folder
+    """Return the folder that keeps what is compiled; None before `activate()`, and if nothing is compiled or kept."""
+    return _folder if _is_kept else None
 
 
 def cache_problem() -> str:
@@ -492,7 +494,7 @@ def _source_stamp() -> str:
 
 
 def _choose_folder() -> None:
-    """Choose and create the folder of compiled code: the first one that can be written to, and only by this user."""
+    """Choose and create the folder of compiled code: the first one that can be used and that no other changes."""
     global _folder, _cache_problem
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return
@@ -514,8 +516,9 @@ def _choose_folder() -> None:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
         name = f"python-{sys.version_info[0]}.{sys.version_info[1]}-numba-{metadata.version('numba')}{kind}"
         _folder = _usable(base / name)
-        os.utime(_folder)
-        _remove_old(_folder.parent, _folder)
+        if _is_kept:
+            os.utime(_folder)
+            _remove_old(_folder.parent, _folder)
         return
     except trust.UntrustedError as error:
         _cache_problem = _untrusted(f"{base}", error)
@@ -529,9 +532,15 @@ def _choose_folder() -> None:
 
 def _usable(folder: Path) -> Path:
     """Create a folder if it is missing, and return it without symbolic links; raise OSError if it cannot be used."""
+    global _is_kept
     folder.mkdir(trust.SAFE_MODE, parents=True, exist_ok=True)
     folder = trust.trusted_folder(folder)
-    tempfile.TemporaryFile(dir=folder).close()
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        if not any(folder.glob("numba-*.ready")):  # see `_try_numba`
+            raise
+        _is_kept = False
     return folder
 
 

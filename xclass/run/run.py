@@ -285,7 +285,7 @@ class Run:
         if not jit.is_first_run(name) or self.options.quiet:
             return
         owner = "" if name == SCALAR else f" of --{name}"
-        once = "" if jit.cache_problem() else " (in the first run only)"
+        once = "" if jit.folder() is None else " (in the first run only)"
         self.console.line(f"xclass: compiling the kernels{owner} for this machine{once}")
 
     def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
