@@ -13,6 +13,7 @@ import socket
 import subprocess
 import threading
 import time
+from unittest import mock
 
 import pytest
 
@@ -64,6 +65,7 @@ def post(port, operation, body, **headers):
 def server():
     with served(new_learner(), {"http": "0"}) as running:
         running.http = running.server.http.port
+        post(running.http, "predict", {"texts": ["free"]})  # when it is answered, the kernels are loaded
         yield running
 
 
@@ -519,6 +521,20 @@ def test_facts_metrics_and_health(port):
     assert float(figures['xclass_http_requests_total{operation="predict",status="200"}']) >= 3
     assert float(figures['xclass_http_request_seconds_count{operation="predict"}']) >= 3
     assert 'xclass_http_request_seconds_bucket{le="0.5",operation="predict"}' in figures
+
+
+def test_a_server_is_ready_once_its_kernels_are_loaded():
+    loaded = threading.Event()
+    with (
+        mock.patch("xclass.run.warm_up.parts", return_value={"a part": lambda: loaded.wait(SECONDS)}),
+        served(new_learner(), {"http": "0"}) as running,
+    ):
+        port = running.server.http.port
+        answers = [asked(port, "GET", path)[0] for path in ("/readyz", "/healthz")]
+        loaded.set()
+        assert answers == [503, 200]
+        post(port, "predict", {"texts": ["free"]})
+        assert asked(port, "GET", "/readyz")[0] == 200
 
 
 def test_a_server_that_has_failed_is_not_ready():

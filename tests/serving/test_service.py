@@ -105,6 +105,34 @@ def test_functions_are_called_in_the_order_of_the_requests():
     assert asyncio.run(ask()) == [b"1\n", 1, b"1\n1\n", 3, b"", b"1\n"]
 
 
+def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
+    with new() as learner:
+        learner.save(tmp_path / "one.bin")
+        learner.save(tmp_path / "changed")
+    loading, loaded = threading.Semaphore(0), threading.Semaphore(0)
+
+    def load() -> None:
+        loading.release()
+        assert loaded.acquire(timeout=60)
+
+    async def ask() -> None:
+        models = Models(str(tmp_path), xclass.load, lambda message: None)
+        for name in (None, "changed"):
+            if name is not None:
+                os.replace(tmp_path / name, tmp_path / "one.bin")
+            before = {one: service.learner for one, service in models.services.items()}
+            refreshed = asyncio.ensure_future(models.refresh())
+            assert await asyncio.to_thread(loading.acquire, timeout=60)
+            assert {one: service.learner for one, service in models.services.items()} == before
+            loaded.release()
+            await refreshed
+            assert models.services["one"].learner not in before.values()
+        await models.end()
+
+    with mock.patch("xclass.run.warm_up.parts", return_value={"a part": load}):
+        asyncio.run(ask())
+
+
 def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
     def write(name: str, label: int) -> None:
         with new() as learner:

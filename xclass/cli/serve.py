@@ -112,6 +112,8 @@ def run(words: Sequence[str]) -> int:
     listing = probabilities.Options(top_k=given.pop("top_k")) if "top_k" in given else None
     console = Console(o.quiet)
     jit.activate()
+    if jit.cache_problem():
+        console.warn(jit.cache_problem())
     with thread_limit.limited(o.threads):
         if o.models is not None:
             from ..serving.models import Models

@@ -76,6 +76,8 @@ class Models:
             else:
                 service = Service(await asyncio.to_thread(load), learns=False, log=self._log)
                 service.start()
+                with contextlib.suppress(Exception):  # of the worker, which its requests are answered by
+                    await service.call(lambda learner: None, learns=False)  # its kernels are loaded first
                 self.services[name] = service
         except (XclassError, OSError) as error:
             served = "; the model that was loaded before is served on" if name in self.services else ""

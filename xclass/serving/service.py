@@ -115,6 +115,7 @@ class Service:
     ----------
     counts : figures for the operator
     lines_at_once : most lines that a request should have
+    is_loaded : whether the kernels are loaded, so that requests do not wait for them
     failure : the error that has ended the worker, or None
     failed : called in the event loop when there is one
     """
@@ -139,6 +140,7 @@ class Service:
             leftovers.remove(path, derived=True)
         self.counts = Counts()
         self.lines_at_once = 64
+        self.is_loaded = False
         self.failure: BaseException | None = None
         self.failed: Callable[[], object] = lambda: None
         self._saved_examples = self._examples_before = learner.examples
@@ -226,6 +228,7 @@ class Service:
         learner = await asyncio.to_thread(load)
         try:
             answerer = Answerer(learner, self.answerer.learns, self._listing)
+            await asyncio.to_thread(_load_kernels, answerer)
         except BaseException:
             learner.close()
             raise
@@ -256,7 +259,8 @@ class Service:
 
     def _work(self) -> None:
         try:
-            self._load_kernels()
+            _load_kernels(self.answerer)
+            self.is_loaded = True
             while not self._ended:
                 self._collect(self._arrivals.get())
                 while taken := self._take():
@@ -270,11 +274,6 @@ class Service:
             while not self._ended:
                 self._collect(self._arrivals.get())
                 self._refuse()
-
-    def _load_kernels(self) -> None:
-        """Load the kernels before the first request needs them."""
-        for load in warm_up.parts(self.learner.core.reduction, self.answerer.learns, True).values():
-            load()
 
     def _in_loop(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function in the event loop, unless that is closed."""
@@ -424,6 +423,12 @@ class Service:
             self._log(f"what was learned from {self.learned} examples is in {path}")
         except Exception as error:  # must not replace the error that ends the service
             self._log(f"what was learned from {count} examples is lost: {error}")
+
+
+def _load_kernels(answerer: Answerer) -> None:
+    """Load the kernels, or compile those that are not stored, before the first request needs them."""
+    for load in warm_up.parts(answerer.learner.core.reduction, answerer.learns, True).values():
+        load()
 
 
 def _divided(taken: list[Part], answers: bytes, ends: Int64s) -> Iterator[tuple[Deliver, bytes, bool]]:

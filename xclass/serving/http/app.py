@@ -252,10 +252,12 @@ class App:
         return _answered({"status": "alive"})
 
     async def _ready(self, request: Request) -> Response:
-        failed = [name for name, desk in self.desks().items() if desk.service.failure is not None]
-        if failed or not self.desks():
-            why = f"{_either(failed)} has failed" if failed else "there is no model"
-            raise HTTPException(503, f"not ready: {why}")
+        services = {name: desk.service for name, desk in self.desks().items()}
+        failed = [name for name, service in services.items() if service.failure is not None]
+        loading = [name for name, service in services.items() if not service.is_loaded]
+        if failed or loading or not services:
+            why = f"{_either(failed)} has failed" if failed else "the kernels are being loaded, or compiled"
+            raise HTTPException(503, f"not ready: {why if services else 'there is no model'}")
         return _answered({"status": "ready"})
 
     async def _metrics(self, request: Request) -> Response:
