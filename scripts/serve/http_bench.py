@@ -128,6 +128,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--python", default=sys.executable, help="with fastapi (default: this one)")
+    parser.add_argument("--no_peer", action="store_true", help="measure xclass alone")
     parser.add_argument("--classes", type=int, default=10_000, help="(default: 10000)")
     parser.add_argument("--features", type=int, default=20, help="words of an example (default: 20)")
     parser.add_argument("--trained", type=int, default=10_000, help="examples learned before (default: 10000)")
@@ -153,7 +154,6 @@ def main() -> None:
         common = ["-b", str(given.bits), "-d", "train.vw", "--quiet", "-f", "model"]
         servers.trained(folder, ["-m", "xclass", "--oaa", str(given.classes), *common])
         peer, model = [given.python, str(PEER)], str(folder / "peer")
-        subprocess.run([*peer, "train", str(train), model, str(given.classes), str(given.hashed_bits)], check=True)
 
         @contextlib.contextmanager
         def xclass() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
@@ -166,11 +166,11 @@ def main() -> None:
             port = servers.free_port()
             return servers.listening([*peer, "serve", model, str(port), *order], port)
 
-        systems: dict[str, tuple[Callable, list[bytes]]] = {
-            "xclass": (xclass, for_xclass),
-            "FastAPI, SGDClassifier": (fastapi, for_peer),
-            "the same, ordered by feature": (lambda: fastapi("by_feature"), for_peer),
-        }
+        systems: dict[str, tuple[Callable, list[bytes]]] = {"xclass": (xclass, for_xclass)}
+        if not given.no_peer:
+            subprocess.run([*peer, "train", str(train), model, str(given.classes), str(given.hashed_bits)], check=True)
+            systems["FastAPI, SGDClassifier"] = fastapi, for_peer
+            systems["the same, ordered by feature"] = lambda: fastapi("by_feature"), for_peer
         found: dict[str, dict[str, list[dict[str, float]]]] = {
             system: {str(clients): [] for clients in CLIENTS} for system in systems
         }

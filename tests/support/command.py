@@ -84,8 +84,9 @@ def _execute(words, ends, cwd, env, prepare) -> NoReturn:
                 os.dup2(end, number)
         for end in {end for end in ends if end > 2}:
             os.close(end)
-        sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115 (until the end of the process)
-        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+        # closefd=False: in a fork of a fork, the streams before these would close the files of these
+        sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         sys.unraisablehook, threading.excepthook = sys.__unraisablehook__, threading.__excepthook__
         atexit._clear()
         weakref.finalize._registry.clear()  # of this process, which has to clean up itself
