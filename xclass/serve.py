@@ -17,10 +17,10 @@ from .api.learner import Learner
 from .errors import UsageError
 from .options.declare import options_of
 from .reductions.core import probabilities
+from .run.report.console import Console
 from .serving import server
 from .serving.options import Options
 from .serving.service import Service
-from .system import terminal
 
 __all__ = ["run"]
 
@@ -97,10 +97,11 @@ def run(
     if top_k is not None:
         k = configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
         listing = probabilities.Options(top_k=k)
-    service = Service(learner, learn, listing, save_to, checkpoint, terminal.error_line)
+    console = Console(quiet=False)
+    service = Service(learner, learn, listing, save_to, checkpoint, console)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        server.run(server.serve(service, chosen, terminal.error_line, ready=ready))
+        server.run(server.serve(service, chosen, console, ready=ready))
         return None
-    return asyncio.ensure_future(server.serve(service, chosen, terminal.error_line, ready=ready, signals=False))
+    return asyncio.ensure_future(server.serve(service, chosen, console, ready=ready, signals=False))

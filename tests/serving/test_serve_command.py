@@ -162,6 +162,21 @@ def test_mistakes_are_refused_by_name(folder, words, message):
     assert result.status in (1, 2) and result.err.startswith(f"xclass: {message}"), result.err
 
 
+def test_failures_are_told_with_quiet_too(folder):
+    words = ("serve", "-i", "m", "-f", "new/m", "--checkpoint", "100", "--quiet")
+    (folder / "new").mkdir()
+    with command(folder, *words) as (process, port):
+        (folder / "new").rename(folder / "away")
+        ask(port, TEXT.encode())
+        assert b"checkpoint after 100 examples: the model was not saved: " in process.stderr.readline()
+        (folder / "away").rename(folder / "new")
+        (folder / "m").write_bytes(b"damaged")
+        process.send_signal(signal.SIGHUP)
+        wait_for(lambda: b"the model was not loaded, and the old one serves on: m: " in process.stderr.readline())
+        status, errors = ended(process)
+    assert status == 0 and "model of" not in errors
+
+
 def test_an_address_for_everyone_is_said_to_be_one(folder):
     with command(folder, "serve", "-i", "m", "-t", "--host", "0.0.0.0") as (process, port):
         assert ask(port, b"| y1\n")

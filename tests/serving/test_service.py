@@ -7,7 +7,7 @@ import time
 from unittest import mock
 
 import pytest
-from servers import connected, received, served
+from servers import Messages, connected, received, served
 
 import xclass
 from xclass.api import model_contents
@@ -140,8 +140,8 @@ def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
             learner.save(tmp_path / name)
 
     async def ask() -> None:
-        messages: list[str] = []
-        models = Models(str(tmp_path), xclass.load, messages.append)
+        messages = Messages()
+        models = Models(str(tmp_path), xclass.load, messages)
         write("one.bin", 1)
         write("two.bin", 2)
         (tmp_path / "notes.txt").write_text("no model")

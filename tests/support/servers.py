@@ -19,14 +19,20 @@ from xclass.serving.service import Service
 SECONDS = 60
 
 
+class Messages(list[str]):
+    """Keep the messages for the operator, as a console that is not quiet writes them."""
+
+    info = line = warn = list.append
+
+
 class Served:
     """Hold a server that runs in a thread; `stop` ends it and raises its error."""
 
     def __init__(self, learner, options: dict, arguments: dict) -> None:
-        self.messages: list[str] = []
+        self.messages = Messages()
         self.ready = threading.Event()
         self.error: BaseException | None = None
-        self.service = Service(learner, log=self.messages.append, **arguments)
+        self.service = Service(learner, console=self.messages, **arguments)
         self.options = Options(**{"port": 0, **options})
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
@@ -34,7 +40,7 @@ class Served:
 
     def _serve(self) -> None:
         try:
-            server.run(server.serve(self.service, self.options, self.messages.append, ready=self._began))
+            server.run(server.serve(self.service, self.options, self.messages, ready=self._began))
         except BaseException as error:
             self.error = error
         self.ready.set()

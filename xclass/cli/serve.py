@@ -121,13 +121,13 @@ def run(words: Sequence[str]) -> int:
             def load(path: str) -> Any:
                 return loaded(dataclasses.replace(o, initial_regressor=path, testonly=True), given)
 
-            server.run(server.serve_models(Models(o.models, load, console.info), options, console.info))
+            server.run(server.serve_models(Models(o.models, load, console), options, console))
             return 0
         learner = loaded(o, given)
-        service = Service(learner, not o.testonly, listing, o.final_regressor, o.checkpoint, console.info)
+        service = Service(learner, not o.testonly, listing, o.final_regressor, o.checkpoint, console)
         reload = None if o.initial_regressor is None else lambda: loaded(o, given)
         name = name_of_model(o.initial_regressor or o.final_regressor)
-        server.run(server.serve(service, options, console.info, reload, name=name))
+        server.run(server.serve(service, options, console, reload, name=name))
     return 0
 
 

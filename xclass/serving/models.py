@@ -14,6 +14,7 @@ from functools import partial
 
 from ..api.learner import Learner
 from ..errors import XclassError
+from ..run.report.console import Console
 from ..system.printable import printable
 from .service import Service
 
@@ -27,7 +28,7 @@ class Models:
     ----------
     folder : path of the folder
     load : loads a learner that only predicts from the path of a file
-    log : called with messages for the operator
+    console : where messages for the operator go
 
     Attributes
     ----------
@@ -35,8 +36,8 @@ class Models:
     services : service by the name of its model
     """
 
-    def __init__(self, folder: str, load: Callable[[str], Learner], log: Callable[[str], object]) -> None:
-        self.folder, self._load, self._log = folder, load, log
+    def __init__(self, folder: str, load: Callable[[str], Learner], console: Console) -> None:
+        self.folder, self._load, self._console = folder, load, console
         self.services: dict[str, Service] = {}
         self._seen: dict[str, object] = {}  # name of a model -> identity of its file when it was last looked at
 
@@ -74,20 +75,20 @@ class Models:
             if name in self.services:
                 await self.services[name].replace(load)
             else:
-                service = Service(await asyncio.to_thread(load), learns=False, log=self._log)
+                service = Service(await asyncio.to_thread(load), learns=False, console=self._console)
                 service.start()
                 with contextlib.suppress(Exception):  # of the worker, which its requests are answered by
                     await service.call(lambda learner: None, learns=False)  # its kernels are loaded first
                 self.services[name] = service
         except (XclassError, OSError) as error:
             served = "; the model that was loaded before is served on" if name in self.services else ""
-            self._log(f"{printable(name)}: the model was not loaded: {error}{served}")
+            self._console.line(f"{printable(name)}: the model was not loaded: {error}{served}")
         else:
-            self._log(f"{printable(name)}: the model was loaded")
+            self._console.info(f"{printable(name)}: the model was loaded")
 
     async def _end(self, name: str) -> None:
         await self._end_service(name)
-        self._log(f"{printable(name)}: the file is gone, so the model is not served any more")
+        self._console.info(f"{printable(name)}: the file is gone, so the model is not served any more")
 
     async def end(self) -> None:
         """Answer all requests that wait, and end all services."""
@@ -99,6 +100,6 @@ class Models:
         try:
             await service.end()
         except Exception as error:  # of a worker that failed before; other models are served on
-            self._log(f"{printable(name)}: the server of the model has failed: {error}")
+            self._console.line(f"{printable(name)}: the server of the model has failed: {error}")
         finally:
             service.learner.close()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.learner import Learner
 from ..errors import UsageError, XclassError, install_extra
+from ..run.report.console import Console
 from ..system import output_file
 from .door import Door
 from .options import LOOPBACK, Options
@@ -39,7 +40,7 @@ class Server:
     ----------
     service : what answers; it belongs to the server
     options : where to listen, and the limits
-    log : called with messages for the operator
+    console : where messages for the operator go
     reload : loads the model anew for SIGHUP; None if it does not come from a file
 
     Attributes
@@ -52,13 +53,13 @@ class Server:
         self,
         service: Service,
         options: Options,
-        log: Callable[[str], object],
+        console: Console,
         reload: Callable[[], Learner] | None = None,
         name: str = "model",
     ) -> None:
-        self.service, self.options, self._log, self._reload = service, options, log, reload
+        self.service, self.options, self._console, self._reload = service, options, console, reload
         self.door = Door(service, options)
-        self.http = None if options.http is None else http_door(self, options, log)
+        self.http = None if options.http is None else http_door(self, options, console)
         self._name = name
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
@@ -85,7 +86,7 @@ class Server:
     def reload(self) -> None:
         """Load the model anew; the server goes on with the old one if that fails. Call it in the event loop."""
         if self._reload is None:
-            self._log("the learner comes from no file, so there is nothing to load")
+            self._console.line("the learner comes from no file, so there is nothing to load")
         elif self._reloading is None or self._reloading.done():
             self._reloading = asyncio.ensure_future(self._replace(self._reload))
 
@@ -93,9 +94,9 @@ class Server:
         try:
             await self.service.replace(load)
         except (XclassError, OSError) as error:
-            self._log(f"the model was not loaded, and the old one serves on: {error}")
+            self._console.line(f"the model was not loaded, and the old one serves on: {error}")
         else:
-            self._log("the model was loaded anew")
+            self._console.info("the model was loaded anew")
 
     async def serve(self, ready: Callable[[Server], object] | None = None) -> None:
         """Serve until `stop` is called, or the task is cancelled; `ready` is called when clients may connect."""
@@ -111,10 +112,10 @@ class Server:
                     if port is not None:
                         files.enter_context(_file(o.port_file, "the port", port))
                     files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
-                    self._log(f"serving at {o.socket or f'{o.host}:{port}'}")
+                    self._console.info(f"serving at {o.socket or f'{o.host}:{port}'}")
                     if self.http is not None:
                         await self.http.open()
-                        self._log(f"serving HTTP at {self.http.url}")
+                        self._console.info(f"serving HTTP at {self.http.url}")
                     if ready is not None:
                         ready(self)
                     await self._stopping.wait()
@@ -142,9 +143,9 @@ async def _closed(doors: Sequence[Door | HttpDoor], patience: float) -> None:
 class FolderServer:
     """Serve the models of a folder over HTTP until `stop` is called; a file that is new or changed is taken up."""
 
-    def __init__(self, models: Models, options: Options, log: Callable[[str], object]) -> None:
-        self._models, self._options, self._log = models, options, log
-        self.http = http_door(models, options, log)
+    def __init__(self, models: Models, options: Options, console: Console) -> None:
+        self._models, self._options, self._console = models, options, console
+        self.http = http_door(models, options, console)
         self._stopping, self._looking = asyncio.Event(), asyncio.Event()
 
     def stop(self) -> None:
@@ -172,7 +173,7 @@ class FolderServer:
                 await self.http.open()
                 files.enter_context(_file(o.port_file, "the port", self.http.port))
                 files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
-                self._log(f"serving HTTP at {self.http.url}")
+                self._console.info(f"serving HTTP at {self.http.url}")
                 if ready is not None:
                     ready(self)
                 while not self._stopping.is_set():
@@ -182,19 +183,19 @@ class FolderServer:
                     try:
                         await self._models.refresh()
                     except OSError as error:  # of the folder
-                        self._log(f"the models were not looked at: {error}")
+                        self._console.line(f"the models were not looked at: {error}")
             finally:
                 await self.http.close(PATIENCE)
                 await self._models.end()
 
 
-def http_door(models: HttpModels, options: Options, log: Callable[[str], object]) -> HttpDoor:
+def http_door(models: HttpModels, options: Options, console: Console) -> HttpDoor:
     """Return the door for HTTP; raise UsageError if its packages are not installed, or if an option is not allowed."""
     try:
         from .http import site
     except ImportError as error:
         raise UsageError(f"--http needs {error.name}, which is not installed; {install_extra('serve')}") from None
-    return site.door(models, options, log)
+    return site.door(models, options, console.line)
 
 
 @contextlib.contextmanager
@@ -250,16 +251,16 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
 async def serve(
     service: Service,
     options: Options,
-    log: Callable[[str], object],
+    console: Console,
     reload: Callable[[], Learner] | None = None,
     ready: Callable[[Server], object] | None = None,
     signals: bool = True,
     name: str = "model",
 ) -> None:
     """Serve until a signal comes, see `Server`; `signals` says whether to handle them."""
-    server = Server(service, options, log, reload, name)
+    server = Server(service, options, console, reload, name)
     if options.socket is None and options.host not in LOOPBACK:
-        log(f"warning: everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
+        console.warn(f"everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
     with _signals(server) if signals else contextlib.nullcontext():
         await server.serve(ready)
 
@@ -267,10 +268,10 @@ async def serve(
 async def serve_models(
     models: Models,
     options: Options,
-    log: Callable[[str], object],
+    console: Console,
     ready: Callable[[FolderServer], object] | None = None,
 ) -> None:
     """Serve the models of a folder until a signal comes, see `FolderServer`."""
-    server = FolderServer(models, options, log)
+    server = FolderServer(models, options, console)
     with _signals(server):
         await server.serve(ready)

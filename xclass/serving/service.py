@@ -30,6 +30,7 @@ from ..errors import UsageError
 from ..model import model_file
 from ..reductions.core import probabilities
 from ..run import warm_up
+from ..run.report.console import Console
 from ..system import leftovers, output_file
 from .lines import Answerer
 
@@ -109,7 +110,7 @@ class Service:
     listing : which classes the answers list; None for what the options of the learner say
     path : file of the model that is saved at checkpoints and at the end; None for none
     checkpoint : save the model whenever this number of examples was learned; None to save it at the end only
-    log : called with messages for the operator, in any thread
+    console : where messages for the operator go, in any thread
 
     Attributes
     ----------
@@ -127,12 +128,13 @@ class Service:
         listing: probabilities.Options | None = None,
         path: str | None = None,
         checkpoint: int | None = None,
-        log: Callable[[str], object] = lambda message: None,
+        console: Console | None = None,
     ) -> None:
         if checkpoint is not None and (path is None or not learns):
             raise UsageError("--checkpoint saves what is learned to -f FILE; give -f, and leave out -t")
         self.answerer = Answerer(learner, learns, listing)
-        self._listing, self._path, self._checkpoint, self._log = listing, path, checkpoint, log
+        self._listing, self._path, self._checkpoint = listing, path, checkpoint
+        self._console = Console(quiet=True) if console is None else console
         if path is not None:
             if not learns:
                 raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
@@ -363,7 +365,7 @@ class Service:
         self.counts.requests += sum(not part.request.lines for part in taken)
         self.counts.busy_seconds += time.perf_counter() - began
         while self.answerer.notes:
-            self._log(self.answerer.notes.pop(0))
+            self._console.info(self.answerer.notes.pop(0))
         due = self._checkpoint is not None and self.learner.examples - self._saved_examples >= self._checkpoint
         if due and not self._saving.is_set():
             self._begin_save()
@@ -396,7 +398,7 @@ class Service:
             if saved is not None:
                 saved.set_exception(error)
             else:
-                self._log(f"checkpoint after {self.learned} examples: the model was not saved: {error}")
+                self._console.line(f"checkpoint after {self.learned} examples: the model was not saved: {error}")
         self._saved_examples = self.learner.examples
         self._saving.clear()
         self._arrivals.put(None)
@@ -410,7 +412,7 @@ class Service:
             lambda path, links="follow": model_contents.save(path, learner.core.contents, links=links), self._path
         )
         self._saved_examples = learner.examples
-        self._log(f"model of {learner.examples} examples saved to {self._path}")
+        self._console.info(f"model of {learner.examples} examples saved to {self._path}")
 
     def _save_interrupted(self) -> None:
         """Save what is learned and in no file as MODEL.interrupted, and log where it is."""
@@ -420,9 +422,9 @@ class Service:
         try:
             path = output_file.interrupted(self._path)
             model_contents.save(path, self.learner.core.contents, links="replace")
-            self._log(f"what was learned from {self.learned} examples is in {path}")
+            self._console.line(f"what was learned from {self.learned} examples is in {path}")
         except Exception as error:  # must not replace the error that ends the service
-            self._log(f"what was learned from {count} examples is lost: {error}")
+            self._console.line(f"what was learned from {count} examples is lost: {error}")
 
 
 def _load_kernels(answerer: Answerer) -> None:
