@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import logging
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="starlette, of the extra serve, is not installed: there is no HTTP")
 pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
 pytest.importorskip("prometheus_client", reason="prometheus-client, of the extra serve, is not installed")
 
 from command import learn as run
@@ -27,7 +29,7 @@ from command import xclass as failing
 from servers import SECONDS, command, served
 
 import xclass
-from xclass.serving.http import bodies, description, guard, site
+from xclass.serving.http import bodies, description, door, guard, site
 from xclass.serving.service import Service
 
 LINES = ["spam | offer free money", "work | meeting room", "home | dinner tonight"] * 5
@@ -477,6 +479,50 @@ def test_a_client_that_does_not_read_is_closed():
         assert not running.server.http.connections
         assert post(port, "predict", {"texts": ["free"]})[0] == 200
         deaf.close()
+
+
+def test_what_the_server_takes_is_not_the_clients_time():
+    with served(new_learner(), {"http": "0", "timeout": 0.6}) as running:
+        port, gate = running.server.http.port, threading.Event()
+        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(_waiting(gate)))
+        threading.Timer(2.0, gate.set).start()
+        with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+            connection.sendall(REQUEST + REQUEST[:-5])  # the server does not read the rest before the first is answered
+            assert b'"prediction":"spam"' in connection.recv(1 << 16)
+            connection.sendall(REQUEST[-5:])
+            assert b'"prediction":"spam"' in connection.recv(1 << 16)
+
+
+def test_a_head_is_bounded():
+    with served(new_learner(), {"http": "0"}) as running:
+        for filler in (b"x: " + b"a" * 40_000, (b"x: " + b"a" * 1000 + b"\r\n") * 40):
+            with socket.create_connection(("127.0.0.1", running.server.http.port), SECONDS) as connection:
+                connection.sendall((HEAD + filler)[: door.HEAD_BYTES])
+                time.sleep(0.2)
+                assert running.server.http.connections
+                connection.sendall(b"a")
+                answer = connection.recv(1 << 16)
+                assert answer.startswith(b"HTTP/1.1 400") and b"longer than 32768 bytes" in answer
+                assert connection.recv(100) == b""
+        status, _, _ = asked(running.server.http.port, "GET", "/healthz", None, {"X": "a" * 30_000})
+        assert status == 200
+
+
+def test_loggers_of_the_program_are_left_alone():
+    loggers = [logging.getLogger(name) for name in ("uvicorn", "uvicorn.error", "uvicorn.access")]
+    handler = logging.NullHandler()
+    for one in loggers:
+        one.setLevel(logging.DEBUG)
+        one.addHandler(handler)
+    try:
+        with served(new_learner(), {"http": "0"}) as running:
+            assert asked(running.server.http.port, "GET", "/healthz")[0] == 200
+        for one in loggers:
+            assert (one.level, one.handlers, one.propagate) == (logging.DEBUG, [handler], True)
+    finally:
+        for one in loggers:
+            one.setLevel(logging.NOTSET)
+            one.removeHandler(handler)
 
 
 def test_requests_one_behind_the_other_on_a_connection(port):

@@ -1,30 +1,31 @@
-"""Listen for HTTP by uvicorn, and keep slow clients from holding the others.
+"""Listen for HTTP by uvicorn's protocol on httptools, and keep slow clients from holding the others.
 
-uvicorn waits without end for the rest of a request, and for a client to read an answer. Here a request that has begun
-has to be received and answered within a limit of time. Where there are too many connections, one on which no whole
-request has arrived is closed for a new one.
+uvicorn waits without end for the rest of a request, and for a client to read an answer, and it takes a head of any
+length. Here a client has to send a request, and to read its answer, within a limit of time; what the server takes to
+answer does not count. Where there are too many connections, one on which no whole request has arrived is closed for a
+new one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import socket
 import time
-from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from ...errors import UsageError
 
 IDLE_SECONDS = 75  # without a request on a connection
-HEAD_BYTES = 1 << 15  # of the names and values before a body
+HEAD_BYTES = 1 << 15  # of the names and values before a body that are kept while more of them come
 SWEEP_SECONDS = 1.0  # between two searches for connections that take too long
+SILENT = logging.Logger("xclass.http", logging.CRITICAL + 1)  # what clients do wrong is not worth a line each
 
 
 class Door:
@@ -35,7 +36,7 @@ class Door:
     app : the application
     host, port : where to listen, 0 for any free port
     most_connections : connections at the same time
-    seconds : limit for a request, from its first byte until its answer is read
+    seconds : limit for a client to send a request, and to read its answer
     headers : of every answer
 
     Attributes
@@ -55,16 +56,16 @@ class Door:
     ) -> None:
         self.host, self.port, self.most_connections, self._seconds = host, port, most_connections, seconds
         self.connections: dict[_Connection, None] = {}
-        for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):  # what clients do wrong is not worth a line each
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        connection: Any = functools.partial(_Connection, door=self)
-        config = uvicorn.Config(
-            app, http=connection, ws="none", lifespan="off", interface="asgi3", log_config=None, access_log=False,
+        self.config = uvicorn.Config(
+            app, http=HttpToolsProtocol, ws="none", lifespan="off", interface="asgi3", log_config=None,
             proxy_headers=False, server_header=False, date_header=False, headers=headers,
-            timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEAD_BYTES,
+            timeout_keep_alive=IDLE_SECONDS,
         )  # fmt: skip
-        self._server = _Uvicorn(config)
-        self._task: asyncio.Task[None] | None = None
+        self.config.load()
+        self.state = ServerState()
+        self.state.default_headers = self.config.encoded_headers
+        self._servers: list[asyncio.Server] = []
+        self._empty = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -85,6 +86,9 @@ class Door:
                 if family == socket.AF_INET6:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 one.bind(address)
+            self._servers = [
+                await loop.create_server(lambda: _Connection(self), sock=one, backlog=2048) for one in listening
+            ]
         except OSError as error:
             for one in listening:
                 one.close()
@@ -92,9 +96,6 @@ class Door:
                 f"--http: cannot listen at {self.host}:{self.port}: {error.strerror or error}; give another address"
             ) from None
         self.port = listening[0].getsockname()[1]
-        self._task = asyncio.ensure_future(self._server.serve(listening))
-        while not self._server.started and not self._task.done():
-            await asyncio.sleep(0.001)
         self._sweeper = loop.call_later(0.0, self._sweep)
 
     def _sweep(self) -> None:
@@ -114,37 +115,43 @@ class Door:
 
     async def close(self, patience: float) -> None:
         """Listen no more, answer what was received, and close all connections after `patience` seconds."""
-        if self._task is None:
+        if not self._servers:
             return
-        self._server.config.timeout_graceful_shutdown = max(1, round(patience))
-        self._server.should_exit = True
-        self._server.force_exit = patience <= 0
-        await asyncio.shield(self._task)
         self._sweeper.cancel()
+        for server in self._servers:
+            server.close()
+        self._empty.clear()
+        for connection in list(self.connections):
+            connection.shutdown()
+        if self.connections:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), patience)
         for connection in list(self.connections):
             connection.transport.abort()
 
+    def lost(self, connection: _Connection) -> None:
+        """Note that a connection is closed."""
+        self.connections.pop(connection, None)
+        if not self.connections:
+            self._empty.set()
 
-class _Uvicorn(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the server."""
-        yield
 
+class _Connection(HttpToolsProtocol):
+    """Count the bytes of a head, and note since when the client sends a request or does not read an answer."""
 
-class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn chooses it when it is imported
-    """Note when a request began, and when the client has stopped to read."""
-
-    def __init__(self, *given: Any, door: Door, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, door: Door) -> None:
+        super().__init__(door.config, door.state, {})
+        self.logger, self.access_log = SILENT, False
         self._door = door
-        self._began: float | None = None  # when the first byte of the request came that is not answered
+        self._head: int | None = 0  # bytes of a head that is not complete; None while a body is received
+        self._began: float | None = None  # when the first byte came of a request that is not complete
         self._blocked: float | None = None  # since when the client does not read
 
     @property
     def waits(self) -> bool:
         """Return whether no whole request is there to be answered."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        # an earlier request is being answered while later ones are in the pipeline
+        return not self.pipeline and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         room = self._door.make_room()
@@ -156,18 +163,37 @@ class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicor
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
-        self._door.connections.pop(self, None)
+        self._door.lost(self)
 
     def data_received(self, data: bytes) -> None:
         if self._began is None:
             self._began = time.monotonic()
+        if self._head is not None:
+            self._head += len(data)
         super().data_received(data)
+        if self._head is not None and self._head > HEAD_BYTES and not self.transport.is_closing():
+            if self.waits:
+                self.send_400_response(f"the head of the request is longer than {HEAD_BYTES} bytes")
+            else:  # this would be taken for the answer to an earlier request
+                self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        if self._began is None:
+            self._began = time.monotonic()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._head, self._began = 0, None
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._began = None
-        super().on_response_complete()
-        if self.cycle is not None and not self.cycle.response_complete:  # the next request was here already
+        if self._began is not None:  # the next request waited for this answer, perhaps
             self._began = time.monotonic()
+        super().on_response_complete()
 
     def check_time(self, now: float, limit: float) -> None:
         """Close the connection if the client takes too long to send a request or to read an answer."""
@@ -175,7 +201,8 @@ class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicor
             self._blocked = None
         elif self._blocked is None:
             self._blocked = now
-        if any(since is not None and now - since > limit for since in (self._began, self._blocked)):
+        sending = self._began if self.waits else None
+        if any(since is not None and now - since > limit for since in (sending, self._blocked)):
             self.transport.abort()
 
     def timeout_keep_alive_handler(self) -> None:
