@@ -116,7 +116,7 @@ def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
         assert loaded.acquire(timeout=60)
 
     async def ask() -> None:
-        models = Models(str(tmp_path), xclass.load, lambda message: None)
+        models = Models(str(tmp_path), xclass.load, Messages())
         for name in (None, "changed"):
             if name is not None:
                 os.replace(tmp_path / name, tmp_path / "one.bin")
