@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import shlex
 import shutil
 import signal
@@ -36,7 +37,7 @@ def test_the_blocks_that_need_a_server(program, tmp_path):
         pytest.importorskip("uvicorn")
     (tmp_path / "train.vw").write_text(DATA)
     learn("-d", "train.vw", "-f", "model.bin", "--quiet", cwd=tmp_path)
-    ran = 0
+    ran, names = 0, {}
     with contextlib.ExitStack() as running:
         process, ports = None, {"8000": free_port()}
 
@@ -54,8 +55,9 @@ def test_the_blocks_that_need_a_server(program, tmp_path):
                     printed = io.StringIO()
                     code = "\n".join(block.lines).replace("26542", ports["26542"])
                     with contextlib.redirect_stdout(printed):
-                        exec(code, {})
-                    assert printed.getvalue() == "['3', '4']\n"
+                        exec(code, names)
+                    expected = re.findall(r"print\(.*\)  # (.*)", code)
+                    assert expected and agree(expected, printed.getvalue().splitlines()), printed.getvalue()
                     ran += 1
                 continue
             for words, output in commands(block.lines):
@@ -81,4 +83,4 @@ def test_the_blocks_that_need_a_server(program, tmp_path):
                         assert "error" not in json.loads(result.stdout), f"{words}\n{result.stdout}"
                     ran += 1
         stop()
-    assert ran == {"nc": 3, "curl": 6}[program]
+    assert ran == {"nc": 4, "curl": 6}[program]
