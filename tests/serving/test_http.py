@@ -29,6 +29,7 @@ from command import xclass as failing
 from servers import SECONDS, command, served
 
 import xclass
+from xclass.api import model_contents
 from xclass.serving.http import bodies, description, door, guard, site
 from xclass.serving.service import Service
 
@@ -140,7 +141,7 @@ def test_the_first_labels_tell_whether_they_are_names_or_lists():
 def test_concurrent_requests_are_one_batch_and_each_gets_its_answer(server, port):
     gate = threading.Event()
     server.server._loop.call_soon_threadsafe(lambda: server.service.ask(_waiting(gate)))
-    before, results = server.service.counts.batches, {}
+    before, results = server.service.batches, {}
 
     def ask(i):
         name, k = ("free", "room", "dinner")[i % 3], i % 4 or None
@@ -153,7 +154,7 @@ def test_concurrent_requests_are_one_batch_and_each_gets_its_answer(server, port
     gate.set()
     for thread in threads:
         thread.join()
-    assert server.service.counts.batches - before <= 4  # the one that waits, a first question, and the others
+    assert server.service.batches - before <= 4  # the one that waits, a first question, and the others
     for i, (status, content) in results.items():
         expected = ("spam", "work", "home")[i % 3]
         assert status == 200
@@ -171,11 +172,63 @@ def test_one_that_is_refused_does_not_refuse_the_others_of_its_batch():
     from xclass.serving.http import examples
 
     with xclass.Learner("oaa", classes=2, bits=10) as learner:
-        questions = [examples.Question(["1 | a"]), examples.Question(["7 | a"]), examples.Question(["2 | b"])]
-        first, second, third = examples.answers(learner, questions, True)
-        assert first["learned"] == third["learned"] == 1
-        assert isinstance(second, xclass.DataError) and "7" in str(second)
-        assert learner.examples == 2
+        learner.learn("1 | a")
+        questions = [examples.Question([text]) for text in ("| a", "1 2 3 4 | a", "| b")]
+        first, second, third = examples.answers(learner, questions)
+        assert first == third == {"predictions": [{"prediction": 1}]}
+        assert isinstance(second, xclass.DataError) and "more than a label and a weight" in str(second)
+        with pytest.raises(xclass.DataError, match="7"):
+            examples.Learning(examples.Question(["7 | a"])).step(learner, 10)
+        assert learner.examples == 1
+
+
+def test_what_is_learned_follows_the_order_of_arrival(tmp_path):
+    """Requests over HTTP and lines that come while the learner is busy are learned in their order."""
+    labels = ["spam", "work", "home", "tea", "leaf"]
+    with served(new_learner(), {"http": "0"}, path=str(tmp_path / "served")) as running:
+        gate = threading.Event()
+        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(_waiting(gate)))
+        threads = []
+        for i, label in enumerate(labels):
+            line = f"{label} | free n{i}"
+            ask = (post, running.server.http.port, "learn", {"lines": [line] * 3})
+            if i % 2:
+                ask = running.ask, f"{line}\n{line}\n{line}\n".encode()
+            threads.append(threading.Thread(target=ask[0], args=ask[1:]))
+            threads[-1].start()
+            time.sleep(0.2)  # until it has arrived
+        gate.set()
+        for thread in threads:
+            thread.join()
+    with new_learner() as expected:
+        expected.learn_many([f"{label} | free n{i}" for i, label in enumerate(labels) for _ in range(3)])
+        expected.save(tmp_path / "expected")
+    assert (tmp_path / "served").read_bytes() == (tmp_path / "expected").read_bytes()
+
+
+def test_a_checkpoint_divides_what_a_request_learns(tmp_path, monkeypatch):
+    saved, save = [], model_contents.save
+
+    def noting(path, contents, **more):
+        saved.append(contents.__self__.examples)
+        save(path, contents, **more)
+
+    monkeypatch.setattr(model_contents, "save", noting)
+    with served(new_learner(), {"http": "0"}, path=str(tmp_path / "m"), checkpoint=10) as running:
+        status, content = post(running.server.http.port, "learn", {"lines": LINES * 3})
+    assert (status, content["learned"], len(content["predictions"])) == (200, 45, 45)
+    assert saved == [25, 35, 45, 55, 60]
+
+
+def test_a_defect_in_learning_ends_the_server(tmp_path):
+    with pytest.raises(ZeroDivisionError), served(new_learner(), {"http": "0"}, path=str(tmp_path / "m")) as running:
+        port = running.server.http.port
+        assert post(port, "learn", {"lines": LINES})[0] == 200
+        running.service.failed = lambda: None  # otherwise the server would end
+        running.service.learner.core.learn = lambda batches: 1 // 0
+        assert post(port, "learn", {"lines": LINES})[0] == 500
+        assert post(port, "predict", {"texts": ["free"]})[0] == 503
+    assert xclass.load(tmp_path / "m.interrupted").examples == 2 * len(LINES)
 
 
 def test_explanations_are_those_of_the_library(port):
@@ -210,7 +263,7 @@ def test_predictions_go_between_the_explanations_of_a_request(monkeypatch):
                 note("explain", one.explain(many)),
                 note("wait", one.explain(many)),
                 note("refused", one.explain(many)),
-                note("predict", one.ask(many, learns=False)),
+                note("predict", one.predict(many)),
             )
             await one.service.end()
             return answers
@@ -241,9 +294,9 @@ def test_warnings_of_an_explanation_are_not_those_of_others():
 
     with new_learner() as learner:
         explainer = examples.Explainer(examples.Question(["| unknown", "| never_seen"]))
-        (predicted,) = examples.answers(learner, [examples.Question(["| free"])], learns=False)
+        (predicted,) = examples.answers(learner, [examples.Question(["| free"])])
         while (answer := explainer.step(learner)) is None:
-            (again,) = examples.answers(learner, [examples.Question(["| free"], k=1)], learns=False)
+            (again,) = examples.answers(learner, [examples.Question(["| free"], k=1)])
             assert again.keys() == {"predictions"}
         assert again["predictions"][0]["prediction"] == predicted["predictions"][0]["prediction"]
     assert ["no feature adds" in text for text in answer["warnings"]] == [True]
@@ -392,7 +445,7 @@ def test_classes_that_cannot_be_listed_refuse_no_other_question_of_the_batch():
 
     questions = [examples.Question(["| a"], k=2), examples.Question(["| a"])]
     with xclass.Learner("scalar", bits=10) as learner:
-        first, second = examples.answers(learner, questions, learns=False)
+        first, second = examples.answers(learner, questions)
     assert "does not estimate probabilities" in str(first)
     assert second == {"predictions": [{"prediction": 0.0}]}
 
@@ -564,6 +617,8 @@ def test_facts_metrics_and_health(port):
     assert float(figures['xclass_examples_learned_total{model="model"}']) == len(LINES)
     assert float(figures['xclass_progressive_loss{model="model"}']) == pytest.approx(facts["average_loss"])
     assert float(figures["xclass_memory_bytes"]) > 1e7
+    assert float(figures['xclass_unsaved_examples{model="model"}']) == 0
+    assert {f'xclass_{name}_total{{model="model"}}' for name in ("lines", "failed_saves")} <= figures.keys()
     assert float(figures['xclass_http_requests_total{operation="predict",status="200"}']) >= 3
     assert float(figures['xclass_http_request_seconds_count{operation="predict"}']) >= 3
     assert 'xclass_http_request_seconds_bucket{le="0.5",operation="predict"}' in figures

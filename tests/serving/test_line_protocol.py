@@ -180,6 +180,14 @@ def test_lines_that_are_too_long_are_skipped_in_their_place(tmp_path):
                     connection.sendall(b"a" * 10_000)
                 connection.sendall(b"\n| y1\n")
                 assert received(connection, 2).splitlines()[0] == refusal
+    with served(xclass.load(model(tmp_path, "oaa")), {"max_line": 1000}) as running:
+        for size in range(996, 1000):  # the newline comes by itself; two bytes more are in each line
+            with connected(running.port) as connection:
+                for part in (b"| " + b"a" * size, b"\n", b"| " + b"a" * size, b"a\n| y1\n"):
+                    connection.sendall(part)
+                    time.sleep(0.02)
+                found = [answer == refusal for answer in received(connection, 3).splitlines()]
+            assert found == [size > 998, size > 997, False]
 
 
 def test_an_incomplete_line_is_not_learned(tmp_path):

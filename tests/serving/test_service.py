@@ -1,18 +1,20 @@
 """The service: what happens while a model is saved, after a defect, and with several models."""
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
 from unittest import mock
 
 import pytest
-from servers import Messages, connected, received, served
+from servers import Messages, answers, connected, received, served
 
 import xclass
 from xclass.api import model_contents
+from xclass.errors import ModelError
 from xclass.serving.models import Models
-from xclass.serving.service import Service
+from xclass.serving.service import FAILED, Service, Unavailable
 
 LEARNED = b"".join(b"%d |f y%d n%d\n" % (i % 3 + 1, i % 3, i % 7) for i in range(30))
 
@@ -65,8 +67,121 @@ def test_checkpoints_that_cannot_be_saved_are_reported_and_learning_goes_on(tmp_
         folder.rename(tmp_path / "away")
         assert running.ask(LEARNED).count(b"\n") == 30
         (tmp_path / "away").rename(folder)
-    assert any("checkpoint after 10 examples: the model was not saved: " in text for text in running.messages)
+    assert any("the model of 10 examples was not saved; 10 are in no file: " in text for text in running.messages)
     assert xclass.load(folder / "m").examples == 30
+
+
+def test_what_no_checkpoint_has_saved_is_kept_when_a_model_is_loaded(tmp_path):
+    """A save that failed does not count, and the old learner serves on if what it learned cannot be saved."""
+    folder, away = tmp_path / "folder", tmp_path / "away"
+    folder.mkdir()
+
+    def load() -> xclass.Learner:
+        with new() as learner:
+            learner.learn_many(["3 |f y0"] * 20)
+            learner.save(tmp_path / "new")
+        return xclass.load(tmp_path / "new")
+
+    async def ask() -> None:
+        messages = Messages()
+        service = Service(new(), path=str(folder / "m"), checkpoint=10, console=messages)
+        service.start()
+        folder.rename(away)
+        await answers(service, LEARNED)
+        with pytest.raises(ModelError, match=r"what was learned could not be saved before: .*folder"):
+            await service.replace(load)
+        assert (service.unsaved, service.learner.examples) == (30, 30)
+        assert "30 are in no file" in messages[-1] and service.failed_saves >= 3
+        away.rename(folder)
+        await service.replace(load)
+        assert (service.unsaved, service.learner.examples) == (0, 20)
+        assert await answers(service, b"|f y0\n") == b"3\n"
+        assert messages[-1] == f"what was learned from 30 examples is in {folder / 'm.interrupted'}"
+        with pytest.raises(ModelError), mock.patch.object(model_contents, "save", side_effect=ModelError("full")):
+            await service.save()
+        await service.end()
+
+    asyncio.run(ask())
+    assert xclass.load(folder / "m.interrupted").examples == 30
+
+
+def test_predictions_do_not_wait_for_the_save_before_a_model_is_loaded(tmp_path):
+    async def ask() -> None:
+        go_on = threading.Event()
+        service = Service(new(), path=str(tmp_path / "m"))
+        service.start()
+        await answers(service, LEARNED)
+        with held_back(go_on):
+            replacing = asyncio.ensure_future(service.replace(new))
+            await asyncio.sleep(0.2)
+            batches = service.batches
+            found = await asyncio.wait_for(answers(service, b"|f y0\n" * 64), 60)
+            assert found.count(b"\n") == 64 and service.batches <= batches + 4
+            assert service.learner.examples == 30 and not replacing.done()
+            go_on.set()
+            await replacing
+        assert service.learner.examples == 0
+        await service.end()
+
+    asyncio.run(ask())
+    assert xclass.load(tmp_path / "m.interrupted").examples == 30
+
+
+def test_a_save_that_nobody_waits_for_ends(tmp_path):
+    async def ask() -> None:
+        go_on = threading.Event()
+        service = Service(new(), path=str(tmp_path / "m"))
+        service.start()
+        await answers(service, LEARNED)
+        with held_back(go_on):
+            saving = asyncio.ensure_future(service.save())
+            await asyncio.sleep(0.1)
+            saving.cancel()
+            go_on.set()
+            await asyncio.wait_for(service.end(), 60)
+        with pytest.raises(Unavailable, match="has ended"):
+            await service.call(lambda learner: 1, learns=False)
+        assert await answers(service, b"|f y0\n") == FAILED
+
+    asyncio.run(ask())
+    assert xclass.load(tmp_path / "m").examples == 30
+
+
+def test_the_first_label_waits_for_a_save(tmp_path):
+    """A new learner finds out by it whether labels are names, so it cannot be predicted alone."""
+
+    async def ask() -> None:
+        go_on = threading.Event()
+        service = Service(xclass.Learner(bits=10), path=str(tmp_path / "m"))
+        service.start()
+        with held_back(go_on):
+            saving = asyncio.ensure_future(service.save())
+            await asyncio.sleep(0.1)
+            first = asyncio.ensure_future(answers(service, b"tea |f y0\n"))
+            await asyncio.sleep(0.1)
+            assert not first.done()
+            go_on.set()
+            assert not (await first).startswith(b"error") and await saving == 0
+        assert await answers(service, b"|f y0\n") == b"tea\n"
+        await service.end()
+
+    asyncio.run(ask())
+
+
+@contextlib.contextmanager
+def held_back(go_on: threading.Event):
+    """Let saves wait until `go_on` is set."""
+    save = model_contents.save
+
+    def slow(*given, **more):
+        assert go_on.wait(60)
+        save(*given, **more)
+
+    with mock.patch.object(model_contents, "save", slow):
+        try:
+            yield
+        finally:
+            go_on.set()
 
 
 def test_after_a_defect_the_server_ends_and_what_was_learned_is_kept(tmp_path):
@@ -75,8 +190,8 @@ def test_after_a_defect_the_server_ends_and_what_was_learned_is_kept(tmp_path):
         assert running.ask(LEARNED).count(b"\n") == 30
         stage = mock.patch.object(type(learner.core), "count", lambda *_: 1 // 0)
         with stage:
-            answers = running.ask(LEARNED)
-        assert answers == b"error: the server has failed\n" * 30
+            found = running.ask(LEARNED)
+        assert found == b"error: the server has failed\n" * 30
         deadline = time.monotonic() + 60
         while not (tmp_path / "m.interrupted").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -89,18 +204,18 @@ def test_functions_are_called_in_the_order_of_the_requests():
         with new() as learner:
             service = Service(learner)
             service.start()
-            answers = await asyncio.gather(
-                service.lines(b"1 |f y0\n"),
+            found = await asyncio.gather(
+                answers(service, b"1 |f y0\n"),
                 service.call(lambda one: one.examples, learns=False),
-                service.lines(b"1 |f y0\n2 |f y1\n"),
+                answers(service, b"1 |f y0\n2 |f y1\n"),
                 service.call(lambda one: one.examples, learns=False),
-                service.lines(b""),
+                answers(service, b""),
             )
             with pytest.raises(ZeroDivisionError):
                 await service.call(lambda one: 1 // 0, learns=False)
-            answers.append(await service.lines(b"|f y0\n"))
+            found.append(await answers(service, b"|f y0\n"))
             await service.end()
-            return answers
+            return found
 
     assert asyncio.run(ask()) == [b"1\n", 1, b"1\n1\n", 3, b"", b"1\n"]
 
@@ -148,8 +263,8 @@ def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
         (tmp_path / "bad.bin").write_text("no model")
         await models.refresh()
         assert sorted(models.services) == ["one", "two"]
-        assert await models.services["two"].lines(b"3 |f y0\n") == b"2\n"
-        assert await models.services["two"].lines(b"3 |f y0\n") == b"2\n"
+        assert await answers(models.services["two"], b"3 |f y0\n") == b"2\n"
+        assert await answers(models.services["two"], b"3 |f y0\n") == b"2\n"
         before = len(messages)
         await models.refresh()
         assert len(messages) == before  # nothing has changed
@@ -157,8 +272,8 @@ def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
         (tmp_path / "new").write_bytes((tmp_path / "one.bin").read_bytes()[:-50])
         os.replace(tmp_path / "new", tmp_path / "one.bin")
         await models.refresh()
-        assert await models.services["two"].lines(b"|f y0\n") == b"3\n"
-        assert await models.services["one"].lines(b"|f y0\n") == b"1\n"
+        assert await answers(models.services["two"], b"|f y0\n") == b"3\n"
+        assert await answers(models.services["one"], b"|f y0\n") == b"1\n"
         assert messages[-2].startswith("one: the model was not loaded: ") and messages[-2].endswith("is served on")
         os.unlink(tmp_path / "one.bin")
         await models.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -14,7 +15,7 @@ from command import start_process
 
 from xclass.serving import server
 from xclass.serving.options import Options
-from xclass.serving.service import Service
+from xclass.serving.service import Request, Service
 
 SECONDS = 60
 
@@ -59,6 +60,21 @@ class Served:
     def ask(self, text: bytes, piece: int | None = None) -> bytes:
         """Return the answers to lines, sent on a connection of their own, `piece` bytes at a time."""
         return ask(self.port, text, piece)
+
+
+async def answers(service: Service, text: bytes) -> bytes:
+    """Return the answers of a service to lines, each of which ends with a newline."""
+    parts: list[bytes] = []
+    done = asyncio.Event()
+
+    def deliver(part: bytes, last: bool) -> None:
+        parts.append(part)
+        if last:
+            done.set()
+
+    service.ask(Request(deliver, done, text, text.count(b"\n")))
+    await done.wait()
+    return b"".join(parts)
 
 
 @contextlib.contextmanager

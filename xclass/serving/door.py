@@ -137,7 +137,8 @@ class Connection(asyncio.Protocol):
                 if len(received) <= longest:
                     return None
                 self._skipping = True
-                end = len(received)
+                received.clear()
+                return b"", 0
             ends = np.array([end])
         too_long = np.flatnonzero(np.diff(ends, prepend=0) > longest + 1)
         count = min(len(ends), most) if not len(too_long) else min(int(too_long[0]), most)

@@ -91,9 +91,14 @@ class Answerer:
         self._scanner = self._parser.scanner()
 
     def learns_from(self, text: bytes) -> bool:
-        """Return whether one of the lines, each of which ends with a newline, would be learned."""
+        """Return whether one of the lines, each of which ends with a newline, would be learned.
+
+        So do any lines of a new learner, which finds out by them whether labels are names.
+        """
+        if not self.learns or self.learner.core.is_new:
+            return self.learns
         scan = self._scan(text)
-        return self.learns and not np.isnan(scan.batch.label[: scan.size[0]]).all()
+        return not np.isnan(scan.batch.label[: scan.size[0]]).all()
 
     def _scan(self, text: bytes) -> parser.Scan:
         of, padded = self._parser, _padded(text)

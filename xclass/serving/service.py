@@ -5,10 +5,12 @@
 Order     What is learned depends on the order of the requests alone. While the worker is busy, requests gather, and it
           takes those that wait in batches, so its throughput grows with the load.
 Saving    The model is saved by another thread. Until it is saved nothing is learned, so that it is whole, and at most
-          `checkpoint` examples that were learned are not in a file. Requests that learn nothing are answered meanwhile;
-          they overtake requests that wait to be learned, unless these are of the same client.
-Limits    A client gives at most `lines_at_once` lines in a request, so that a batch takes about BATCH_SECONDS and
-          the answers to a request about ANSWER_BYTES. That bounds how long others wait, and the memory.
+          `checkpoint` examples that were learned are not in a file; a save that fails is tried again after as many.
+          Requests that learn nothing are answered meanwhile; they overtake requests that wait to be learned, unless
+          these are of the same client.
+Limits    A client of the line protocol gives at most `lines_at_once` lines in a request, so that a batch takes about
+          BATCH_SECONDS and the answers to a request about ANSWER_BYTES. That bounds how long others wait, and the
+          memory.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..api import model_contents
 from ..api.learner import Learner
 from ..array_types import Int64s
-from ..errors import UsageError
+from ..errors import ModelError, UsageError, XclassError
 from ..model import model_file
 from ..reductions.core import probabilities
 from ..run import warm_up
@@ -41,7 +43,12 @@ BATCH_BYTES = 1 << 18  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
 FAILED = b"error: the server has failed\n"  # the answer to a line after a defect
+MORE = object()  # returned by a function that wants to be called again before other requests that learn
 Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
+
+
+class Unavailable(Exception):
+    """Report that a service answers no more, because it has ended or failed."""
 
 
 class Request:
@@ -53,7 +60,7 @@ class Request:
     client : the client; its requests are answered in their order
     text : lines, each of which ends with a newline; none for a function
     lines : their number
-    job : what is called with the learner; its result is the argument `answers` of `deliver`
+    job : what is called with the learner, and again while it returns MORE; its last result is what `deliver` gets
     learns : whether the learner changes, None if that is not known
     """
 
@@ -92,14 +99,6 @@ class Part(NamedTuple):
     lines: int
 
 
-class Counts:
-    """Hold figures of a service since it began."""
-
-    def __init__(self) -> None:
-        self.lines = self.requests = self.batches = self.saves = 0
-        self.busy_seconds = 0.0
-
-
 class Service:
     """Answer requests by a learner, which belongs to the service until it has ended.
 
@@ -114,9 +113,9 @@ class Service:
 
     Attributes
     ----------
-    counts : figures for the operator
     lines_at_once : most lines that a request should have
     is_loaded : whether the kernels are loaded, so that requests do not wait for them
+    lines, batches, failed_saves : numbers since the service began, for the operator
     failure : the error that has ended the worker, or None
     failed : called in the event loop when there is one
     """
@@ -140,16 +139,17 @@ class Service:
                 raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
             model_file.check_writable(path)
             leftovers.remove(path, derived=True)
-        self.counts = Counts()
         self.lines_at_once = 64
         self.is_loaded = False
+        self.lines = self.batches = self.failed_saves = 0
         self.failure: BaseException | None = None
         self.failed: Callable[[], object] = lambda: None
-        self._saved_examples = self._examples_before = learner.examples
+        self._began_with(learner)
         self._arrivals: SimpleQueue[Request | None] = SimpleQueue()  # None wakes the worker
         self._waiting: deque[Request] = deque()
         self._ended = False
         self._saving = threading.Event()  # set while the model is being saved
+        self._save_error: Exception | None = None  # of the latest save
         self._seconds_per_line, self._bytes_per_line = 1e-4, 64.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -167,6 +167,23 @@ class Service:
         """Return the number of examples that were learned since the service began, or since its last `replace`."""
         return self.learner.examples - self._examples_before
 
+    @property
+    def unsaved(self) -> int:
+        """Return the number of learned examples that are in no file."""
+        return self.learner.examples - self._saved_examples
+
+    @property
+    def room(self) -> int:
+        """Return how many examples may be learned until the model has to be saved."""
+        if self._checkpoint is None:
+            return MOST_LINES
+        return max(1, self._checkpoint - (self.learner.examples - self._tried_examples))
+
+    def _began_with(self, learner: Learner) -> None:
+        self._examples_before = learner.examples  # when it was loaded
+        self._saved_examples = learner.examples  # when it was saved last
+        self._tried_examples = learner.examples  # when that was tried last
+
     # in the event loop
 
     def start(self) -> None:
@@ -176,39 +193,21 @@ class Service:
         self._thread.start()
 
     def ask(self, request: Request) -> None:
-        """Give the worker a request."""
-        self._arrivals.put(request)
-
-    async def lines(self, text: bytes) -> bytes:
-        """Return the answers to lines, each of which ends with a newline."""
-        parts: list[bytes] = []
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def deliver(answers: bytes, last: bool) -> None:
-            parts.append(answers)
-            if last and not done.done():
-                done.set_result(None)
-
-        self.ask(Request(deliver, done, text, text.count(b"\n")))
-        await done
-        return b"".join(parts)
+        """Give the worker a request; after `end`, it is refused."""
+        if self._ended:
+            self._refuse(request)
+        else:
+            self._arrivals.put(request)
 
     async def call(self, job: Callable[[Learner], T], learns: bool) -> T:
         """Call a function with the learner on the worker, in the order of the requests, and return its result.
 
-        `learns` says whether it changes the learner; if not, it may be called while the model is saved.
+        `learns` says whether it changes the learner; if not, it may be called while the model is saved. Raise its
+        error, or Unavailable. An error that is no XclassError is a defect; if the function changes the learner, the
+        service fails, because that may be half changed.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        def deliver(result: Any, last: bool) -> None:
-            if done.done():
-                return
-            if isinstance(result, BaseException):
-                done.set_exception(result)
-            else:
-                done.set_result(result)
-
-        self.ask(Request(deliver, done, job=job, learns=learns))
+        self.ask(Request(partial(_settle, done), done, job=job, learns=learns))
         return await done
 
     async def save(self) -> int:
@@ -216,43 +215,49 @@ class Service:
 
         Raise UsageError if there is no file for it, and ModelError if it cannot be saved.
         """
-        if self._path is None:
+        path = self._path
+        if path is None:
             raise UsageError("the server has no file to save the model to; start it with -f FILE")
-        saved: Future[int] = Future()
-        await self.call(lambda learner: self._begin_save(saved), learns=True)
-        return await asyncio.wrap_future(saved)
+        saved: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        await self.call(lambda learner: self._begin_save(path, saved), learns=True)
+        return await saved
 
     async def replace(self, load: Callable[[], Learner]) -> None:
-        """Continue with another learner, which `load` returns; the old one serves on if `load` raises an error.
+        """Continue with another learner, which `load` returns; the old one serves on if an error is raised.
 
-        What the old one has learned and is in no file is saved as MODEL.interrupted.
+        What the old one has learned and is in no file is saved as MODEL.interrupted before.
         """
         learner = await asyncio.to_thread(load)
+
+        def keep(old: Learner) -> None:
+            if self._path is not None and self.unsaved:
+                self._begin_save(output_file.interrupted(self._path))
+
+        def exchange(old: Learner) -> None:
+            if self._path is not None and self.unsaved:
+                raise ModelError(f"what was learned could not be saved before: {self._save_error}")
+            self.answerer = answerer
+            self._began_with(learner)
+            old.close()
+
         try:
             answerer = Answerer(learner, self.answerer.learns, self._listing)
             await asyncio.to_thread(_load_kernels, answerer)
+            # the second one waits for the save that the first one begins, and nothing is learned between them
+            await asyncio.gather(self.call(keep, learns=True), self.call(exchange, learns=True))
         except BaseException:
-            learner.close()
+            if self.learner is not learner:
+                learner.close()
             raise
-
-        def exchange(old: Learner) -> None:
-            self._save_interrupted()
-            self.answerer = answerer
-            self._saved_examples = self._examples_before = learner.examples
-            old.close()
-
-        await self.call(exchange, learns=True)
 
     async def end(self) -> None:
         """Answer all requests that wait, end the pass, save the model, and end the worker.
 
         Raise the error of the worker if it has failed, and ModelError if the model cannot be saved.
         """
-        if self.failure is None:
-            await self.call(self._finish, learns=True)
         self._ended = True
-        self._arrivals.put(None)
         if self._thread is not None:
+            self._arrivals.put(None)
             await asyncio.to_thread(self._thread.join)
         if self.failure is not None:
             raise self.failure
@@ -263,7 +268,7 @@ class Service:
         try:
             _load_kernels(self.answerer)
             self.is_loaded = True
-            while not self._ended:
+            while not self._ended or self._saving.is_set() or not self._arrivals.empty():
                 self._collect(self._arrivals.get())
                 while taken := self._take():
                     self._serve(taken)
@@ -271,11 +276,17 @@ class Service:
         except BaseException as error:  # a defect, after which the learner may be half changed
             self.failure = error
             self._save_interrupted()
-            self._refuse()
             self._in_loop(self.failed)
-            while not self._ended:
+            while True:
+                while self._waiting:
+                    self._refuse(self._waiting.popleft())
+                if self._ended and self._arrivals.empty():
+                    return
                 self._collect(self._arrivals.get())
-                self._refuse()
+        try:
+            self._finish()
+        except BaseException as error:
+            self.failure = error
 
     def _in_loop(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function in the event loop, unless that is closed."""
@@ -286,12 +297,11 @@ class Service:
             if not self._loop.is_closed():
                 raise
 
-    def _refuse(self) -> None:
-        """Answer what waits after the worker has failed."""
-        while self._waiting:
-            request = self._waiting.popleft()
-            answers: object = FAILED * request.lines
-            self._in_loop(request.deliver, self.failure if request.job is not None else answers, True)
+    def _refuse(self, request: Request) -> None:
+        """Answer a request of a service that has ended or failed."""
+        why = "ended" if self.failure is None else "failed"
+        refusal = FAILED * request.lines if request.job is None else Unavailable(f"the server has {why}")
+        self._in_loop(request.deliver, refusal, True)
 
     def _collect(self, first: Request | None = None) -> None:
         """Move the requests that have arrived to those that wait."""
@@ -304,11 +314,10 @@ class Service:
 
     def _take(self) -> list[Part]:
         """Take the next requests, or parts of them, that make a batch; a function comes alone."""
-        allowed = self._allowed() if self._saving.is_set() else self._waiting
+        saving = self._saving.is_set()
+        allowed = self._allowed() if saving else self._waiting
         taken: list[Part] = []
-        size, room = 0, self.lines_at_once
-        if self._checkpoint is not None:
-            room = min(room, max(1, self._checkpoint - (self.learner.examples - self._saved_examples)))
+        size, room = 0, self.lines_at_once if saving else min(self.lines_at_once, self.room)
         while allowed and room > 0 and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
             request = allowed[0]
             text, lines = request.take(room)
@@ -319,7 +328,7 @@ class Service:
                 allowed.popleft()
             if request.job is not None:
                 break
-        if allowed is not self._waiting:
+        if saving:
             self._waiting.extendleft(reversed(allowed))
         return taken
 
@@ -342,13 +351,18 @@ class Service:
     def _serve(self, taken: list[Part]) -> None:
         """Answer the requests of a batch."""
         (request, *_), began = taken[0], time.perf_counter()
-        self.counts.batches += 1
+        self.batches += 1
         if request.job is not None:
             try:
                 result: object = request.job(self.learner)
             except Exception as error:  # of the caller's function, or of what it was given
                 result = error
-            self._in_loop(request.deliver, result, True)
+            if result is MORE:
+                self._waiting.appendleft(request)
+            else:
+                self._in_loop(request.deliver, result, True)
+            if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
+                raise result
         else:
             # `_take` has taken only requests that learn nothing if the model is being saved
             learn = self.answerer.learns and not self._saving.is_set()
@@ -362,19 +376,18 @@ class Service:
                 raise
             self._in_loop(_deliver, list(_divided(taken, answers, ends)))
             self._measure(len(ends), len(answers), time.perf_counter() - began)
-        self.counts.requests += sum(not part.request.lines for part in taken)
-        self.counts.busy_seconds += time.perf_counter() - began
         while self.answerer.notes:
             self._console.info(self.answerer.notes.pop(0))
-        due = self._checkpoint is not None and self.learner.examples - self._saved_examples >= self._checkpoint
+        due = self._checkpoint is not None and self.learner.examples - self._tried_examples >= self._checkpoint
         if due and not self._saving.is_set():
-            self._begin_save()
+            assert self._path is not None
+            self._begin_save(self._path)
 
     def _measure(self, lines: int, size: int, seconds: float) -> None:
         """Choose how many lines a request should have by the time and the answers that lines have taken."""
         if not lines:
             return
-        self.counts.lines += lines
+        self.lines += lines
         self._seconds_per_line += (seconds / lines - self._seconds_per_line) * 0.2
         self._bytes_per_line += (size / lines - self._bytes_per_line) * 0.2
         by_time = max(LEAST_LINES, BATCH_SECONDS / self._seconds_per_line)
@@ -382,55 +395,78 @@ class Service:
 
     # saving
 
-    def _begin_save(self, saved: Future[int] | None = None) -> None:
+    def _begin_save(self, path: str, saved: asyncio.Future[int] | None = None) -> None:
+        """Let a thread of its own save the model; `saved` gets the number of its examples, or the error."""
         self._saving.set()
-        threading.Thread(target=self._save, args=[saved], name="xclass-save").start()
-
-    def _save(self, saved: Future[int] | None) -> None:
-        """Save the model, on a thread of its own, and let the worker learn again; `saved` gets its examples."""
-        assert self._path is not None
         try:
-            model_contents.save(self._path, self.learner.core.contents)
-            self.counts.saves += 1
-            if saved is not None:
-                saved.set_result(self.learner.examples)
-        except Exception as error:  # not fatal, because the model is saved again
-            if saved is not None:
-                saved.set_exception(error)
-            else:
-                self._console.line(f"checkpoint after {self.learned} examples: the model was not saved: {error}")
-        self._saved_examples = self.learner.examples
+            threading.Thread(target=self._save, args=[path, saved], name="xclass-save").start()
+        except RuntimeError as error:  # there are too many threads
+            self._end_save(path, saved, error)
+
+    def _save(self, path: str, saved: asyncio.Future[int] | None) -> None:
+        error: Exception | None = None
+        try:
+            links = "follow" if path == self._path else "replace"
+            model_contents.save(path, self.learner.core.contents, links=links)
+        except Exception as raised:  # not fatal, because the model is saved again
+            error = raised
+        self._end_save(path, saved, error)
+
+    def _end_save(self, path: str, saved: asyncio.Future[int] | None, error: Exception | None) -> None:
+        """Note whether the model was saved, and let the worker learn again."""
+        examples = self._tried_examples = self.learner.examples
+        if error is not None:
+            self.failed_saves += 1
+            self._console.line(
+                f"the model of {examples} examples was not saved; {self.unsaved} are in no file: {error}"
+            )
+        else:
+            if path != self._path:
+                self._console.line(f"what was learned from {self.learned} examples is in {path}")
+            self._saved_examples = examples
+        self._save_error = error
+        if saved is not None:
+            self._in_loop(_settle, saved, error or examples)
         self._saving.clear()
         self._arrivals.put(None)
 
-    def _finish(self, learner: Learner) -> None:
+    def _finish(self) -> None:
         """End the pass and save the model, as a run does at its end."""
         if self._path is None or (not self.learned and os.path.exists(self._path)):
             return
-        learner.core.end_pass()
+        contents = self.learner.core.contents
+        self.learner.core.end_pass()
         model_contents.save_with_fallback(
-            lambda path, links="follow": model_contents.save(path, learner.core.contents, links=links), self._path
+            lambda path, links="follow": model_contents.save(path, contents, links=links), self._path
         )
-        self._saved_examples = learner.examples
-        self._console.info(f"model of {learner.examples} examples saved to {self._path}")
+        self._console.info(f"model of {self.learner.examples} examples saved to {self._path}")
 
     def _save_interrupted(self) -> None:
-        """Save what is learned and in no file as MODEL.interrupted, and log where it is."""
-        count = self.learner.examples - self._saved_examples
-        if self._path is None or count <= 0:
+        """Save what is learned and in no file as MODEL.interrupted, after a defect, and log where it is."""
+        if self._path is None or not self.unsaved:
             return
         try:
             path = output_file.interrupted(self._path)
             model_contents.save(path, self.learner.core.contents, links="replace")
             self._console.line(f"what was learned from {self.learned} examples is in {path}")
         except Exception as error:  # must not replace the error that ends the service
-            self._console.line(f"what was learned from {count} examples is lost: {error}")
+            self._console.line(f"what was learned from {self.unsaved} examples is lost: {error}")
 
 
 def _load_kernels(answerer: Answerer) -> None:
     """Load the kernels, or compile those that are not stored, before the first request needs them."""
     for load in warm_up.parts(answerer.learner.core.reduction, answerer.learns, True).values():
         load()
+
+
+def _settle(future: asyncio.Future[Any], result: object, last: bool = True) -> None:
+    """Give a result or an error to those who wait for it, if they do."""
+    if future.done():
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
 
 
 def _divided(taken: list[Part], answers: bytes, ends: Int64s) -> Iterator[tuple[Deliver, bytes, bool]]:

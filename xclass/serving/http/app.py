@@ -32,7 +32,7 @@ from ...api.learner import Learner
 from ...errors import ModelError, XclassError
 from ...system import memory
 from ...system.bounded_json import Malformed
-from ..service import Service
+from ..service import Service, Unavailable
 from . import bodies, description
 from .desk import Busy, Desk
 from .guard import Guard, Refusal
@@ -173,10 +173,8 @@ class App:
             self._held -= len(body)
         if question is None:
             return _json(await desk.save())
-        if operation == "explain":
-            answer = await desk.explain(question)
-        else:
-            answer = await desk.ask(question, operation == "learn")
+        do = {"predict": desk.predict, "learn": desk.learn, "explain": desk.explain}[operation]
+        answer = await do(question)
         if len(question.examples) * (question.k or 1) < LONG // 16 and operation != "explain":
             content = _json(answer)
         else:
@@ -281,6 +279,8 @@ class _Endpoint:
         except (Malformed, XclassError) as error:
             status = 500 if isinstance(error, ModelError) else 400
             refusal = Refusal(status, str(error))
+        except Unavailable as error:
+            refusal = Refusal(503, str(error), (CLOSE,))
         except Busy:
             refusal = Refusal(503, "too many requests wait; ask again later", ((b"retry-after", b"1"), CLOSE))
         except Exception as error:

@@ -1,18 +1,20 @@
-"""Gather the questions of HTTP requests to a service, so that its worker answers those that wait in one batch.
+"""Take the questions of HTTP requests to a service.
 
-Questions that only predict, and those that learn, are gathered apart, because a service that is saving its model
-answers the former meanwhile. Each kind is answered in the order of arrival.
+Questions that only predict are gathered, so that its worker answers those that wait in one batch. Those that learn are
+requests of their own, because what is learned depends on the order in which all requests arrive.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from ...api.learner import Learner
 from ...errors import XclassError
-from ..service import Request, Service
+from ..service import MORE, Request, Service
 from . import examples
 from .examples import Answer, Question
 
@@ -37,18 +39,28 @@ class Desk:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self._gatherers = [_Gatherer(service, learns) for learns in (False, True)]
+        self._predictions = _Gatherer(service)
         self.latest: deque[float] = deque(maxlen=MOST_SECONDS_OF_LATENCY)
         self.predicted = 0
-        self._explaining = 0  # questions
+        self._others = 0  # questions that learn or are explained
         self._one_explains = asyncio.Lock()  # between two explanations, the worker answers what waits
 
-    async def ask(self, question: Question, learns: bool) -> Answer:
-        """Return the answer to a question; raise its error, or Busy."""
-        answer = await self._gatherers[learns].ask(question)
-        if not learns:
-            self.predicted += len(question.examples)
+    async def predict(self, question: Question) -> Answer:
+        """Return predictions of examples; raise their error, or Busy."""
+        answer = await self._predictions.ask(question)
+        self.predicted += len(question.examples)
         return answer
+
+    async def learn(self, question: Question) -> Answer:
+        """Learn from examples, and return the predictions made before; raise their error, or Busy."""
+        learning = examples.Learning(question)
+
+        def step(learner: Learner) -> Any:
+            answer = learning.step(learner, self.service.room)
+            return MORE if answer is None else answer
+
+        with self._counted():
+            return await self.service.call(step, learns=True)
 
     async def save(self) -> Answer:
         """Save the model."""
@@ -56,17 +68,22 @@ class Desk:
 
     async def explain(self, question: Question) -> Answer:
         """Return explanations of the predictions of examples; raise its error, or Busy."""
-        if self._explaining >= MOST_WAITING:
-            raise Busy
-        self._explaining += 1
-        try:
+        explainer = examples.Explainer(question)
+        with self._counted():
             async with self._one_explains:
-                explainer = examples.Explainer(question)
                 while (answer := await self.service.call(explainer.step, learns=False)) is None:
                     pass
-                return answer
+        return answer
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        if self._others >= MOST_WAITING:
+            raise Busy
+        self._others += 1
+        try:
+            yield
         finally:
-            self._explaining -= 1
+            self._others -= 1
 
     def latency(self) -> dict[str, float] | None:
         """Return the median and the 99th percentile of the milliseconds that the latest answers took."""
@@ -78,10 +95,10 @@ class Desk:
 
 
 class _Gatherer:
-    """Gather questions that only predict, or those that learn; the worker takes them out."""
+    """Gather questions that only predict; the worker takes them out."""
 
-    def __init__(self, service: Service, learns: bool) -> None:
-        self._service, self._learns = service, learns
+    def __init__(self, service: Service) -> None:
+        self._service = service
         self._waiting: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
         self._taken: list[tuple[Question, asyncio.Future[Answer]]] = []
         self._asked = False  # whether the service has a request of this gatherer
@@ -97,7 +114,7 @@ class _Gatherer:
     def _ask_service(self) -> None:
         if self._waiting and not self._asked:
             self._asked = True
-            self._service.ask(Request(self._deliver, self, job=self._answer, learns=self._learns))
+            self._service.ask(Request(self._deliver, self, job=self._answer, learns=False))
 
     def _answer(self, learner: Learner) -> list[Answer | XclassError]:
         """Answer, in the worker, the questions that wait now."""
@@ -106,7 +123,7 @@ class _Gatherer:
         while self._waiting and (room > 0 or not self._taken):
             self._taken.append(self._waiting.popleft())
             room -= len(self._taken[-1][0].examples)
-        return examples.answers(learner, [question for question, _ in self._taken], self._learns)
+        return examples.answers(learner, [question for question, _ in self._taken])
 
     def _deliver(self, result: Any, last: bool) -> None:
         """Give the answers to those who wait for them."""

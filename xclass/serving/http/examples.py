@@ -52,15 +52,41 @@ class Question(NamedTuple):
 Answer = dict[str, Any]
 
 
-def answers(learner: Learner, questions: Sequence[Question], learns: bool) -> list[Answer | XclassError]:
-    """Return the answer to each question, or its error; with `learns`, the examples are learned from."""
-    found: list[Answer | XclassError] = []
-    if learns:
-        while len(found) < len(questions) and learner.core.is_new:  # the first labels say if they are names or lists
-            question = questions[len(found)]
+def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | XclassError]:
+    """Return the predictions for each question, or its error."""
+    found, batch, owners = _converted(learner, questions, False)
+    if batch is not None:
+        listed = [question.k for question in questions if question.k is not None]
+        wanted = _wanted(max(listed)) if listed else None
+        _answer(learner.core, batch, questions, found, owners, False, wanted)
+    return found
+
+
+class Learning:
+    """Learn from the examples of a question in parts, so that the model can be saved between two of them."""
+
+    def __init__(self, question: Question) -> None:
+        self._questions = [question]
+        self._found: list[Answer | XclassError] = []
+        self._batch: Batch | None = None
+        self._done = 0
+
+    def step(self, learner: Learner, most: int) -> Answer | None:
+        """Learn from at most `most` examples; return the answer to the question after the last one, None before."""
+        if not self._found:
+            (question,) = self._questions
             learner.adapt(functools.partial(inputs.kind_of_labels, question.examples, question.labels))
-            found += _answers(learner, [question], True)
-    return found + _answers(learner, questions[len(found) :], learns)
+            self._found, self._batch, _ = _converted(learner, self._questions, True)
+        if self._batch is not None:
+            part = batch_ops.cut(self._batch, self._done, min(self._done + most, self._batch.n))
+            _answer(learner.core, part, self._questions, self._found, [0] * part.n, True, None)
+            self._done += part.n
+            if self._done < self._batch.n:
+                return None
+        (answer,) = self._found
+        if isinstance(answer, XclassError):
+            raise answer
+        return answer
 
 
 class Explainer:
@@ -97,12 +123,18 @@ class Explainer:
         return results.explanations(learner.core, single, learner.inputs.opened(examples), self._question.k or 2)
 
 
-def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> list[Answer | XclassError]:
+def _converted(
+    learner: Learner, questions: Sequence[Question], learns: bool
+) -> tuple[list[Answer | XclassError], Batch | None, list[int]]:
+    """Return for each question an empty answer or its error, the examples, and the number of the question of each.
+
+    None stands for no examples.
+    """
     core = learner.core
     core.names.growing = learns and learner.growing
     found: list[Answer | XclassError] = []
     batches: list[Batch] = []
-    owners: list[int] = []  # number of the question of each example
+    owners: list[int] = []
     for i, question in enumerate(questions):
         try:
             if question.k is not None and not core.config.reduction.probabilities:
@@ -115,13 +147,21 @@ def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> l
             batches.append(batch)
             owners += [i] * batch.n
         found.append({"predictions": [], **({"learned": 0} if learns else {}), **_warnings(core.take_notes())})
-    if not batches:
-        return found
-    whole = batches[0]
     if len(batches) > 1:
-        whole = batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches])
-    listed = [question.k for question in questions if question.k is not None]
-    wanted = None if learns or not listed else _wanted(max(listed))
+        return found, batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches]), owners
+    return found, batches[0] if batches else None, owners
+
+
+def _answer(
+    core: LearnerCore,
+    whole: Batch,
+    questions: Sequence[Question],
+    found: list[Answer | XclassError],
+    owners: Sequence[int],
+    learns: bool,
+    wanted: Wanted | None,
+) -> None:
+    """Predict examples, with `learns` learn from them, and add the predictions to the answers of their questions."""
     core.want(wanted)
     done = 0
 
@@ -141,7 +181,6 @@ def _answers(learner: Learner, questions: Sequence[Question], learns: bool) -> l
                 found[owners[done]] = error
                 done += 1
     core.take_notes()
-    return found
 
 
 def _add(

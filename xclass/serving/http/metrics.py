@@ -58,11 +58,17 @@ class _Models(Collector):
         loss = GaugeMetricFamily(
             "xclass_progressive_loss", "Mean loss of the predictions made before learning", labels=["model"]
         )
+        lines = CounterMetricFamily("xclass_lines", "Lines answered by the line protocol", labels=["model"])
+        failed = CounterMetricFamily("xclass_failed_saves", "Saves of the model that failed", labels=["model"])
+        unsaved = GaugeMetricFamily("xclass_unsaved_examples", "Examples learned that no file has", labels=["model"])
         for name, desk in self._desks().items():
             learner = desk.service.learner
+            lines.add_metric([name], desk.service.lines)
+            failed.add_metric([name], desk.service.failed_saves)
+            unsaved.add_metric([name], desk.service.unsaved)
             learned.add_metric([name], learner.examples)
             predicted.add_metric([name], desk.predicted)
             if learner.average_loss is not None:
                 loss.add_metric([name], learner.average_loss)
-        yield from (learned, predicted, loss)
+        yield from (learned, predicted, lines, failed, unsaved, loss)
         yield GaugeMetricFamily("xclass_memory_bytes", "Memory that the process takes", memory.taken())
