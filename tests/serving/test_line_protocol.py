@@ -281,10 +281,6 @@ def test_learners_that_need_the_data_first_are_refused(tmp_path):
     for options in ({"reduction": "softmax_tree", "classes": 3}, {"reduction": "cpt", "cpt_tree": "kmeans"}):
         with xclass.Learner(bits=10, **options) as learner:
             refuses(learner, "serve it with -t")
-    with xclass.Learner("oaa", classes=3, bits=10, vw_exact=True) as learner:
-        refuses(learner, "with --vw_exact a server can only predict")
-        with served(learner, learns=False) as running:
-            assert running.ask(b"| a\n") == b"1\n"
     with xclass.Learner("scalar", bits=10) as learner:
         refuses(learner, "does not estimate", listing=probabilities.Options(top_k=2))
 

@@ -8,7 +8,7 @@ batches, execute each stage on a thread of its own.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from . import arrays, configuration
 from .configuration import Config, LearnerUse
 from .model_contents import Contents
 from .preparation import Preparation
-from .progress import Progress
+from .progress import VW, Progress
 from .skipped_steps import SkippedSteps
 
 
@@ -71,7 +71,6 @@ class LearnerCore:
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
         self.examples, self.clock = 0, 0.0
-        self.progress = Progress(config.reduction.labels, None)
         self.notes: list[str] = []
         self._skipped_steps = SkippedSteps("batch")
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
@@ -80,10 +79,12 @@ class LearnerCore:
             config.reduction.check_arrays(spec, contents.arrays)
         self.preparation = Preparation(config, spec.vw_exact)
         self._build(contents)
+        lists_scores = spec.vw_exact and bool(self.reduction.lists_scores or config.listing_options.probabilities)
+        self.progress = Progress(config.reduction.labels, None, as_vw=spec.vw_exact, lists_scores=lists_scores)
         if contents is not None:
             self.examples, self.clock = contents.examples, contents.clock
             if contents.counters is not None:
-                self.progress.resume(contents.counters, contents.examples)
+                self._resume(contents.counters)
 
     @property
     def reduction(self) -> base.Learner:
@@ -108,6 +109,14 @@ class LearnerCore:
         except BaseException:
             self.reduction.close()
             raise
+
+    def _resume(self, counters: Mapping[str, Any]) -> None:
+        """Continue from the counters of a model as VW does with --vw_exact, from its clock alone."""
+        of_vw = counters.get(VW) if self.spec.vw_exact else None
+        if of_vw is None:
+            self.progress.resume(counters, self.examples)
+        else:
+            self.clock = float(of_vw["t"]) - self.config.learner.initial_t
 
     def _cross_path(self) -> None:
         """Pass the interactions that include path features to the reduction, which creates these features."""
@@ -287,6 +296,7 @@ class LearnerCore:
         """End a pass, and return the tasks of the examples that were held until now."""
         tasks = self._learn_held()
         self.reduction.end_pass()
+        self.progress.end_pass()
         self.notes += self.preparation.idle_arguments(ended=True)
         return tasks
 
@@ -352,12 +362,15 @@ class LearnerCore:
     def contents(self) -> Contents:
         """Return the contents of a model file: options, counters and what the reduction has learned."""
         resumable = not self.config.learner.predict_only_model
+        counters = self.progress.counters() if resumable else None
+        if counters is not None and self.spec.vw_exact:
+            counters[VW] = self.progress.stored_by_vw(self.config.learner.initial_t + self.clock)
         return Contents(
             options=self.stored_options(),
             learner=self.reduction.facts(),
             examples=self.examples,
             clock=self.clock if resumable else 0.0,
-            counters=self.progress.counters() if resumable else None,
+            counters=counters,
             arrays=self.reduction.arrays(),
             schema=self.schema.copy(),
         )

@@ -149,6 +149,12 @@ class Progress:
             "current_pass": self.passes,
         }
 
+    def stored_by_vw(self, clock: float) -> dict[str, object]:
+        """Return those of the `vw_counters` that `resume_vw` continues from, as JSON values."""
+        counters = self.vw_counters(clock)
+        sums: dict[str, object] = {name: repr(counters[name]) for name in ("t", *VW_SUMS)}
+        return {**sums, **{name: counters[name] for name in VW_COUNTS}}
+
     def resume_vw(self, counters: Mapping[str, Any]) -> None:
         """Continue from the `vw_counters` of earlier runs as VW does, including the next row and the pass number."""
         for name, attribute in VW_SUMS.items():

@@ -13,7 +13,7 @@ from ..api import model_contents
 from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
-from ..api.progress import VW, VW_COUNTS, VW_SUMS, Progress
+from ..api.progress import VW, Progress
 from ..binary import gd
 from ..errors import ModelError, UsageError
 from ..model import model_file
@@ -59,11 +59,9 @@ class Saver:
         """Continue the counters of the model of -i."""
         self._counters = contents.counters
         vw_counters = (self._counters or {}).get(VW) if self._config.run.vw_exact else None
-        if vw_counters is not None:  # VW continues from `t`, less the unlabelled examples if their count continues, too
-            other = float(vw_counters["weighted_unlabeled_examples"]) if preserve else 0.0
-            self._learner.clock = float(vw_counters["t"]) - self._config.learner.initial_t - other
         if preserve and vw_counters is not None:
             self.progress.resume_vw(vw_counters)
+            self._learner.clock -= self.progress.other_weight  # which `t` counts, too
         elif preserve:
             if self._counters is None:
                 raise UsageError(
@@ -71,7 +69,7 @@ class Saver:
                     "saved with --predict_only_model"
                 )
             self.progress.resume(self._counters, contents.examples)
-        elif self._counters is not None and self._learning and vw_counters is None:
+        elif self._counters is not None and self._learning and not self._config.run.vw_exact:
             # a second Progress counts over all runs
             self._learner.progress = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
             self._learner.progress.resume(self._counters, contents.examples)
@@ -83,18 +81,9 @@ class Saver:
             self._record_saved(path, self.learned)
 
     def _contents(self) -> Contents:
-        """Return the contents to save, including the counters for later runs and with --vw_exact those of VW."""
+        """Return the contents to save; if nothing is learned, the counters are those of the model of -i."""
         contents = self._learner.contents()
-        if contents.counters is None:
-            return contents
-        if not self._learning:
-            return contents._replace(counters=self._counters)
-        if not self._config.run.vw_exact:
-            return contents
-        counters = self.counters()
-        vw_counters: dict[str, object] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
-        vw_counters.update((name, int(counters[name])) for name in VW_COUNTS)
-        return contents._replace(counters={**contents.counters, VW: vw_counters})
+        return contents if self._learning or contents.counters is None else contents._replace(counters=self._counters)
 
     def save_at(self, point: SavePoint) -> str:
         """Save the model at a save point; return the reason if it was not saved, or an empty string."""

@@ -55,8 +55,6 @@ class Answerer:
         config = learner.core.config
         if learns:
             learner.core.check_learns()
-            if config.run.vw_exact:
-                raise UsageError("with --vw_exact a server can only predict; give -t, or leave out --vw_exact")
             if config.reduction.learns_at_end or learner.preview_size is not None:
                 raise UsageError(
                     f"{config.reduction.name} with these options needs to see the data before it learns, so a server "
