@@ -89,13 +89,15 @@ def test_with_t_nothing_is_learned(kind, tmp_path):
         assert running.service.learned == 0
 
 
-def test_top_k_answers_are_those_of_a_file(tmp_path):
+@pytest.mark.parametrize("listing", [{"top_k": 3}, {"probabilities": True}])
+def test_answers_with_probabilities_are_those_of_a_file(listing, tmp_path):
     text = text_of(lines(100, 2))
     (tmp_path / "more.vw").write_bytes(text)
     path = model(tmp_path, "oaa")
-    learn("-i", "start", "-d", "more.vw", "-p", "answers", "--top_k", 3, "-f", "file", "--quiet", cwd=tmp_path)
+    options = [word for name, value in listing.items() for word in (f"--{name}", value) if word is not True]
+    learn("-i", "start", "-d", "more.vw", "-p", "answers", *options, "-f", "file", "--quiet", cwd=tmp_path)
     saved = tmp_path / "served"
-    with served(xclass.load(path), listing=probabilities.Options(top_k=3), path=str(saved)) as running:
+    with served(xclass.load(path), listing=probabilities.Options(**listing), path=str(saved)) as running:
         assert running.ask(text) == (tmp_path / "answers").read_bytes()
     assert saved.read_bytes() == (tmp_path / "file").read_bytes()
 
@@ -281,6 +283,9 @@ def test_learners_that_need_the_data_first_are_refused(tmp_path):
     for options in ({"reduction": "softmax_tree", "classes": 3}, {"reduction": "cpt", "cpt_tree": "kmeans"}):
         with xclass.Learner(bits=10, **options) as learner:
             refuses(learner, "serve it with -t")
+    with xclass.Learner("oaa", classes=3, bits=10) as learner:
+        both = probabilities.Options(top_k=2, probabilities=True)
+        refuses(learner, "--top_k has no effect, because --probabilities lists all classes", listing=both)
     with xclass.Learner("scalar", bits=10) as learner:
         refuses(learner, "does not estimate", listing=probabilities.Options(top_k=2))
 

@@ -44,7 +44,7 @@ def run(argv: Sequence[str]) -> int:
             subcommand.run(["--help"])
             return 0
     if serve.DAEMON in argv:
-        return serve.run(serve.words_of_vw(argv))
+        return serve.run_daemon(argv)
     groups, reductions = option_groups()
     arranged = help_text.sections(groups, reductions)
     if os.environ.get(arguments.COMPLETION):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import Option, OptionGroup, option, options_of, threads_option
 from ..system import output_file, terminal
-from . import option_text
+from . import option_text, vw_flags
 
 USAGE = "xclass serve -i FILE [-t] [-f FILE --checkpoint N] [OPTIONS]"
 INTRO = (
@@ -22,19 +24,34 @@ INTRO = (
     "new model learns, with the options of a learner. SIGTERM answers what was received, saves the model and ends the "
     "server; SIGHUP loads the model of -i anew."
 )
-DAEMON = "--daemon"
-OF_VW = {  # options of VW's servers that need nothing here -> note about them
-    DAEMON: "the server stays in the foreground; put & behind the command",
-    "--foreground": "",
-    "--num_children": "has no effect: one process serves all connections, and learns in the order of their lines",
-}
+DAEMON, FOREGROUND = "--daemon", "--foreground"
+ADVICE = (  # flags of options that a server does not have, what to do instead
+    (
+        "--json --dsjson --chain_hash --csv --flatbuffer --format",
+        "clients send lines of VW text; those that have JSON send it to --http PORT, in the form of docs/serving.md",
+    ),
+    (
+        "-d --data -c --cache --cache_file -k --kill_cache --passes",
+        "a server reads no files of examples; learn a model from them by a run of its own, and give -i MODEL",
+    ),
+    ("-p --predictions -r --raw_predictions", "clients get the predictions as answers"),
+    ("-P --progress", "a server prints no table; --http PORT has figures at /metrics"),
+    ("--no_daemon", "leave out --daemon as well, and the command reads its data from files or standard input"),
+    (f"{DAEMON} {FOREGROUND} --num_children", "`xclass serve` is the server; leave it out"),
+    ("--sendto", "clients send lines of VW text, as xclass.client and netcat do"),
+    (
+        "--on_bad_line --strict_parse",
+        "a line that is malformed is answered by an error, and is not learned; leave the option out",
+    ),
+)
+LISTS = ("top_k", "probabilities")  # options by which answers list classes
 OF_ONE_MODEL = {
     "token_file",
     "initial_regressor",
     "final_regressor",
     "testonly",
     "checkpoint",
-    "top_k",
+    *LISTS,
     "host",
     "port",
     "socket",
@@ -68,37 +85,73 @@ class Options(OptionGroup):
     quiet: bool = option("print nothing unless there is an error")
 
 
+@dataclass(frozen=True)
+class DaemonOptions(OptionGroup):
+    """Declare what a command line of VW with --daemon may have besides; the last two ask for what a server does."""
+
+    daemon: bool = option("serve in the background")
+    foreground: bool = option("do not go to the background")
+    num_children: int = option("number of processes that serve", minimum=1)
+    holdout_off: bool = option("hold no examples out")
+    no_stdin: bool = option("do not read standard input")
+
+
 def declared() -> dict[str, Option]:
     """Return the options, by field name."""
     from ..reductions.core import probabilities
     from ..serving.options import Options as ServerOptions
 
-    top_k = options_of(probabilities.Options)["top_k"]
-    return {**options_of(Options), "top_k": top_k, **options_of(ServerOptions)}
+    listing = options_of(probabilities.Options)
+    lists = {name: listing[name] for name in LISTS}
+    return {**options_of(Options), **lists, **options_of(ServerOptions)}
 
 
-def words_of_vw(argv: Sequence[str]) -> list[str]:
-    """Return the words after `xclass serve` for a command line of VW that has --daemon, and print notes about it."""
-    words, rest = [], iter(argv)
-    for word in rest:
-        flag, _, value = word.partition("=")
-        if flag not in OF_VW:
-            words.append(word)
-            continue
-        if flag == "--num_children" and not value:
-            next(rest, None)
-        if OF_VW[flag] and "--quiet" not in argv:
-            terminal.error_line(f"{flag}: {OF_VW[flag]}")
-    return words
+def run_daemon(words: Sequence[str]) -> int:
+    """Serve as a command line of VW with --daemon says, and return the exit status.
+
+    Without --foreground, another process serves, and returns the status at its end; this one returns it as soon as
+    clients can connect.
+    """
+    if FOREGROUND in words:
+        return run(words, options_of(DaemonOptions))
+    told, telling = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(told)
+        return run(words, options_of(DaemonOptions), partial(_leave_terminal, telling))
+    os.close(telling)
+    with open(told, "rb") as pipe:
+        if pipe.read(1):
+            return 0
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status if status >= 0 else 128 - status
 
 
-def run(words: Sequence[str]) -> int:
-    """Serve as the words after `xclass serve` say, and return the exit status."""
+def _leave_terminal(telling: int, server: object) -> None:
+    """Let this process go on in the background, and tell so the one that has started it, which waits at a pipe."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):  # messages are written to standard error
+        os.dup2(null, stream)
+    os.close(null)
+    os.write(telling, b"1")
+    os.close(telling)
+
+
+def run(
+    words: Sequence[str],
+    more: Mapping[str, Option] = MappingProxyType({}),
+    ready: Callable[[object], object] | None = None,
+) -> int:
+    """Serve as the words after `xclass serve` say, and return the exit status.
+
+    `more` are further options, by field; `ready` is called when clients may connect.
+    """
     own = declared()
     if {"-h", "--help"} & set(words):
         terminal.page(option_text.of_subcommand(USAGE, INTRO, own))
         return 0
-    given = _given(words, own)
+    given, notes = _given(words, {**own, **more})
     from ..kernels import jit
     from ..reductions.core import probabilities
     from ..run.report.console import Console
@@ -109,8 +162,11 @@ def run(words: Sequence[str]) -> int:
 
     o = Options(**_taken(given, options_of(Options)))
     options = ServerOptions(**_taken(given, options_of(ServerOptions)))
-    listing = probabilities.Options(top_k=given.pop("top_k")) if "top_k" in given else None
+    lists = {name: given.pop(name) for name in LISTS if name in given}
+    listing = probabilities.Options(**lists) if lists else None
     console = Console(o.quiet)
+    for note in notes:
+        console.info(note)
     jit.activate()
     if jit.cache_problem():
         console.warn(jit.cache_problem())
@@ -121,28 +177,38 @@ def run(words: Sequence[str]) -> int:
             def load(path: str) -> Any:
                 return loaded(dataclasses.replace(o, initial_regressor=path, testonly=True), given)
 
-            server.run(server.serve_models(Models(o.models, load, console), options, console))
+            server.run(server.serve_models(Models(o.models, load, console), options, console, ready))
             return 0
         learner = loaded(o, given)
         service = Service(learner, not o.testonly, listing, o.final_regressor, o.checkpoint, console)
         reload = None if o.initial_regressor is None else lambda: loaded(o, given)
         name = name_of_model(o.initial_regressor or o.final_regressor)
-        server.run(server.serve(service, options, console, reload, name=name))
+        server.run(server.serve(service, options, console, reload, ready, name=name))
     return 0
 
 
-def _given(words: Sequence[str], own: Mapping[str, Option]) -> dict[str, Any]:
-    """Return the options in the words, field -> value: those of the server and those of a learner."""
+def _given(words: Sequence[str], own: Mapping[str, Option]) -> tuple[dict[str, Any], list[str]]:
+    """Return the options in the words, field -> value, those of the server and those of a learner, and notes."""
     from ..api import configuration
     from .declared import prepare_files
 
     known = {**configuration.options_of_learner(), **own}
+    del known["on_bad_line"]
+    accepted = {flag.lstrip("-"): Option("", (flag,), kind=bool) for flag in vw_flags.ACCEPTED if not _advice(flag)}
     try:
-        given, others = option_words.read(known, words)
+        given, others = option_words.read({**known, **accepted}, words)
     except option_words.UnknownOption as error:
+        advice = _advice(error.flag) or vw_flags.advice(error.flag)
+        if advice is None and any(error.flag in flags.split() for flags, _ in configuration.OF_A_RUN):
+            advice = "it belongs to a run that reads data; leave it out"
+        if advice is not None:
+            raise UsageError(f"there is no option {error.flag}: {advice}") from None
         raise UsageError(str(error).replace(option_words.HELP, "xclass serve --help")) from None
     if others:
         raise UsageError(f"{others[0]!r} belongs to no option; a server reads no data; usage: {USAGE}")
+    notes = vw_flags.take([f"--{name}" for name in accepted if given.pop(name, False)], given)
+    if _taken(given, options_of(DaemonOptions)).get("num_children", 1) > 1:
+        notes.append("--num_children: has no effect, because one process serves all connections")
     prepare_files(given, known)
     if "models" in given:
         if "http" not in given:
@@ -159,7 +225,11 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> dict[str, Any]:
         raise UsageError("--checkpoint has no effect: it needs -f FILE, the model to save")
     if "testonly" in given and "final_regressor" in given:
         raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
-    return given
+    return given, notes
+
+
+def _advice(flag: str) -> str | None:
+    return next((advice for flags, advice in ADVICE if flag in flags.split()), None)
 
 
 def name_of_model(path: str | None) -> str:
@@ -177,10 +247,11 @@ def loaded(o: Options, given: Mapping[str, Any]) -> Any:
     from ..api import configuration, model_contents
     from ..api.learner import DEFAULT, Learner
     from ..api.learner_core import LearnerCore
+    from ..options.resolve import SCALAR
 
     path = o.initial_regressor
     if path is None:
-        arguments = configuration.chosen(given, DEFAULT)
+        arguments = configuration.chosen(given, SCALAR if _learns_numbers(given) else DEFAULT)
         return Learner.of(
             LearnerCore(configuration.configured(*arguments), configuration.NEW_LEARNER), arguments=arguments
         )
@@ -189,3 +260,18 @@ def loaded(o: Options, given: Mapping[str, Any]) -> Any:
     config = configuration.of_model(path, contents.options, given, use)
     with model_contents.naming(path):
         return Learner.of(LearnerCore(config, use, contents))
+
+
+def _learns_numbers(given: Mapping[str, Any]) -> bool:
+    """Return whether the options of a new learner ask for numbers if they name no reduction: VW's, or those of a loss.
+
+    A run decides so, too, see `label_detection.implied_options`, but it can look at the labels.
+    """
+    from ..api import configuration
+    from ..text.label_detection import LOSSES_OF_TWO
+
+    groups = configuration.option_groups()
+    common = ("run", "parser", "features", "interactions", "learner")
+    of_classes = given.keys() - {name for group in common for name in options_of(groups[group])}
+    loss = given.get("loss_function")
+    return "vw_exact" in given or (loss not in (None, *LOSSES_OF_TWO) and not of_classes)

@@ -35,7 +35,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--experimental_full_name_interactions", "namespaces are crossed by their first letters: -q, --interactions"),
     (
         "--daemon --foreground --port --num_children --pid_file --port_file --no_daemon",
-        "`xclass serve` starts a server, and so does a command line that has the first of these options",
+        "`xclass serve` starts a server, and so does a command line with --daemon",
     ),
     ("--json --dsjson --chain_hash", JSON),
     ("--flatbuffer", "convert the data to VW text, or to another format of --format"),
