@@ -149,7 +149,7 @@ def test_failures_are_told_with_quiet_too(folder):
     with command(folder, *words) as (process, port):
         (folder / "new").rename(folder / "away")
         ask(port, TEXT.encode())
-        assert b"checkpoint after 100 examples: the model was not saved: " in process.stderr.readline()
+        assert b"examples was not saved; 100 are in no file: " in process.stderr.readline()
         (folder / "away").rename(folder / "new")
         (folder / "m").write_bytes(b"damaged")
         process.send_signal(signal.SIGHUP)
