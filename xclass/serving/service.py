@@ -268,7 +268,7 @@ class Service:
         try:
             _load_kernels(self.answerer)
             self.is_loaded = True
-            while not self._ended or self._saving.is_set() or not self._arrivals.empty():
+            while not self._ended or self._saving.is_set() or self._waiting or not self._arrivals.empty():
                 self._collect(self._arrivals.get())
                 while taken := self._take():
                     self._serve(taken)
