@@ -6,10 +6,11 @@ import struct
 import sys
 import threading
 import time
+from unittest import mock
 
 import pytest
 from command import learn
-from servers import ask, connected, received, served
+from servers import Served, ask, connected, received, served, wait_for
 
 import xclass
 from xclass.errors import UsageError
@@ -308,6 +309,38 @@ def test_a_unix_socket_belongs_to_its_user_and_is_removed(tmp_path):
     path.write_text("kept")
     refuses(xclass.load(model(tmp_path, "oaa")), "a file with this name exists", {"socket": str(path)})
     assert path.read_text() == "kept"
+
+
+def test_the_socket_and_the_files_of_a_later_server_are_left_alone(tmp_path):
+    """The first server still waits for a client that does not read when the second one begins."""
+    path, pid_file = tmp_path / "s", tmp_path / "pid"
+    options = {"socket": str(path), "pid_file": str(pid_file)}
+    start = model(tmp_path, "oaa")
+    first = Served(xclass.load(start), options, {})
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.settimeout(0.5)
+        deaf.connect(str(path))
+        with pytest.raises(TimeoutError):
+            while True:
+                deaf.send(b"| y1\n" * 1000)
+        first.server.stop_soon()
+        wait_for(lambda: not path.exists())
+        with served(xclass.load(start), options):
+            assert first.is_alive
+            first.stop()
+            assert path.exists() and pid_file.exists()
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(path))
+    assert not path.exists() and not pid_file.exists()
+
+
+def test_the_permissions_of_other_files_do_not_depend_on_a_socket(tmp_path):
+    """A thread that makes a file meanwhile would get the permissions that are meant for the socket."""
+    with (
+        mock.patch("os.umask", side_effect=AssertionError),
+        served(xclass.load(model(tmp_path, "oaa")), {"socket": str(tmp_path / "s")}),
+    ):
+        assert (tmp_path / "s").stat().st_mode & 0o777 == 0o600
 
 
 def test_an_address_in_use_is_a_usage_error(tmp_path):

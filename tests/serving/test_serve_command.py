@@ -8,7 +8,7 @@ import time
 import pytest
 from command import learn
 from command import xclass as run
-from servers import SECONDS, ask, command, connected, received
+from servers import SECONDS, ask, command, connected, received, wait_for
 
 import xclass
 
@@ -100,13 +100,6 @@ def test_after_a_kill_at_most_the_examples_of_a_checkpoint_are_missing(folder):
             process.wait()
         found = xclass.load(folder / "m").examples - before
         assert answered - every <= found <= 300
-
-
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_new_learner_is_made_by_the_options_of_the_command_line(folder):

@@ -50,6 +50,10 @@ class Served:
         self.server, self.port = began, began.door.port
         self.ready.set()
 
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         self.server.stop_soon()
         self._thread.join(SECONDS)
@@ -75,6 +79,13 @@ async def answers(service: Service, text: bytes) -> bytes:
     service.ask(Request(deliver, done, text, text.count(b"\n")))
     await done.wait()
     return b"".join(parts)
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

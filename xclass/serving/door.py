@@ -206,6 +206,7 @@ class Door:
         self.connections: set[Connection] = set()
         self.port: int | None = None
         self._server: asyncio.Server | None = None
+        self._own_file: os.stat_result | None = None  # the socket
         self._empty = asyncio.Event()
 
     async def open(self) -> None:
@@ -214,18 +215,28 @@ class Door:
         place = o.socket or f"{o.host}:{o.port}"
         try:
             if o.socket is not None:
-                _remove_dead_socket(o.socket)
-                before = os.umask(0o177)  # only this user may connect
-                try:
-                    self._server = await loop.create_unix_server(lambda: Connection(self), o.socket, backlog=1024)
-                finally:
-                    os.umask(before)
+                own = self._bind(o.socket)
+                self._server = await loop.create_unix_server(lambda: Connection(self), sock=own, backlog=1024)
             else:
                 self._server = await loop.create_server(lambda: Connection(self), o.host, o.port, backlog=1024)
                 self.port = self._server.sockets[0].getsockname()[1]
         except OSError as error:
-            raise UsageError(f"cannot listen at {place}: {error.strerror or error}; give another --port") from None
+            another = "--port" if o.socket is None else "--socket"
+            raise UsageError(f"cannot listen at {place}: {error.strerror or error}; give another {another}") from None
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _bind(self, path: str) -> socket.socket:
+        """Return a socket that has a path, and that only this user may connect to once it listens."""
+        _remove_dead_socket(path)
+        own = socket.socket(socket.AF_UNIX)
+        try:
+            own.bind(path)
+            self._own_file = os.lstat(path)
+            os.chmod(path, 0o600)
+        except BaseException:
+            own.close()
+            raise
+        return own
 
     def _sweep(self) -> None:
         now = time.monotonic()
@@ -241,7 +252,10 @@ class Door:
 
     async def close(self, patience: float) -> None:
         """Listen no more, answer the lines that were received, and close all connections after `patience` seconds."""
-        assert self._server is not None
+        if self._server is None:
+            return
+        if self._own_file is not None:  # before others can find that nobody listens there, and put theirs in its place
+            remove_own(cast(str, self.options.socket), self._own_file)
         self._server.close()
         self._empty.clear()
         for connection in list(self.connections):
@@ -252,9 +266,14 @@ class Door:
         for connection in list(self.connections):
             connection.transport.abort()
         self._sweeper.cancel()
-        if self.options.socket is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.options.socket)
+
+
+def remove_own(path: str, made: os.stat_result) -> None:
+    """Remove a file that this process has made, unless another server has put its own in its place."""
+    with contextlib.suppress(OSError):
+        now = os.lstat(path)
+        if os.path.samestat(now, made) and now.st_mtime_ns == made.st_mtime_ns and not stat.S_ISLNK(now.st_mode):
+            os.unlink(path)
 
 
 def _remove_dead_socket(path: str) -> None:

@@ -19,7 +19,7 @@ from ..api.learner import Learner
 from ..errors import UsageError, XclassError, install_extra
 from ..run.report.console import Console
 from ..system import output_file
-from .door import Door
+from .door import Door, remove_own
 from .options import LOOPBACK, Options
 from .service import Service
 
@@ -205,11 +205,11 @@ def _file(path: str | None, description: str, number: int) -> Iterator[None]:
         yield
         return
     output_file.replace(path, description, [b"%d\n" % number])
+    made = os.lstat(path)
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        remove_own(path, made)
 
 
 def _allow_files(count: int) -> None:
