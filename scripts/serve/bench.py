@@ -7,7 +7,7 @@ Both serve a model of the same data, with `-t`: `--oaa K`, unless `--learner` sa
 one connection without waiting for answers (pipelined), then some lines one at a time on one connection, and, to
 xclass alone, some on 50 connections, each of which sends a line when its last one is answered. The systems take turns.
 Prints a Markdown table: lines a second when pipelined, and times from a line to its answer in milliseconds, as medians
-over the rounds.
+over the rounds. With --json, they are also kept in a file, which `scripts.serve.plot` draws.
 """
 
 from __future__ import annotations
@@ -75,16 +75,17 @@ def at_many_connections(port: int, lines: list[bytes]) -> list[float]:
     return times
 
 
-def row(name: str, found: dict[str, list[list[float]]], speeds: list[float]) -> str:
+def milliseconds(times: list[float]) -> dict[str, float]:
+    """Return the median and the 99th percentile of seconds."""
+    cuts = quantiles(times, n=100)
+    return {"p50_ms": cuts[49] * 1e3, "p99_ms": cuts[98] * 1e3}
+
+
+def row(name: str, rounds: list[dict[str, float]]) -> str:
     """Return the row of a system, with medians over the rounds."""
-    cells = [name, f"{median(speeds):,.0f}"]
-    for times in found.values():
-        if times:
-            p50, p99 = (median(quantiles(one, n=100)[at] for one in times) * 1e3 for at in (49, 98))
-            cells += [f"{p50:.2f}", f"{p99:.2f}"]
-        else:
-            cells += ["", ""]
-    return f"| {' | '.join(cells)} |"
+    speed, *times = (median(one[key] for one in rounds) for key in rounds[0])
+    cells = [name, f"{speed:,.0f}", *(f"{time:.2f}" for time in times)]
+    return f"| {' | '.join(cells)} |{' | |' if len(times) < 4 else ''}"
 
 
 def main() -> None:
@@ -101,6 +102,7 @@ def main() -> None:
     parser.add_argument("--bits", type=int, default=24, help="(default: 24)")
     parser.add_argument("--learner", help="options of xclass (default: --oaa K)")
     parser.add_argument("--no_vw", action="store_true", help="measure xclass alone")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="for what was measured; it is added to")
     given = parser.parse_args()
     lines = servers.lines(given.lines, given.classes, given.features, 2, labelled=False)
     learner = (given.learner or f"--oaa {given.classes}").split()
@@ -115,23 +117,25 @@ def main() -> None:
             of_vw = ["-m", "vowpalwabbit", "--oaa", str(given.classes), *common, "-f", "vw"]
             servers.trained(folder, of_vw)
             systems["VW"] = (servers.vw, ("-i", "vw", "-t"))
-        speeds: dict[str, list[float]] = {system: [] for system in systems}
-        found: dict[str, dict[str, list[list[float]]]] = {system: {"one": [], "many": []} for system in systems}
+        found: dict[str, list[dict[str, float]]] = {system: [] for system in systems}
         for _ in range(given.rounds):
             for system, (start, words) in systems.items():
                 with start(folder, *words) as (_, port):
                     pipelined(port, lines[:200])
-                    speeds[system].append(pipelined(port, lines))
-                    found[system]["one"].append(one_at_a_time(port, lines[: given.single]))
-                    if system == "xclass":
-                        found[system]["many"].append(at_many_connections(port, lines))
+                    speed = pipelined(port, lines)
+                    one = milliseconds(one_at_a_time(port, lines[: given.single]))
+                    many = milliseconds(at_many_connections(port, lines)) if system == "xclass" else {}
+                found[system].append({"a_second": speed, **one, **{f"many_{key}": many[key] for key in many}})
     print(f"| system | lines/s | one: p50 ms | p99 ms | {CONNECTIONS} connections: p50 ms | p99 ms |")
     print("| --- | --: | --: | --: | --: | --: |")
-    for system in systems:
-        print(row(system, found[system], speeds[system]))
+    for system, rounds in found.items():
+        print(row(system, rounds))
     if "VW" in systems:
-        ratio = median(ours / theirs for ours, theirs in zip(speeds["xclass"], speeds["VW"], strict=True))
+        pairs = zip(found["xclass"], found["VW"], strict=True)
+        ratio = median(ours["a_second"] / theirs["a_second"] for ours, theirs in pairs)
         print(f"\nxclass answers {ratio:.2f} times as many lines a second (median of the rounds)")
+    if given.json is not None:
+        servers.keep(given.json, "lines", found)
 
 
 if __name__ == "__main__":

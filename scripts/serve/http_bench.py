@@ -1,16 +1,15 @@
 """Measure single predictions over HTTP: `xclass serve --http` beside FastAPI around scikit-learn's SGDClassifier.
 
-    python -m venv peer; peer/bin/pip install fastapi uvicorn scikit-learn
-    python -m scripts.serve.http_bench --python peer/bin/python --json docs/figures/serving.json
-    python -m scripts.serve.http_bench --plot docs/figures/serving.png --json docs/figures/serving.json
+    python -m venv peer; peer/bin/pip install 'fastapi[standard]' scikit-learn
+    python -m scripts.serve.http_bench --python peer/bin/python --json serving.json
 
 Both learn the same examples: `--oaa K` and SGDClassifier(loss="log_loss"), the latter by partial_fit from words that a
 HashingVectorizer maps to 2 ** --hashed_bits features. Its server answers in the event loop, which takes less time than
 a pool of threads. It is measured a second time with its coefficients in a better order, see `fastapi_server`. One load
 generator asks all servers in turns: each request has one example, and each client sends one when its last one is
 answered. Prints a Markdown table: predictions a second, milliseconds from a request to its answer, and CPU
-microseconds of the server for a request, all as medians over the rounds. With --plot, nothing is measured: what --json
-has is drawn.
+microseconds of the server for a request, all as medians over the rounds. With --json, they are also kept in a file,
+which `scripts.serve.plot` draws.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from scripts.lib.command_line import run
-from scripts.lib.plots import plotting, save
 from scripts.lib.processes import BenchError
 from scripts.serve import servers
 
@@ -103,25 +101,6 @@ def table(found: dict[str, dict[str, list[dict[str, float]]]]) -> Iterator[str]:
             yield f"| {system} | {clients} | {speed:,.0f} | {p50:.2f} | {p99:.2f} | {cpu:,.0f} |"
 
 
-def draw(path: Path, found: dict[str, dict[str, list[dict[str, float]]]]) -> None:
-    """Draw throughput and latency for each server and each number of clients."""
-    pyplot = plotting()
-    figure, areas = pyplot.subplots(1, 2, figsize=(9, 3.4))
-    for area, key, title in zip(
-        areas, ("a_second", "p99_ms"), ("predictions a second", "p99 of an answer, ms"), strict=True
-    ):
-        for i, (system, of_clients) in enumerate(found.items()):
-            values = [median(one[key] for one in rounds) for rounds in of_clients.values()]
-            bars = area.bar([at + 0.27 * i for at in range(len(values))], values, 0.25, label=system)
-            area.bar_label(bars, [f"{value:,.0f}" if value >= 10 else f"{value:.1f}" for value in values], fontsize=7)
-        area.set_yscale("log")
-        area.set_xticks([at + 0.27 for at in range(len(of_clients))], [f"clients: {n}" for n in of_clients])
-        area.set_title(title)
-    areas[1].set_ylim(top=1e6)  # leaves room for the legend
-    areas[1].legend(fontsize=8)
-    save(figure, path)
-
-
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(
@@ -136,14 +115,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="(default: 3)")
     parser.add_argument("--bits", type=int, default=24, help="of xclass (default: 24)")
     parser.add_argument("--hashed_bits", type=int, default=12, help="of the HashingVectorizer (default: 12)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="for what was measured")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="the picture of what --json has")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="for what was measured; it is added to")
     given = parser.parse_args()
-    if given.plot is not None:
-        if given.json is None:
-            raise BenchError("--plot draws what was measured; give its --json FILE")
-        draw(given.plot, json.loads(given.json.read_text()))
-        return
     lines = [one.decode().strip() for one in servers.lines(given.requests, given.classes, given.features, 2, False)]
     for_xclass = [request("/v1/predict", {"lines": [line]}) for line in lines]
     for_peer = [request("/predict", {"text": line.removeprefix("|a ")}) for line in lines]
@@ -186,7 +159,7 @@ def main() -> None:
     print("\n".join(table(found)))
     print(f"\nload of the machine (1, 5, 15 minutes): {' '.join(f'{one:.1f}' for one in os.getloadavg())}")
     if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
+        servers.keep(given.json, "http", found)
 
 
 if __name__ == "__main__":

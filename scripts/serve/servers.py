@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -114,6 +115,12 @@ def wait(process: subprocess.Popen[bytes], ready) -> None:
 def trained(folder: Path, command: Sequence[str]) -> None:
     """Execute a command that learns a model in a folder."""
     subprocess.run([sys.executable, *command], cwd=folder, env=with_this_folder(), check=True)
+
+
+def keep(path: Path, part: str, found: object) -> None:
+    """Write what was measured to a part of a JSON file, and leave its other parts."""
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**kept, part: found}, indent=1) + "\n")
 
 
 def with_this_folder() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The benchmark of HTTP on a tiny model, and the server that it is compared with."""
+"""The benchmarks of servers on a tiny model, and the server that it is compared with."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def measured(folder, monkeypatch, *words):
     result = process("serve.http_bench", *TINY, *words)
     assert result.returncode == 0, result.stderr
     rows = [line.strip("| ").split(" | ") for line in result.stdout.splitlines() if line.startswith("| ")][2:]
-    return rows, json.loads((folder / "found.json").read_text())
+    return rows, json.loads((folder / "found.json").read_text())["http"]
 
 
-def test_xclass_alone(tmp_path, monkeypatch):
+def test_xclass_alone_and_the_picture(tmp_path, monkeypatch):
     rows, found = measured(tmp_path, monkeypatch, "--no_peer")
     assert [row[:2] for row in rows] == [["xclass", "1"], ["xclass", "8"]]
     for row in rows:
@@ -36,7 +36,10 @@ def test_xclass_alone(tmp_path, monkeypatch):
         assert 0 < one["p50_ms"] <= one["p99_ms"] and one["cpu_us"] >= 0 and float(row[3]) > 0
         assert row[2] == f"{one['a_second']:,.0f}"
     pytest.importorskip("matplotlib", reason="matplotlib, which draws, is not installed")
-    drawn = process("serve.http_bench", "--plot", "found.png", "--json", "found.json")
+    words = ("--classes", 20, "--features", 4, "--trained", 100, "--lines", 100, "--single", 20, "--rounds", 1)
+    result = process("serve.bench", *map(str, words), "--no_vw", "--json", "found.json")
+    assert result.returncode == 0 and "| xclass | " in result.stdout, result.stderr
+    drawn = process("serve.plot", "found.json", "found.png")
     assert drawn.returncode == 0 and (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG"), drawn.stderr
 
 

@@ -34,5 +34,7 @@ def test_lines_of_one_seed_are_the_same():
 
 
 def test_the_table_has_medians():
-    times = {"one": [[0.001] * 100, [0.003] * 100, [0.002] * 100], "many": []}
-    assert bench.row("xclass", times, [10.0, 3000.0, 20.0]) == "| xclass | 20 | 2.00 | 2.00 |  |  |"
+    rounds = [{"a_second": speed, **bench.milliseconds([speed / 1e4] * 100)} for speed in (10.0, 3000.0, 20.0)]
+    assert bench.row("VW", rounds) == "| VW | 20 | 2.00 | 2.00 | | |"
+    many = {f"many_{key}": 7.0 for key in ("p50_ms", "p99_ms")}
+    assert bench.row("xclass", [{**one, **many} for one in rounds]) == "| xclass | 20 | 2.00 | 2.00 | 7.00 | 7.00 |"
