@@ -30,7 +30,7 @@ from servers import SECONDS, command, served
 
 import xclass
 from xclass.api import model_contents
-from xclass.serving.http import bodies, description, door, guard, site
+from xclass.serving.http import app, bodies, description, desk, door, guard, metrics, site
 from xclass.serving.service import Service
 
 LINES = ["spam | offer free money", "work | meeting room", "home | dinner tonight"] * 5
@@ -124,6 +124,17 @@ def test_what_is_learned_is_what_the_library_learns():
     for (_, content), outcome in zip(answers, outcomes, strict=True):
         names = [expected.classes[y - 1] for y in outcome.prediction.tolist()]
         assert [one["prediction"] for one in content["predictions"]] == names
+
+
+def test_the_model_has_the_bytes_of_one_that_learned_from_a_file(tmp_path):
+    lines = [f"{i % 3 + 1} | y{i % 3} n{i % 7}" if i % 4 else f"| y{i % 3}" for i in range(120)]
+    (tmp_path / "train.vw").write_text("\n".join(lines) + "\n")
+    run("--oaa", 3, "-b", 10, "-d", "train.vw", "-f", "file.model", "--quiet", cwd=tmp_path)
+    learner = xclass.Learner("oaa", classes=3, bits=10)
+    with served(learner, {"http": "0"}, path=str(tmp_path / "http.model")) as running:
+        for begin in range(0, 120, 30):
+            assert post(running.server.http.port, "learn", {"lines": lines[begin : begin + 30]})[0] == 200
+    assert (tmp_path / "http.model").read_bytes() == (tmp_path / "file.model").read_bytes()
 
 
 def test_the_first_labels_tell_whether_they_are_names_or_lists():
@@ -240,7 +251,7 @@ def test_explanations_are_those_of_the_library(port):
 
 def test_predictions_go_between_the_explanations_of_a_request(monkeypatch):
     """An explanation takes longer than a prediction, and how many wait is bounded."""
-    from xclass.serving.http import desk, examples
+    from xclass.serving.http import examples
 
     monkeypatch.setattr(desk, "MOST_WAITING", 2)
     order: list[str] = []
@@ -490,9 +501,34 @@ def test_a_body_that_is_too_long_is_refused_early():
         with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
             connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + (b"400\r\n" + b" " * 1024 + b"\r\n") * 3)
             assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+        for size, status in ((2000, 200), (2001, 413)):  # the body grows chunk by chunk
+            body = b'{"texts": ["free"]}'.ljust(size)
+            chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:1999], body[1999:]))
+            with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+                connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+                assert connection.recv(1000).startswith(b"HTTP/1.1 %d" % status)
         status, content = post(port, "predict", {"texts": ["a" * 101]})
         assert (status, content["error"]) == (400, "texts[0] has 101 characters; allowed are 100")
         assert post(port, "predict", {"texts": ["free"]})[0] == 200
+
+
+@pytest.mark.parametrize(("module", "limit"), [(app, "BODIES"), (desk, "MOST_WAITING")])
+def test_too_much_that_waits_is_refused_and_then_room_is_there_again(monkeypatch, module, limit):
+    monkeypatch.setattr(module, limit, 1)
+    with served(new_learner(), {"http": "0", "max_body": 2000}) as running:
+        port, gate, first = running.server.http.port, threading.Event(), []
+        body = b'{"texts": ["free"]}'.ljust(1200)  # of `BODIES`, there is always room for the longest body
+        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(_waiting(gate)))
+        thread = threading.Thread(target=lambda: first.append(post(port, "predict", body)))
+        thread.start()
+        wait_until(lambda: running.server.http.connections)
+        time.sleep(0.2)
+        status, headers, content = asked(port, "POST", "/v1/predict", body)
+        gate.set()
+        thread.join()
+        assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
+        assert "too many requests wait" in content["error"]
+        assert first[0][0] == post(port, "predict", body)[0] == 200
 
 
 def test_slow_clients_are_closed_and_hold_no_others():
@@ -647,8 +683,37 @@ def test_a_server_that_has_failed_is_not_ready():
         deadline = time.monotonic() + SECONDS
         while running.service.failure is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert asked(port, "GET", "/readyz")[0] == 503
-        assert asked(port, "GET", "/healthz")[0] == 200
+        found = [asked(port, "GET", path)[0] for path in ("/readyz", "/healthz")]
+    assert found == [503, 200]  # within the block, the error of the server would take the place of another
+
+
+def test_after_a_failure_all_requests_are_answered_by_503():
+    answers = []
+    with pytest.raises(ZeroDivisionError), served(new_learner(), {"http": "0"}) as running:
+        port, gate = running.server.http.port, threading.Event()
+        running.service.failed = lambda: None  # otherwise the server would end
+        running.service.answerer.answers = lambda text, learn: 1 / 0
+        for request in (_waiting(gate), _line()):
+            running.server._loop.call_soon_threadsafe(running.service.ask, request)
+        ask = lambda: answers.append(post(port, "predict", {"texts": ["free"]}))  # noqa: E731
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        gate.set()
+        for thread in threads:
+            thread.join()
+        ask()
+    assert answers == [(503, {"error": "the server has failed"})] * 4
+    assert sum("ZeroDivisionError" in message for message in running.messages) <= 1
+
+
+def test_a_defect_is_told_and_answered_as_json(monkeypatch):
+    with served(new_learner(), {"http": "0"}) as running:
+        monkeypatch.setattr(metrics, "generate_latest", lambda registry: 1 / 0)
+        status, _, content = asked(running.server.http.port, "GET", "/metrics")
+    assert status == 500 and "because of a defect" in content["error"]
+    assert sum("ZeroDivisionError" in message for message in running.messages) == 1
 
 
 def _line():
@@ -671,7 +736,7 @@ def test_the_description_is_valid_and_complete(port):
     assert paths == {*bodies.SHAPES, "model", "models", "healthz", "readyz", "metrics"}
 
 
-def test_answers_fit_the_description(port):
+def test_answers_fit_the_description(tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
     schemas = json.loads(
         json.dumps(description.described()["components"]["schemas"]).replace("#/components/schemas", "#/$defs")
@@ -680,10 +745,14 @@ def test_answers_fit_the_description(port):
     def check(name, content):
         jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schemas}).validate(content)
 
-    check("PredictAnswer", post(port, "predict", {"texts": ["free"], "k": 3})[1])
-    check("ExplainAnswer", post(port, "explain", {"texts": ["free"]})[1])
-    check("Error", post(port, "explain", {})[1])
-    check("Model", asked(port, "GET", "/v1/model")[2])
+    with served(new_learner(), {"http": "0"}, path=str(tmp_path / "m")) as running:
+        port = running.server.http.port
+        check("PredictAnswer", post(port, "predict", {"texts": ["free"], "k": 3})[1])
+        check("LearnAnswer", post(port, "learn", {"lines": ["spam | free", "| money"]})[1])
+        check("ExplainAnswer", post(port, "explain", {"texts": ["free"]})[1])
+        check("SaveAnswer", post(port, "save", {})[1])
+        check("Error", post(port, "explain", {})[1])
+        check("Model", asked(port, "GET", "/v1/model")[2])
 
 
 # the command
@@ -741,6 +810,10 @@ def test_models_of_a_folder_are_served_by_their_names(tmp_path):
         wait_until(changed)
         assert {status for status, _, _ in answers} == {200}
         assert asked(port, "POST", "/v1/mail/predict", body)[2]["predictions"] == [{"prediction": "spam"}]
+        (folder / "tea.bin").unlink()
+        (folder / "mail.bin").unlink()
+        wait_until(lambda: asked(port, "GET", "/v1/models")[2] == {"models": []})
+        assert asked(port, "POST", "/v1/predict", body)[::2] == (404, {"error": "this server has no model"})
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=SECONDS)
         assert process.returncode == 0 and b"mail: the model was not loaded" in errors and b"Traceback" not in errors

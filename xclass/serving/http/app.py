@@ -35,14 +35,13 @@ from ...system.bounded_json import Malformed
 from ..service import Service, Unavailable
 from . import bodies, description
 from .desk import Busy, Desk
-from .guard import Guard, Refusal
+from .guard import Guard
 from .metrics import Metrics
 
 PAGE = Path(__file__).parent.parent / "page"
 LONG = 1 << 14  # bytes of a body that a thread parses, and examples times classes of an answer that it writes
-BODIES = 1 << 28  # bytes of all bodies that are being received
-JSON = (b"content-type", b"application/json")
-CLOSE = (b"connection", b"close")
+BODIES = 1 << 26  # bytes of all bodies that are not answered; once they are parsed they take ten times as much
+CLOSE = {"connection": "close"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -62,14 +61,6 @@ PAGES = {
 
 class Gone(Exception):
     """Report that the client has closed the connection."""
-
-
-class Refused(Exception):
-    """Report a request that is answered by an error."""
-
-    def __init__(self, status: int, message: str, *headers: tuple[bytes, bytes]) -> None:
-        super().__init__(message)
-        self.refusal = Refusal(status, message, headers)
 
 
 class Models(Protocol):
@@ -101,7 +92,7 @@ class App:
     ) -> None:
         self._models, self._guard, self._log = models, guard, log
         self._longest_body, self._longest_line = longest_body, longest_line
-        self._held = 0  # bytes of bodies
+        self._held = 0  # bytes of bodies that are not answered
         self._desks: dict[str, Desk] = {}
         self.metrics = Metrics(self.desks)
         routes = []
@@ -117,16 +108,18 @@ class App:
             Route("/openapi.json", _file(description.text(), "application/json")),
             *(Route(path, _file((PAGE / name).read_bytes(), kind)) for path, (name, kind) in PAGES.items()),
         ]
-        self._routes = Starlette(routes=routes, exception_handlers={HTTPException: _of_exception})
+        handlers: Any = {HTTPException: _of_exception, Exception: self._of_defect}
+        self._routes = Starlette(routes=routes, exception_handlers=handlers)
         self._routes.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["xclass.headers"] = headers = dict(scope["headers"])
-        refusal = self._guard.of_site(headers)
-        if refusal is None:
-            await self._routes(scope, receive, send)
+        try:
+            self._guard.check_site(headers)
+        except HTTPException as error:
+            await _error(error)(scope, receive, send)
         else:
-            await _send_error(send, refusal)
+            await self._routes(scope, receive, send)
 
     def desks(self) -> dict[str, Desk]:
         """Return the desks of all models by their names."""
@@ -144,41 +137,46 @@ class App:
         name, services = scope["path_params"].get("name"), self._models.services
         if name is None and len(services) == 1:
             (name,) = services
+        if not services:
+            raise HTTPException(404, "this server has no model")
         if name is None:
-            raise Refused(404, f"this server has several models; ask /v1/NAME/..., where NAME is {_either(services)}")
+            raise HTTPException(
+                404, f"this server has several models; ask /v1/NAME/..., where NAME is {_either(services)}"
+            )
         if name not in services:
-            raise Refused(404, f"there is no model {name[:100]!r}; there is {_either(services)}")
+            raise HTTPException(404, f"there is no model {name[:100]!r}; there is {_either(services)}")
         return name, self._of_service(name, services[name])
 
     # operations
 
     async def answer(self, operation: str, scope: Scope, receive: Receive) -> bytes:
-        """Return the answer to a request as JSON; raise Refused, Gone, Busy, Malformed or an error of xclass."""
+        """Return the answer to a request as JSON; raise HTTPException, Gone, Busy, Malformed or an error of xclass."""
         headers = scope["xclass.headers"]
         _, desk = self._desk(scope)
-        if (refusal := self._guard.of_content(headers)) is not None:
-            raise Refused(*refusal[:2])
-        if operation in ("learn", "save") and (refusal := self._guard.of_change(headers)) is not None:
-            raise Refused(*refusal[:2], *refusal.headers)
+        self._guard.check_content(headers)
+        if operation in ("learn", "save"):
+            self._guard.check_change(headers)
         if operation == "learn" and not desk.service.learns:
-            raise Refused(403, "this server only predicts, because it was started with -t")
+            raise HTTPException(403, "this server only predicts, because it was started with -t")
         began = time.perf_counter()
         body = await self._body(receive, headers)
+        size = len(body)
         try:
-            if len(body) < LONG:
+            if size < LONG:
                 question = bodies.read(operation, body, self._longest_line)
             else:
                 question = await asyncio.to_thread(bodies.read, operation, body, self._longest_line)
+            del body  # the question holds what it needs
+            if question is None:
+                return _json(await desk.save())
+            do = {"predict": desk.predict, "learn": desk.learn, "explain": desk.explain}[operation]
+            answer = await do(question)
+            if len(question.examples) * (question.k or 1) < LONG // 16 and operation != "explain":
+                content = _json(answer)
+            else:
+                content = await asyncio.to_thread(_json, answer)
         finally:
-            self._held -= len(body)
-        if question is None:
-            return _json(await desk.save())
-        do = {"predict": desk.predict, "learn": desk.learn, "explain": desk.explain}[operation]
-        answer = await do(question)
-        if len(question.examples) * (question.k or 1) < LONG // 16 and operation != "explain":
-            content = _json(answer)
-        else:
-            content = await asyncio.to_thread(_json, answer)
+            self._held -= size
         if operation == "predict":
             desk.latest.append(time.perf_counter() - began)
         return content
@@ -200,7 +198,7 @@ class App:
                 self._held += len(part)
                 if size > self._longest_body:
                     raise self._too_long()
-                if self._held > BODIES:
+                if self._held > max(BODIES, self._longest_body):
                     raise Busy
                 if not message.get("more_body", False):
                     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -208,20 +206,22 @@ class App:
             self._held -= size
             raise
 
-    def _too_long(self) -> Refused:
-        return Refused(413, f"the body is longer than {self._longest_body} bytes; send fewer examples at once", CLOSE)
+    def _too_long(self) -> HTTPException:
+        message = f"the body is longer than {self._longest_body} bytes; send fewer examples at once"
+        return HTTPException(413, message, CLOSE)
 
-    def defect(self, error: BaseException) -> None:
-        """Tell the operator of an error that should not happen."""
+    def defect(self, error: Exception) -> HTTPException:
+        """Tell the operator of an error that should not happen, and return the answer to the client."""
         self._log("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip())
+        return HTTPException(500, "the server could not answer because of a defect, which its log describes")
+
+    async def _of_defect(self, request: Request, error: Exception) -> Response:
+        return _error(self.defect(error))
 
     # facts
 
     async def _model(self, request: Request) -> Response:
-        try:
-            name, desk = self._desk(request.scope)
-        except Refused as error:
-            raise HTTPException(error.refusal.status, error.refusal.message) from None
+        name, desk = self._desk(request.scope)
         return _answered({"name": name, **self._facts(desk)})
 
     def _facts(self, desk: Desk) -> dict[str, Any]:
@@ -274,26 +274,24 @@ class _Endpoint:
             content = await self._app.answer(self._operation, scope, receive)
         except Gone:
             return
-        except Refused as error:
-            refusal = error.refusal
+        except HTTPException as error:
+            refusal = error
         except (Malformed, XclassError) as error:
-            status = 500 if isinstance(error, ModelError) else 400
-            refusal = Refusal(status, str(error))
+            refusal = HTTPException(500 if isinstance(error, ModelError) else 400, str(error))
         except Unavailable as error:
-            refusal = Refusal(503, str(error), (CLOSE,))
+            refusal = HTTPException(503, str(error), CLOSE)
         except Busy:
-            refusal = Refusal(503, "too many requests wait; ask again later", ((b"retry-after", b"1"), CLOSE))
+            refusal = HTTPException(503, "too many requests wait; ask again later", {"retry-after": "1", **CLOSE})
         except Exception as error:
-            self._app.defect(error)
-            refusal = Refusal(500, "the server could not answer because of a defect, which its log describes")
+            refusal = self._app.defect(error)
         else:
-            headers = [JSON, (b"content-length", b"%d" % len(content))]
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": content})
             self._app.metrics.count(self._operation, 200, time.perf_counter() - began)
             return
-        await _send_error(send, refusal)
-        self._app.metrics.count(self._operation, refusal.status, time.perf_counter() - began)
+        await _error(refusal)(scope, receive, send)
+        self._app.metrics.count(self._operation, refusal.status_code, time.perf_counter() - began)
 
 
 def number_of_classes(learner: Learner) -> int | None:
@@ -323,8 +321,12 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _answered(content: Any, status: int = 200) -> Response:
-    return Response(_json(content), status, media_type="application/json")
+def _answered(content: Any) -> Response:
+    return Response(_json(content), media_type="application/json")
+
+
+def _error(error: HTTPException) -> Response:
+    return Response(_json({"error": error.detail}), error.status_code, error.headers, "application/json")
 
 
 def _file(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -343,13 +345,4 @@ async def _of_exception(request: Request, error: Exception) -> Response:
         message = "there is nothing at this path; /openapi.json describes what there is"
     if error.status_code == 405:
         message = f"the method {request.method[:20]} is not allowed here; /openapi.json describes what is"
-    answer = _answered({"error": message}, error.status_code)
-    answer.headers.update(error.headers or {})
-    return answer
-
-
-async def _send_error(send: Send, refusal: Refusal) -> None:
-    content = _json({"error": refusal.message})
-    headers = [JSON, (b"content-length", b"%d" % len(content)), *refusal.headers]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+    return _error(HTTPException(error.status_code, message, error.headers))

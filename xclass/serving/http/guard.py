@@ -10,21 +10,14 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+
+from starlette.exceptions import HTTPException
 
 JSON = b"application/json"
 
 
-class Refusal(NamedTuple):
-    """Hold the answer to a request that is refused."""
-
-    status: int
-    message: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
 class Guard:
-    """Refuse requests that may not be answered.
+    """Refuse requests that may not be answered, by an HTTPException.
 
     Parameters
     ----------
@@ -43,13 +36,13 @@ class Guard:
         """Return whether learning and saving need a token, which may be none."""
         return self._token is not None or not self._loopback
 
-    def of_site(self, headers: Mapping[bytes, bytes]) -> Refusal | None:
+    def check_site(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request by its Host and Origin."""
         host = headers.get(b"host", b"")
         if host not in self._known:
             name = host_name(host)
             if name is None or not (name in self._names or is_address(name)):
-                return Refusal(
+                raise HTTPException(
                     403,
                     f"Host is {_shown(host)}, which is no name of this server; ask by its address, or start it with "
                     "--allow_host NAME",
@@ -58,33 +51,30 @@ class Guard:
                 self._known.add(host)
         origin = headers.get(b"origin")
         if origin is not None and origin not in (b"http://" + host, b"https://" + host):
-            return Refusal(403, f"Origin is {_shown(origin)}; allowed are requests of the server's own page")
-        return None
+            raise HTTPException(403, f"Origin is {_shown(origin)}; allowed are requests of the server's own page")
 
-    def of_change(self, headers: Mapping[bytes, bytes]) -> Refusal | None:
+    def check_change(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request that would change or save the model, by its token."""
         if not self.needs_token:
-            return None
+            return
         if self._token is None:
-            return Refusal(
+            raise HTTPException(
                 403, "learning and saving over HTTP need a token at this address; start the server with --token_file"
             )
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode()):
-            return None
-        return Refusal(
-            401,
-            "this needs the token of the server, as Authorization: Bearer TOKEN",
-            ((b"www-authenticate", b"Bearer"),),
-        )
+        if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token.encode()):
+            raise HTTPException(
+                401,
+                "this needs the token of the server, as Authorization: Bearer TOKEN",
+                {"www-authenticate": "Bearer"},
+            )
 
     @staticmethod
-    def of_content(headers: Mapping[bytes, bytes]) -> Refusal | None:
+    def check_content(headers: Mapping[bytes, bytes]) -> None:
         """Refuse a body that is not declared as JSON; a browser sends others to any site without asking it."""
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if kind == JSON:
-            return None
-        return Refusal(415, f"Content-Type is {_shown(kind)}; send JSON as application/json")
+        if kind != JSON:
+            raise HTTPException(415, f"Content-Type is {_shown(kind)}; send JSON as application/json")
 
 
 def host_name(host: bytes) -> str | None:
