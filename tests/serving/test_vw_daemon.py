@@ -24,18 +24,19 @@ from xclass.cli import help_text, vw_flags
 
 ONE = ("--num_children", "1")  # so that VW's daemon learns in one order
 FOREGROUND = ("--daemon", "--foreground", *ONE)
+LOGISTIC = ("--loss_function", "logistic")
 LEARNERS = {  # options that a model is learned with, and those that VW has to be given again with the model
     "scalar": ((), ()),
     "scalar by sgd": (("--sgd", "-q", "ab"), ()),
-    "logistic": (("--loss_function", "logistic", "--link", "logistic"), ("--loss_function", "logistic")),
+    "logistic": ((*LOGISTIC, "--link", "logistic"), LOGISTIC),
     "oaa": (("--oaa", "5"), ()),
     "scores": (("--oaa", "5", "--scores"), ()),
-    "probabilities": (("--oaa", "5", "--loss_function", "logistic", "--probabilities"), ("--probabilities",)),
+    "probabilities": ((*LOGISTIC, "--oaa", "5", "--probabilities"), (*LOGISTIC, "--probabilities")),
     "ect": (("--ect", "5"), ()),
     "log_multi": (("--log_multi", "5"), ()),
     "recall_tree": (("--recall_tree", "5"), ()),
     "lists": (("--multilabel_oaa", "6"), ()),
-    "plt": (("--plt", "6", "--loss_function", "logistic"), ("--loss_function", "logistic")),
+    "plt": ((*LOGISTIC, "--plt", "6"), LOGISTIC),
 }
 
 
@@ -74,14 +75,14 @@ def wait_for(condition) -> None:
 
 
 @needs_vw
-@pytest.mark.parametrize("kind", [kind for kind in LEARNERS if kind != "probabilities"])
+@pytest.mark.parametrize("kind", LEARNERS)
 def test_what_is_learned_and_answered_is_as_by_vw(kind, tmp_path):
     """A model learns on from two connections, one after the other; VW's daemon and a file give the same."""
     more = lines(kind, 60, 2)
     _, again = LEARNERS[kind]
     learned(tmp_path, kind)
     (tmp_path / "more.vw").write_text("".join(more))
-    words = ("-i", "m", "--vw_exact", "--quiet")
+    words = ("-i", "m", "--vw_exact", "--quiet", *[word for word in again if word == "--probabilities"])
     learn("-d", "more.vw", "-f", "by_file", "-p", "expected", *words, cwd=tmp_path)
     with of_scripts.vw(tmp_path, "-i", "vw", *ONE, *again) as (_, port):
         expected = [answers(port, more[:25]), answers(port, more[25:])]

@@ -80,6 +80,8 @@ class Answerer:
         core = self._core = self.learner.core
         self._wanted = None if self._listing is None else Wanted(listing_options=self._listing)
         listing = self._listing or core.config.listing_options
+        if listing.probabilities and core.config.run.vw_exact:  # VW counts the losses of unlabelled lines, too
+            core.progress.lists_scores = core.config.reduction.labels == "multiclass"
         kind = writer.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
         self._lines = writer.Lines(kind, core.names.class_list, rounded=core.config.run.vw_exact)
         options = dataclasses.replace(core.config.parser, on_bad_line="skip")
