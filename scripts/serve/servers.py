@@ -46,14 +46,19 @@ def xclass(folder: Path, *words: str, log=None) -> Iterator[tuple[subprocess.Pop
 
 @contextlib.contextmanager
 def vw(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Start a daemon of VW that serves by one process, and give its process and its port."""
+    """Start a daemon of VW, and give its process and its port; `words` say by how many processes it serves."""
     port = free_port()
     listening = f":{port:04X} 00000000:0000 0A"  # in /proc/net/tcp; to connect would take its only child
     command = [sys.executable, "-c", VW, *words, "--daemon", "--foreground", "--quiet", "--port", str(port)]
-    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    with _ended(process):
-        wait(process, lambda: listening in Path("/proc/net/tcp").read_text())
-        yield process, port
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(command, cwd=folder, stdin=nothing, stdout=nothing, start_new_session=True)
+    try:
+        with _ended(process):
+            wait(process, lambda: listening in Path("/proc/net/tcp").read_text())
+            yield process, port
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # those that serve, if VW has not ended them itself
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
