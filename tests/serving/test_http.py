@@ -328,8 +328,15 @@ def test_numbers_and_learners_without_probabilities():
 @pytest.mark.parametrize(
     ("operation", "body", "message"),
     [
-        ("predict", {}, "give one of lines, examples or texts"),
-        ("predict", {"lines": ["| a"], "texts": ["a"]}, "lines and texts"),
+        ("predict", {}, "one of lines, examples, texts has to be given, and there is none of them"),
+        ("predict", {"lines": ["| a"], "texts": ["a"]}, "there is lines and texts"),
+        (
+            "predict",
+            {"texts": ["a"] * 51, "k": 1000},
+            "51 examples with 1000 classes each are more than the 50000",
+        ),
+        ("explain", {"texts": ["a"], "k": 11}, "k is 11; allowed is a whole number from 1 to 10"),
+        ("explain", {"texts": ["a"], "shares": 101}, "shares is 101; allowed is a whole number from 1 to 100"),
         ("predict", {"lines": []}, "allowed is a list of 1 to 10000 values"),
         ("predict", {"lines": ["a"]}, "lines[0] is 'a'; allowed is a line of VW text"),
         ("predict", {"lines": ["| a\n| b"]}, "without a newline"),
@@ -341,9 +348,15 @@ def test_numbers_and_learners_without_probabilities():
         ("predict", {"examples": [{"features": {"a": 1e39}}]}, "1e+39"),
         ("learn", {"texts": ["a"]}, "labels is missing"),
         ("learn", {"texts": ["a"], "labels": ["b", "c"]}, "labels has 2 values and texts 1"),
-        ("learn", {"lines": ["spam | a"], "labels": ["b"]}, "lines have their own"),
+        ("learn", {"lines": ["spam | a"], "labels": ["b"]}, "'labels' is not known; allowed are lines"),
         ("learn", {"examples": [{"features": {}, "label": "a", "weight": -1}]}, "weight is -1"),
         ("learn", {"texts": ["a"], "labels": [["b", "c"]]}, "list"),
+        ("learn", {"texts": ["a"], "labels": [["b", None]]}, "labels[0][1] is None; allowed is a number or a text"),
+        (
+            "learn",
+            {"texts": ["a"], "labels": [{}]},
+            "labels[0] is {}; allowed is a number, a text, or a list of them, or",
+        ),
         ("explain", {"texts": ["a"] * 17}, "a list of 1 to 16 values"),
         ("save", {"path": "/etc/passwd"}, "'path' is not known"),
         ("predict", b"{", "this is no JSON"),
@@ -507,8 +520,9 @@ def test_a_body_that_is_too_long_is_refused_early():
             with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
                 connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
                 assert connection.recv(1000).startswith(b"HTTP/1.1 %d" % status)
-        status, content = post(port, "predict", {"texts": ["a" * 101]})
-        assert (status, content["error"]) == (400, "texts[0] has 101 characters; allowed are 100")
+        for text in ("a" * 101, "é" * 50 + "a"):
+            status, content = post(port, "predict", {"texts": ["é" * 50, text]})
+            assert (status, content["error"]) == (400, "texts[1] has 101 bytes; allowed are 100")
         assert post(port, "predict", {"texts": ["free"]})[0] == 200
 
 

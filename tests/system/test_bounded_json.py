@@ -10,11 +10,27 @@ from hypothesis import strategies as st
 
 from xclass.errors import DataError
 from xclass.system import bounded_json
-from xclass.system.bounded_json import Anything, Kind, List, Malformed, Number, OneOf, OrNull, Record, Text, Whole
+from xclass.system.bounded_json import (
+    AnyOf,
+    Anything,
+    Kind,
+    List,
+    Malformed,
+    Number,
+    OneOf,
+    OrNull,
+    Record,
+    Text,
+    Whole,
+)
 
 SHAPE = Record(
     {"name": Text(), "n": Whole(1, 9), "sums": List(Number(-1, 1), 2, 2), "kind": OneOf(("a", "b"))},
-    optional={"flag": Kind("true or false", lambda value: isinstance(value, bool)), "none": OrNull(Number())},
+    optional={
+        "flag": Kind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
+        "none": OrNull(Number()),
+        "any": AnyOf("a text or numbers", Text(), List(Number(0, 9))),
+    },
 )
 GOOD = {"name": "x", "n": 3, "sums": [0, 0.5], "kind": "a"}
 JSON = st.recursive(
@@ -61,7 +77,9 @@ def test_what_other_readers_may_take_is_refused(text, message):
         ({"kind": "\x1b[31m"}, "kind is '\\x1b[31m'; allowed is 'a' or 'b'"),
         ({"flag": 1}, "flag is 1; allowed is true or false"),
         ({"none": "x"}, "none is 'x'; allowed is a number from -1e+300 to 1e+300, or null"),
-        ({"\u202e": 1}, "'\\u202e' is not known; allowed are name, n, sums, kind, flag, none"),
+        ({"any": {}}, "any is {}; allowed is a text or numbers"),
+        ({"any": [1, 10]}, "any[1] is 10; allowed is a number from 0 to 9"),
+        ({"\u202e": 1}, "'\\u202e' is not known; allowed are name, n, sums, kind, flag, none, any"),
     ],
 )
 def test_a_value_of_another_shape_is_named(change, message):
@@ -69,6 +87,10 @@ def test_a_value_of_another_shape_is_named(change, message):
     with pytest.raises(Malformed) as raised:
         bounded_json.parse(json.dumps({**GOOD, **change}), SHAPE)
     assert message in str(raised.value)
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = jsonschema.Draft202012Validator({**SHAPE.schema})
+    assert schema.is_valid(GOOD) and schema.is_valid({**GOOD, "none": None, "any": [0], "flag": True})
+    assert not schema.is_valid({**GOOD, **change}) or change == {"n": 3.0}  # which is a whole number in a schema
     for name in GOOD:
         with pytest.raises(Malformed, match=f"{name} is missing; it has to be "):
             bounded_json.parse(json.dumps({key: value for key, value in GOOD.items() if key != name}), SHAPE)

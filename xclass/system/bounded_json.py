@@ -36,10 +36,13 @@ class Malformed(ValueError):
 
 
 class Kind:
-    """Say which values are allowed: what `accepts` accepts, apart from the values in it; messages call it `allowed`."""
+    """Say which values are allowed: what `accepts` accepts, apart from the values in it.
 
-    def __init__(self, allowed: str, accepts: Callable[[Any], bool]) -> None:
-        self.allowed, self.accepts = allowed, accepts
+    Messages call it `allowed`; `schema` tells it, and what is allowed in the values, to programs as a JSON schema.
+    """
+
+    def __init__(self, allowed: str, accepts: Callable[[Any], bool], schema: Mapping[str, Any] = NONE) -> None:
+        self.allowed, self.accepts, self.schema = allowed, accepts, schema
 
     def check(self, value: Any, key: str) -> None:
         """Raise Malformed if a value or one in it is not allowed; `key` says where it is."""
@@ -54,29 +57,42 @@ class Anything(Kind):
 
 class Text(Kind):
     def __init__(self) -> None:
-        super().__init__("a text", lambda value: isinstance(value, str))
+        super().__init__("a text", lambda value: isinstance(value, str), {"type": "string"})
 
 
 class OneOf(Kind):
     def __init__(self, texts: tuple[str, ...]) -> None:
-        super().__init__(" or ".join(map(repr, texts)), lambda value: isinstance(value, str) and value in texts)
+        allowed = " or ".join(map(repr, texts))
+        super().__init__(allowed, lambda value: isinstance(value, str) and value in texts, {"enum": texts})
 
 
 class Whole(Kind):
     def __init__(self, low: int = 0, high: int = (1 << 62) - 1) -> None:
         allowed = f"a whole number from {low} to {high}"
-        super().__init__(allowed, lambda value: type(value) is int and low <= value <= high)
+        super().__init__(
+            allowed,
+            lambda value: type(value) is int and low <= value <= high,
+            {"type": "integer", "minimum": low, "maximum": high},
+        )
 
 
 class Number(Kind):
     def __init__(self, low: float = -1e300, high: float = 1e300) -> None:
         allowed = f"a number from {low:g} to {high:g}"
-        super().__init__(allowed, lambda value: type(value) in (int, float) and low <= value <= high)
+        super().__init__(
+            allowed,
+            lambda value: type(value) in (int, float) and low <= value <= high,
+            {"type": "number", "minimum": low, "maximum": high},
+        )
 
 
 class OrNull(Kind):
     def __init__(self, kind: Kind) -> None:
-        super().__init__(f"{kind.allowed}, or null", lambda value: value is None or kind.accepts(value))
+        super().__init__(
+            f"{kind.allowed}, or null",
+            lambda value: value is None or kind.accepts(value),
+            {"anyOf": [kind.schema, {"type": "null"}]},
+        )
         self._kind = kind
 
     def check(self, value: Any, key: str) -> None:
@@ -85,13 +101,33 @@ class OrNull(Kind):
             self._kind.check(value, key)
 
 
+class AnyOf(Kind):
+    """Allow what one of several kinds allows; of those that accept a value, the first checks what is in it."""
+
+    def __init__(self, allowed: str, *kinds: Kind) -> None:
+        super().__init__(
+            allowed,
+            lambda value: any(kind.accepts(value) for kind in kinds),
+            {"anyOf": [kind.schema for kind in kinds]},
+        )
+        self._kinds = kinds
+
+    def check(self, value: Any, key: str) -> None:
+        super().check(value, key)
+        next(kind for kind in self._kinds if kind.accepts(value)).check(value, key)
+
+
 class List(Kind):
     """Allow lists of `least` to `most` values of a kind."""
 
     def __init__(self, kind: Kind, least: int = 0, most: int = MOST_ITEMS) -> None:
         count = f"{least}" if least == most else f"{least} to {most}"
         allowed = "a list" if most == MOST_ITEMS and not least else f"a list of {count} values"
-        super().__init__(allowed, lambda value: isinstance(value, list) and least <= len(value) <= most)
+        super().__init__(
+            allowed,
+            lambda value: isinstance(value, list) and least <= len(value) <= most,
+            {"type": "array", "items": kind.schema, "minItems": least, "maxItems": most},
+        )
         self._kind = kind
 
     def check(self, value: Any, key: str) -> None:
@@ -106,8 +142,17 @@ class Record(Kind):
     def __init__(
         self, fields: Mapping[str, Kind] = NONE, optional: Mapping[str, Kind] = NONE, others: Kind | None = None
     ) -> None:
-        super().__init__("an object", lambda value: isinstance(value, dict))
         self._fields, self._known, self._others = fields, {**fields, **optional}, others
+        super().__init__(
+            "an object",
+            lambda value: isinstance(value, dict),
+            {
+                "type": "object",
+                "properties": {name: kind.schema for name, kind in self._known.items()},
+                "required": list(fields),
+                "additionalProperties": False if others is None else others.schema,
+            },
+        )
 
     def check(self, value: Any, key: str) -> None:
         super().check(value, key)

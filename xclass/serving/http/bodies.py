@@ -9,7 +9,7 @@
     explain   as predict, and "shares": the most shares of a class
     save      {}
 
-`description` describes the same for programs.
+`SHAPES` says this once: `read` checks it, and `description` tells it to programs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from ...api.inputs import Documents
 from ...system import bounded_json
-from ...system.bounded_json import Kind, List, Malformed, Number, OrNull, Record, Text
+from ...system.bounded_json import AnyOf, Kind, List, Malformed, Number, OrNull, Record, Text
 from ...system.printable import short_repr
 from .examples import Question
 
@@ -26,10 +26,14 @@ MOST_EXAMPLES = 10_000  # of a request
 MOST_EXPLAINED = 16
 MOST_VALUES = 1 << 20  # of a request: features, and all else
 MOST_CLASSES = 1000  # that are listed
-MOST_CLASSES_EXPLAINED = 20
-MOST_SHARES = 1000
+MOST_LISTED = 50_000  # examples times classes of an answer, which then has about 3 MB
+MOST_CLASSES_EXPLAINED = 10
+MOST_SHARES = 100  # of a class, or of a turn of a path through a tree
 MOST_LABELS = 10_000  # of an example
 LARGEST = 3.4e38  # value of a feature, or weight
+NUMBER, WEIGHT = Number(-LARGEST, LARGEST), Number(0, LARGEST)
+NAME = AnyOf("a number or a text", NUMBER, Text())
+LABEL = OrNull(AnyOf("a number, a text, or a list of them", NAME, List(NAME, 0, MOST_LABELS)))
 
 
 class Line(Kind):
@@ -39,6 +43,7 @@ class Line(Kind):
         super().__init__(
             "a line of VW text with a bar and without a newline, such as '| name:value'; plain text belongs in texts",
             lambda value: isinstance(value, str) and "|" in value and "\n" not in value,
+            {"type": "string", "pattern": r"^[^\n]*\|[^\n]*$", "description": "A line of VW text."},
         )
 
 
@@ -46,18 +51,23 @@ class Features(Kind):
     """Allow features: names with values, or namespaces with such names."""
 
     def __init__(self, namespaces: bool) -> None:
+        self._inner = Features(False) if namespaces else None
         nested = "; or a namespace, an object of such values" if namespaces else ""
-        super().__init__("an object of names and values", lambda value: isinstance(value, dict))
+        values = [NUMBER.schema, {"type": "string"}, {"type": "null"}, *([self._inner.schema] if self._inner else [])]
+        super().__init__(
+            "an object of names and values",
+            lambda value: isinstance(value, dict),
+            {"type": "object", "additionalProperties": {"anyOf": values}},
+        )
         self._value = Kind(
-            f"a number from {-LARGEST:g} to {LARGEST:g}, a text, or null{nested}",
+            f"{NUMBER.allowed}, a text, or null{nested}",
             lambda value: (
                 value is None
                 or isinstance(value, str)
-                or (type(value) in (int, float) and -LARGEST <= value <= LARGEST)
+                or NUMBER.accepts(value)
                 or (namespaces and isinstance(value, dict))
             ),
         )
-        self._inner = Features(False) if namespaces else None
 
     def check(self, value: Any, key: str) -> None:
         super().check(value, key)
@@ -68,48 +78,62 @@ class Features(Kind):
                 self._inner.check(item, f"{key}.{short_repr(name)}")
 
 
-class Label(Kind):
-    """Allow a label: the number or the name of a class, or a list of them."""
-
-    def __init__(self) -> None:
-        super().__init__("a number, a text, or a list of them", self._is_label)
-
-    @classmethod
-    def _is_label(cls, value: Any) -> bool:
-        if isinstance(value, list):
-            return len(value) <= MOST_LABELS and all(cls._is_single(item) for item in value)
-        return cls._is_single(value)
-
-    @staticmethod
-    def _is_single(value: Any) -> bool:
-        return isinstance(value, str) or (type(value) in (int, float) and -LARGEST <= value <= LARGEST)
-
-
 class Count(Kind):
     """Allow a whole number from 1 on, also as 5.0, which JSON does not tell from 5."""
 
-    def __init__(self, most: int) -> None:
-        allowed = f"a whole number from 1 to {most}"
-        super().__init__(allowed, lambda value: type(value) in (int, float) and 1 <= value <= most and value % 1 == 0)
+    def __init__(self, most: int, **more: Any) -> None:
+        super().__init__(
+            f"a whole number from 1 to {most}",
+            lambda value: type(value) in (int, float) and 1 <= value <= most and value % 1 == 0,
+            {"type": "integer", "minimum": 1, "maximum": most, **more},
+        )
 
 
-def _shape(optional: dict[str, Kind], labels: bool, most: int) -> Record:
+class Either(Kind):
+    """Allow objects of several kinds, each of which has a name that the others do not have."""
+
+    def __init__(self, kinds: dict[str, Record]) -> None:
+        super().__init__(
+            "an object",
+            lambda value: isinstance(value, dict),
+            {"oneOf": [kind.schema for kind in kinds.values()]},
+        )
+        self._kinds = kinds
+
+    def check(self, value: Any, key: str) -> None:
+        super().check(value, key)
+        given = [name for name in self._kinds if name in value]
+        if len(given) != 1:
+            found, names = " and ".join(given) or "none of them", ", ".join(self._kinds)
+            raise Malformed(f"one of {names} has to be given, and there is {found}")
+        self._kinds[given[0]].check(value, key)
+
+
+def _shape(optional: dict[str, Kind], labels: bool, most: int) -> Kind:
+    """Return the kind of a request with at most `most` examples, which have labels and weights if `labels`."""
     features = {"features": Features(True)}
-    of_label = {"label": OrNull(Label()), "weight": Number(0, LARGEST)} if labels else {}
-    kinds: dict[str, Kind] = {
-        "lines": List(Line(), 1, most),
-        "examples": List(Record(features, of_label), 1, most),
-        "texts": List(Text(), 1, most),
-    }
-    if labels:
-        kinds |= {"labels": List(OrNull(Label()), 1, most), "weights": List(Number(0, LARGEST), 1, most)}
-    return Record({}, {**kinds, **optional})
+    of_texts = {"labels": List(LABEL, 1, most)} if labels else {}
+    of_label: dict[str, Kind] = {"label": LABEL, "weight": WEIGHT} if labels else {}
+    weights: dict[str, Kind] = {"weights": List(WEIGHT, 1, most)} if labels else {}
+    return Either(
+        {
+            "lines": Record({"lines": List(Line(), 1, most)}, optional),
+            "examples": Record({"examples": List(Record(features, of_label), 1, most)}, optional),
+            "texts": Record({"texts": List(Text(), 1, most), **of_texts}, {**weights, **optional}),
+        }
+    )
 
 
 SHAPES = {
-    "predict": _shape({"k": Count(MOST_CLASSES)}, False, MOST_EXAMPLES),
+    "predict": _shape(
+        {"k": Count(MOST_CLASSES, description=f"Classes to list; at most {MOST_LISTED} for all examples.")},
+        False,
+        MOST_EXAMPLES,
+    ),
     "learn": _shape({}, True, MOST_EXAMPLES),
-    "explain": _shape({"k": Count(MOST_CLASSES_EXPLAINED), "shares": Count(MOST_SHARES)}, False, MOST_EXPLAINED),
+    "explain": _shape(
+        {"k": Count(MOST_CLASSES_EXPLAINED, default=2), "shares": Count(MOST_SHARES, default=20)}, False, MOST_EXPLAINED
+    ),
     "save": Record(),
 }
 
@@ -117,31 +141,27 @@ SHAPES = {
 def read(operation: str, body: bytes, longest_line: int) -> Question | None:
     """Return the question that the body of a request asks, None for `save`; raise Malformed if it is none.
 
-    `longest_line` bounds the characters of each line and of each text.
+    `longest_line` bounds the bytes of each line and of each text.
     """
     given = bounded_json.parse(body, SHAPES[operation], MOST_VALUES)
     if operation == "save":
         return None
-    kinds = [kind for kind in ("lines", "examples", "texts") if kind in given]
-    if len(kinds) != 1:
-        raise Malformed(f"the request has {' and '.join(kinds) or 'no examples'}; give one of lines, examples or texts")
-    (kind,) = kinds
+    (kind,) = (kind for kind in ("lines", "examples", "texts") if kind in given)
     examples: Any = given[kind]
     k, shares = int(given["k"]) if "k" in given else None, int(given.get("shares", 20))
-    if kind != "texts" and ("labels" in given or "weights" in given):
-        raise Malformed(f"labels and weights belong to texts; {kind} have their own")
+    if len(examples) * (k or 0) > MOST_LISTED:
+        raise Malformed(f"{len(examples)} examples with {k} classes each are more than the {MOST_LISTED} of an answer")
     if kind == "examples":
         labels = [one.get("label") for one in examples] if operation == "learn" else None
         weights = [one.get("weight", 1.0) for one in examples] if operation == "learn" else None
         return Question([one["features"] for one in examples], labels, weights, k, shares)
     for i, text in enumerate(examples):
-        if len(text) > longest_line:
-            raise Malformed(f"{kind}[{i}] has {len(text)} characters; allowed are {longest_line}")
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+        if size > longest_line:
+            raise Malformed(f"{kind}[{i}] has {size} bytes; allowed are {longest_line}")
     if kind == "lines":
         return Question(examples, None, None, k, shares)
     labels, weights = given.get("labels"), given.get("weights")
-    if operation == "learn" and labels is None:
-        raise Malformed("labels is missing; it has to be a list with the label of each text, null where it is unknown")
     for name, values in (("labels", labels), ("weights", weights)):
         if values is not None and len(values) != len(examples):
             raise Malformed(f"{name} has {len(values)} values and texts {len(examples)}; give one for each text")

@@ -1,4 +1,4 @@
-"""Describe the HTTP interface for programs, as OpenAPI 3.1; `bodies` checks the same."""
+"""Describe the HTTP interface for programs, as OpenAPI 3.1; the requests are those that `bodies` allows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,6 @@ from ... import __version__
 from . import bodies
 
 Schema = dict[str, Any]
-LARGEST = bodies.LARGEST
-NUMBER: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
-VALUE = {"anyOf": [NUMBER, {"type": "string"}, {"type": "null"}]}
-ONE_LABEL = {"anyOf": [NUMBER, {"type": "string"}]}
-LABEL = {
-    "description": "The number or the name of a class, a list of them, or null if it is not known. "
-    "Which labels are accepted depends on the model.",
-    "anyOf": [
-        NUMBER,
-        {"type": "string"},
-        {"type": "array", "items": ONE_LABEL, "maxItems": bodies.MOST_LABELS},
-        {"type": "null"},
-    ],
-}
-WEIGHT = {"type": "number", "minimum": 0, "maximum": LARGEST}
 ERRORS = {
     400: "The request is malformed, or the model refuses an example.",
     401: "The token is missing or wrong.",
@@ -133,32 +118,7 @@ def _object(properties: Schema, *required: str) -> Schema:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-def _examples(most: int, optional: Schema, learns: bool = False) -> Schema:
-    """Return the schema of a request, which has one of three kinds of examples."""
-
-    def items(schema: Schema) -> Schema:
-        return {"type": "array", "items": schema, "minItems": 1, "maxItems": most}
-
-    line = {"type": "string", "pattern": r"^[^\r\n]*\|[^\r\n]*\r?$", "description": "A line of VW text."}
-    more = {"label": LABEL, "weight": WEIGHT} if learns else {}
-    one = _object({"features": _ref("Features"), **more}, "features")
-    beside = {"labels": items(LABEL), "weights": items(WEIGHT)} if learns else {}
-    return {
-        "oneOf": [
-            _object({"lines": items(line), **optional}, "lines"),
-            _object({"examples": items(one), **optional}, "examples"),
-            _object(
-                {"texts": items({"type": "string"}), **beside, **optional}, "texts", *(["labels"] if learns else [])
-            ),
-        ]
-    }
-
-
 def _schemas() -> Schema:
-    def whole(most: int, default: int) -> Schema:
-        return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
-
-    k = {"type": "integer", "minimum": 1, "maximum": bodies.MOST_CLASSES, "description": "Number of classes to list."}
     class_name = {"type": ["integer", "number", "string", "null"], "description": "The number or the name of a class."}
     nullable = {"type": ["number", "null"]}
     prediction = {
@@ -210,18 +170,7 @@ def _schemas() -> Schema:
     }
     return {
         "Error": _object({"error": {"type": "string"}}, "error"),
-        "Features": {
-            "type": "object",
-            "description": "Names of features with values, or names of namespaces with such objects.",
-            "additionalProperties": {"anyOf": [*VALUE["anyOf"], {"type": "object", "additionalProperties": VALUE}]},
-        },
-        "PredictRequest": _examples(bodies.MOST_EXAMPLES, {"k": k}),
-        "LearnRequest": _examples(bodies.MOST_EXAMPLES, {}, learns=True),
-        "ExplainRequest": _examples(
-            bodies.MOST_EXPLAINED,
-            {"k": whole(bodies.MOST_CLASSES_EXPLAINED, 2), "shares": whole(bodies.MOST_SHARES, 20)},
-        ),
-        "SaveRequest": _object({}),
+        **{f"{operation.capitalize()}Request": kind.schema for operation, kind in bodies.SHAPES.items()},
         "PredictAnswer": _object({"predictions": predictions, "warnings": warnings}, "predictions"),
         "LearnAnswer": _object(
             {"learned": count, "predictions": predictions, "warnings": warnings}, "learned", "predictions"
