@@ -19,6 +19,7 @@ from .options.declare import options_of
 from .reductions.core import probabilities
 from .run.report.console import Console
 from .serving import server
+from .serving.models import OneModel
 from .serving.options import Options
 from .serving.service import Service
 
@@ -98,10 +99,10 @@ def run(
         k = configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
         listing = probabilities.Options(top_k=k)
     console = Console(quiet=False)
-    service = Service(learner, learn, listing, save_to, checkpoint, console)
+    models = OneModel(Service(learner, learn, listing, save_to, checkpoint, console), console)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        server.run(server.serve(service, chosen, console, ready=ready))
+        server.run(server.serve(models, chosen, console, ready=ready))
         return None
-    return asyncio.ensure_future(server.serve(service, chosen, console, ready=ready, signals=False))
+    return asyncio.ensure_future(server.serve(models, chosen, console, ready=ready, signals=False))

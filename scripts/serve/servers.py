@@ -41,7 +41,7 @@ def xclass(folder: Path, *words: str, log=None) -> Iterator[tuple[subprocess.Pop
     process = subprocess.Popen(command, cwd=folder, env=with_this_folder(), stderr=log)
     with _ended(process):
         wait(process, lambda: file.exists() and file.read_text().endswith("\n"))
-        yield process, int(file.read_text())
+        yield process, int(file.read_text().split()[0])
 
 
 @contextlib.contextmanager

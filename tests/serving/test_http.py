@@ -806,6 +806,7 @@ def test_models_of_a_folder_are_served_by_their_names(tmp_path):
     try:
         wait_until(lambda: port_file.exists() and port_file.read_text())
         port, body = int(port_file.read_text()), {"texts": ["free"]}
+        wait_until(lambda: asked(port, "GET", "/readyz")[0] == 200)
         assert asked(port, "GET", "/v1/models")[2] == {"models": ["mail", "tea"]}
         assert asked(port, "POST", "/v1/predict", body)[0] == 404
         assert asked(port, "POST", "/v1/tea/learn", {"lines": ["spam | a"]})[0] == 403

@@ -13,7 +13,7 @@ from servers import Messages, answers, connected, received, served
 import xclass
 from xclass.api import model_contents
 from xclass.errors import ModelError
-from xclass.serving.models import Models
+from xclass.serving.models import FolderModels
 from xclass.serving.service import FAILED, Service, Unavailable
 
 LEARNED = b"".join(b"%d |f y%d n%d\n" % (i % 3 + 1, i % 3, i % 7) for i in range(30))
@@ -231,12 +231,12 @@ def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
         assert loaded.acquire(timeout=60)
 
     async def ask() -> None:
-        models = Models(str(tmp_path), xclass.load, Messages())
+        models = FolderModels(str(tmp_path), xclass.load, Messages())
         for name in (None, "changed"):
             if name is not None:
                 os.replace(tmp_path / name, tmp_path / "one.bin")
             before = {one: service.learner for one, service in models.services.items()}
-            refreshed = asyncio.ensure_future(models.refresh())
+            refreshed = asyncio.ensure_future(models.refresh(False))
             assert await asyncio.to_thread(loading.acquire, timeout=60)
             assert {one: service.learner for one, service in models.services.items()} == before
             loaded.release()
@@ -256,27 +256,27 @@ def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
 
     async def ask() -> None:
         messages = Messages()
-        models = Models(str(tmp_path), xclass.load, messages)
+        models = FolderModels(str(tmp_path), xclass.load, messages)
         write("one.bin", 1)
         write("two.bin", 2)
         (tmp_path / "notes.txt").write_text("no model")
         (tmp_path / "bad.bin").write_text("no model")
-        await models.refresh()
+        await models.refresh(False)
         assert sorted(models.services) == ["one", "two"]
         assert await answers(models.services["two"], b"3 |f y0\n") == b"2\n"
         assert await answers(models.services["two"], b"3 |f y0\n") == b"2\n"
         before = len(messages)
-        await models.refresh()
+        await models.refresh(False)
         assert len(messages) == before  # nothing has changed
         write("two.bin", 3)
         (tmp_path / "new").write_bytes((tmp_path / "one.bin").read_bytes()[:-50])
         os.replace(tmp_path / "new", tmp_path / "one.bin")
-        await models.refresh()
+        await models.refresh(False)
         assert await answers(models.services["two"], b"|f y0\n") == b"3\n"
         assert await answers(models.services["one"], b"|f y0\n") == b"1\n"
         assert messages[-2].startswith("one: the model was not loaded: ") and messages[-2].endswith("is served on")
         os.unlink(tmp_path / "one.bin")
-        await models.refresh()
+        await models.refresh(False)
         assert list(models.services) == ["two"]
         await models.end()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from command import start_process
 
 from xclass.serving import server
+from xclass.serving.models import OneModel
 from xclass.serving.options import Options
 from xclass.serving.service import Request, Service
 
@@ -41,7 +42,9 @@ class Served:
 
     def _serve(self) -> None:
         try:
-            server.run(server.serve(self.service, self.options, self.messages, ready=self._began))
+            server.run(
+                server.serve(OneModel(self.service, self.messages), self.options, self.messages, ready=self._began)
+            )
         except BaseException as error:
             self.error = error
         self.ready.set()
@@ -143,7 +146,7 @@ def command(folder: Path, *words: str) -> Iterator[tuple[object, int]]:
         while not (file.exists() and file.read_text()):
             assert process.poll() is None and time.monotonic() < deadline, process.communicate()
             time.sleep(0.01)
-        yield process, int(file.read_text())
+        yield process, int(file.read_text().split()[0])
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)

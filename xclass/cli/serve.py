@@ -155,7 +155,7 @@ def run(
     from ..kernels import jit
     from ..reductions.core import probabilities
     from ..run.report.console import Console
-    from ..serving import server
+    from ..serving import models, server
     from ..serving.options import Options as ServerOptions
     from ..serving.service import Service
     from ..system import thread_limit
@@ -172,18 +172,16 @@ def run(
         console.warn(jit.cache_problem())
     with thread_limit.limited(o.threads):
         if o.models is not None:
-            from ..serving.models import Models
 
             def load(path: str) -> Any:
                 return loaded(dataclasses.replace(o, initial_regressor=path, testonly=True), given)
 
-            server.run(server.serve_models(Models(o.models, load, console), options, console, ready))
-            return 0
-        learner = loaded(o, given)
-        service = Service(learner, not o.testonly, listing, o.final_regressor, o.checkpoint, console)
-        reload = None if o.initial_regressor is None else lambda: loaded(o, given)
-        name = name_of_model(o.initial_regressor or o.final_regressor)
-        server.run(server.serve(service, options, console, reload, ready, name=name))
+            held: models.Models = models.FolderModels(o.models, load, console)
+        else:
+            service = Service(loaded(o, given), not o.testonly, listing, o.final_regressor, o.checkpoint, console)
+            reload = None if o.initial_regressor is None else lambda: loaded(o, given)
+            held = models.OneModel(service, console, reload, name_of_model(o.initial_regressor or o.final_regressor))
+        server.run(server.serve(held, options, console, ready))
     return 0
 
 
@@ -215,7 +213,7 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> tuple[dict[str, A
             raise UsageError("--models has no effect: it needs --http PORT, where the models are served")
         for name in OF_ONE_MODEL & given.keys():
             raise UsageError(f"--{name} has no effect with --models, whose models only predict over HTTP; leave it out")
-    for name in {"host", "port", "port_file"} & given.keys() if "socket" in given else ():
+    for name in {"host", "port"} & given.keys() if "socket" in given else ():
         raise UsageError(f"--{name} has no effect with --socket, which takes the place of a port; leave it out")
     if "max_body" in given and "http" not in given:
         raise UsageError("--max_body has no effect: it needs --http PORT, whose requests it limits")

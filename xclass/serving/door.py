@@ -269,10 +269,14 @@ class Door:
 
 
 def remove_own(path: str, made: os.stat_result) -> None:
-    """Remove a file that this process has made, unless another server has put its own in its place."""
+    """Remove a file that this process has made, unless another server has put its own in its place.
+
+    Devices, pipes and links, to which it may have written, stay.
+    """
     with contextlib.suppress(OSError):
         now = os.lstat(path)
-        if os.path.samestat(now, made) and now.st_mtime_ns == made.st_mtime_ns and not stat.S_ISLNK(now.st_mode):
+        is_same = os.path.samestat(now, made) and now.st_mtime_ns == made.st_mtime_ns
+        if is_same and (stat.S_ISREG(now.st_mode) or stat.S_ISSOCK(now.st_mode)):
             os.unlink(path)
 
 

@@ -24,7 +24,11 @@ class Options(OptionGroup):
     pid_file: str | None = option(
         "write the number of the process to this file while it serves", writes="the number of the process"
     )
-    port_file: str | None = option("write the port to this file while it serves", writes="the port")
+    port_file: str | None = option(
+        "write the port to this file while it serves, and that of HTTP in a second line; with --models or --socket "
+        "only that of HTTP",
+        writes="the port",
+    )
     http: str | None = option(
         "serve HTTP and a page at this port, too, which may have an address before it. Elsewhere than at 127.0.0.1, "
         "learning and saving over HTTP need --token_file",
@@ -58,7 +62,11 @@ class Options(OptionGroup):
     )
 
     def __post_init__(self) -> None:
-        """Raise UsageError if an option has no effect without --http."""
+        """Raise UsageError if an option has no effect, because there is no HTTP or no port."""
         for name in ("token_file", "allow_host") if self.http is None else ():
             if getattr(self, name):
                 raise UsageError(f"--{name} has no effect without --http PORT; give that, or leave --{name} out")
+        if self.socket is not None and self.port_file is not None and self.http is None:
+            raise UsageError(
+                "--port_file has no effect: with --socket and without --http there is no port; leave it out"
+            )

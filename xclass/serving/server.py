@@ -8,69 +8,51 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import resource
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..api.learner import Learner
-from ..errors import UsageError, XclassError, install_extra
+from ..errors import UsageError, install_extra
 from ..run.report.console import Console
 from ..system import output_file
 from .door import Door, remove_own
+from .models import Models
 from .options import LOOPBACK, Options
-from .service import Service
 
-if TYPE_CHECKING:
-    from .http.app import Models as HttpModels
+if TYPE_CHECKING:  # its packages may be missing
     from .http.door import Door as HttpDoor
-    from .models import Models
 
 PATIENCE = 10.0  # seconds for clients to read their answers when the server ends
-LOOK_SECONDS = 2.0  # between two looks at the folder of the models
 OTHER_FILES = 64  # open files besides those of connections
 
 
 class Server:
-    """Serve a service until `stop` is called.
+    """Serve models until `stop` is called.
 
     Parameters
     ----------
-    service : what answers; it belongs to the server
+    models : what answers; they belong to the server
     options : where to listen, and the limits
     console : where messages for the operator go
-    reload : loads the model anew for SIGHUP; None if it does not come from a file
 
     Attributes
     ----------
-    door : the line protocol, with its port
+    door : the line protocol, with its port; None if there are several models
     http : HTTP, with its port; None without --http
     """
 
-    def __init__(
-        self,
-        service: Service,
-        options: Options,
-        console: Console,
-        reload: Callable[[], Learner] | None = None,
-        name: str = "model",
-    ) -> None:
-        self.service, self.options, self._console, self._reload = service, options, console, reload
-        self.door = Door(service, options)
-        self.http = None if options.http is None else http_door(self, options, console)
-        self._name = name
+    def __init__(self, models: Models, options: Options, console: Console) -> None:
+        options = _with_open_files(options, (models.of_lines is not None) + (options.http is not None), console)
+        self._models, self._options, self._console = models, options, console
+        self.door = None if models.of_lines is None else Door(models.of_lines, options)
+        self.http = None if options.http is None else http_door(models, options, console)
+        self._doors: list[Door | HttpDoor] = [door for door in (self.door, self.http) if door is not None]
         self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        self._patience = PATIENCE
-        self._hurry = asyncio.Event()
-        self._reloading: asyncio.Task[None] | None = None
-
-    @property
-    def services(self) -> Mapping[str, Service]:
-        """Return the services by the names of their models."""
-        return {self._name: self.service}
+        self._stopping, self._hurry, self._asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def stop(self) -> None:
         """End the server: what was received is answered, and the model is saved. Call it in the event loop."""
@@ -84,112 +66,77 @@ class Server:
             self._loop.call_soon_threadsafe(self.stop)
 
     def reload(self) -> None:
-        """Load the model anew; the server goes on with the old one if that fails. Call it in the event loop."""
-        if self._reload is None:
-            self._console.line("the learner comes from no file, so there is nothing to load")
-        elif self._reloading is None or self._reloading.done():
-            self._reloading = asyncio.ensure_future(self._replace(self._reload))
-
-    async def _replace(self, load: Callable[[], Learner]) -> None:
-        try:
-            await self.service.replace(load)
-        except (XclassError, OSError) as error:
-            self._console.line(f"the model was not loaded, and the old one serves on: {error}")
-        else:
-            self._console.info("the model was loaded anew")
+        """Load models anew; the server goes on with the old ones if that fails. Call it in the event loop."""
+        self._asked.set()
 
     async def serve(self, ready: Callable[[Server], object] | None = None) -> None:
         """Serve until `stop` is called, or the task is cancelled; `ready` is called when clients may connect."""
-        o = self.options
-        _allow_files(o.max_connections + OTHER_FILES)
-        self.service.failed = self.stop
-        self.service.start()
+        refreshing = None
         with contextlib.ExitStack() as files:
             try:
-                await self.door.open()
-                try:
-                    port = self.door.port
-                    if port is not None:
-                        files.enter_context(_file(o.port_file, "the port", port))
-                    files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
-                    self._console.info(f"serving at {o.socket or f'{o.host}:{port}'}")
-                    if self.http is not None:
-                        await self.http.open()
-                        self._console.info(f"serving HTTP at {self.http.url}")
-                    if ready is not None:
-                        ready(self)
-                    await self._stopping.wait()
-                finally:
-                    await self._close()
+                for door in self._doors:
+                    await door.open()
+                self._tell_places(files)
+                for service in self._models.services.values():  # only now, so that a start that fails changes no model
+                    service.failed = self.stop
+                    service.start()
+                refreshing = asyncio.ensure_future(self._refresh())
+                if ready is not None:
+                    ready(self)
+                await self._stopping.wait()
             finally:
-                await self.service.end()
+                self._models.ending = True
+                self._stopping.set()
+                self._asked.set()
+                await self._close(0.0 if refreshing is None else PATIENCE)
+                try:
+                    if refreshing is not None:
+                        await refreshing
+                finally:
+                    await self._models.end()
 
-    async def _close(self) -> None:
-        """Close the door, patiently at first."""
-        doors: list[Door | HttpDoor] = [self.door] if self.http is None else [self.door, self.http]
-        closing = asyncio.ensure_future(_closed(doors, PATIENCE))
+    def _tell_places(self, files: contextlib.ExitStack) -> None:
+        """Tell the operator, and programs by files that the stack removes, where the server is."""
+        o = self._options
+        ports = [door.port for door in self._doors if door.port is not None]
+        for path, description, numbers in (
+            (o.port_file, "the port", ports),
+            (o.pid_file, "the number of the process", [os.getpid()]),
+        ):
+            if path is not None:
+                output_file.replace(path, description, [b"%d\n" % number for number in numbers])
+                if os.path.exists(path):  # `stdout` is no file
+                    files.callback(remove_own, path, os.lstat(path))
+        if self.door is not None:
+            self._console.info(f"serving at {o.socket or f'{o.host}:{self.door.port}'}")
+        if self.http is not None:
+            self._console.info(f"serving HTTP at {self.http.url}")
+
+    async def _refresh(self) -> None:
+        """Load models at the beginning, when that is asked for, and after each pause."""
+        while not self._stopping.is_set():
+            asked = self._asked.is_set()
+            self._asked.clear()
+            await self._models.refresh(asked)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), self._models.pause)
+
+    async def _close(self, patience: float) -> None:
+        """Close the doors, patiently at first."""
+        closing = asyncio.ensure_future(_closed(self._doors, patience))
         hurry = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait((closing, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         if not closing.done():
             closing.cancel()
-            await _closed(doors, 0.0)
+            await _closed(self._doors, 0.0)
 
 
 async def _closed(doors: Sequence[Door | HttpDoor], patience: float) -> None:
     await asyncio.gather(*(door.close(patience) for door in doors))
 
 
-class FolderServer:
-    """Serve the models of a folder over HTTP until `stop` is called; a file that is new or changed is taken up."""
-
-    def __init__(self, models: Models, options: Options, console: Console) -> None:
-        self._models, self._options, self._console = models, options, console
-        self.http = http_door(models, options, console)
-        self._stopping, self._looking = asyncio.Event(), asyncio.Event()
-
-    def stop(self) -> None:
-        """End the server: what was received is answered. Call it in the event loop."""
-        self._stopping.set()
-        self._looking.set()
-
-    def reload(self) -> None:
-        """Look for files at once. Call it in the event loop."""
-        self._looking.set()
-
-    async def serve(self, ready: Callable[[FolderServer], object] | None = None) -> None:
-        """Serve until `stop` is called; `ready` is called when clients may connect."""
-        o = self._options
-        _allow_files(o.max_connections + OTHER_FILES)
-        with contextlib.ExitStack() as files:
-            try:
-                try:
-                    await self._models.refresh()
-                except OSError as error:
-                    raise UsageError(
-                        f"--models {self._models.folder}: the folder cannot be read: {error.strerror}; give that of "
-                        "the model files"
-                    ) from None
-                await self.http.open()
-                files.enter_context(_file(o.port_file, "the port", self.http.port))
-                files.enter_context(_file(o.pid_file, "the number of the process", os.getpid()))
-                self._console.info(f"serving HTTP at {self.http.url}")
-                if ready is not None:
-                    ready(self)
-                while not self._stopping.is_set():
-                    with contextlib.suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(self._looking.wait(), LOOK_SECONDS)
-                    self._looking.clear()
-                    try:
-                        await self._models.refresh()
-                    except OSError as error:  # of the folder
-                        self._console.line(f"the models were not looked at: {error}")
-            finally:
-                await self.http.close(PATIENCE)
-                await self._models.end()
-
-
-def http_door(models: HttpModels, options: Options, console: Console) -> HttpDoor:
+def http_door(models: Models, options: Options, console: Console) -> HttpDoor:
     """Return the door for HTTP; raise UsageError if its packages are not installed, or if an option is not allowed."""
     try:
         from .http import site
@@ -198,31 +145,32 @@ def http_door(models: HttpModels, options: Options, console: Console) -> HttpDoo
     return site.door(models, options, console.line)
 
 
-@contextlib.contextmanager
-def _file(path: str | None, description: str, number: int) -> Iterator[None]:
-    """Write a number to a file, if one is named, and remove it at the end."""
-    if path is None:
-        yield
-        return
-    output_file.replace(path, description, [b"%d\n" % number])
-    made = os.lstat(path)
-    try:
-        yield
-    finally:
-        remove_own(path, made)
+def _with_open_files(options: Options, doors: int, console: Console) -> Options:
+    """Raise the limit of open files of this process as far as the connections of all doors need it.
 
-
-def _allow_files(count: int) -> None:
-    """Raise the limit of open files of this process to `count`, as far as it may."""
+    If the system does not allow that, return options that allow fewer connections, so that models can still be saved.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    wanted = options.max_connections * doors + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return options
+    with contextlib.suppress(OSError, ValueError):
+        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        soft = raised
+    if soft == wanted:
+        return options
+    most = max(1, (soft - OTHER_FILES) // doors)
+    console.line(
+        f"there are at most {most} connections {'of each kind ' if doors > 1 else ''}at the same time, because the "
+        f"system allows {soft} open files; for --max_connections {options.max_connections}, allow {wanted}, as by "
+        f"`ulimit -n {wanted}`"
+    )
+    return dataclasses.replace(options, max_connections=most)
 
 
 @contextlib.contextmanager
-def _signals(server: Server | FolderServer) -> Iterator[None]:
+def _signals(server: Server) -> Iterator[None]:
     """Let signals end the server or load its model anew; only the main thread can receive them."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -239,7 +187,7 @@ def _signals(server: Server | FolderServer) -> Iterator[None]:
 
 
 def run(serving: Coroutine[Any, Any, None]) -> None:
-    """Execute `serve` or `serve_models` in an event loop: uvloop's if it is installed, which takes half the time."""
+    """Execute `serve` in an event loop: uvloop's if it is installed, which takes half the time."""
     try:
         import uvloop
     except ImportError:
@@ -249,29 +197,15 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
 
 
 async def serve(
-    service: Service,
-    options: Options,
-    console: Console,
-    reload: Callable[[], Learner] | None = None,
-    ready: Callable[[Server], object] | None = None,
-    signals: bool = True,
-    name: str = "model",
-) -> None:
-    """Serve until a signal comes, see `Server`; `signals` says whether to handle them."""
-    server = Server(service, options, console, reload, name)
-    if options.socket is None and options.host not in LOOPBACK:
-        console.warn(f"everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
-    with _signals(server) if signals else contextlib.nullcontext():
-        await server.serve(ready)
-
-
-async def serve_models(
     models: Models,
     options: Options,
     console: Console,
-    ready: Callable[[FolderServer], object] | None = None,
+    ready: Callable[[Server], object] | None = None,
+    signals: bool = True,
 ) -> None:
-    """Serve the models of a folder until a signal comes, see `FolderServer`."""
-    server = FolderServer(models, options, console)
-    with _signals(server):
+    """Serve until a signal comes, see `Server`; `signals` says whether to handle them."""
+    server = Server(models, options, console)
+    if server.door is not None and options.socket is None and options.host not in LOOPBACK:
+        console.warn(f"everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
+    with _signals(server) if signals else contextlib.nullcontext():
         await server.serve(ready)

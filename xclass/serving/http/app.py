@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -32,6 +32,7 @@ from ...api.learner import Learner
 from ...errors import ModelError, XclassError
 from ...system import memory
 from ...system.bounded_json import Malformed
+from ..models import Models
 from ..service import Service, Unavailable
 from . import bodies, description
 from .desk import Busy, Desk
@@ -61,14 +62,6 @@ PAGES = {
 
 class Gone(Exception):
     """Report that the client has closed the connection."""
-
-
-class Models(Protocol):
-    """Name the services that are asked."""
-
-    @property
-    def services(self) -> Mapping[str, Service]:
-        """Return the services by the names of their models."""
 
 
 class App:
@@ -253,10 +246,17 @@ class App:
         services = {name: desk.service for name, desk in self.desks().items()}
         failed = [name for name, service in services.items() if service.failure is not None]
         loading = [name for name, service in services.items() if not service.is_loaded]
-        if failed or loading or not services:
-            why = f"{_either(failed)} has failed" if failed else "the kernels are being loaded, or compiled"
-            raise HTTPException(503, f"not ready: {why if services else 'there is no model'}")
-        return _answered({"status": "ready"})
+        if not self._models.are_loaded:
+            why = "the models are being loaded"
+        elif not services:
+            why = "there is no model"
+        elif failed:
+            why = f"{_either(failed)} has failed"
+        elif loading:
+            why = "the kernels are being loaded, or compiled"
+        else:
+            return _answered({"status": "ready"})
+        raise HTTPException(503, f"not ready: {why}")
 
     async def _metrics(self, request: Request) -> Response:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 
 from ...errors import UsageError
+from ..models import Models
 from ..options import LOOPBACK, Options
-from .app import HEADERS, App, Models
+from .app import HEADERS, App
 from .door import Door
 from .guard import Guard
 
