@@ -151,7 +151,7 @@ def test_the_first_labels_tell_whether_they_are_names_or_lists():
 
 def test_concurrent_requests_are_one_batch_and_each_gets_its_answer(server, port):
     gate = threading.Event()
-    server.server._loop.call_soon_threadsafe(lambda: server.service.ask(_waiting(gate)))
+    server.server._loop.call_soon_threadsafe(lambda: server.service.ask(waiting(gate)))
     before, results = server.service.batches, {}
 
     def ask(i):
@@ -173,7 +173,7 @@ def test_concurrent_requests_are_one_batch_and_each_gets_its_answer(server, port
         assert [len(one.get("top", ())) for one in content["predictions"]] == [min(i % 4, 3)] * (i + 1)
 
 
-def _waiting(gate):
+def waiting(gate):
     from xclass.serving.service import Request
 
     return Request(lambda result, last: None, object(), job=lambda learner: gate.wait(SECONDS), learns=False)
@@ -198,7 +198,7 @@ def test_what_is_learned_follows_the_order_of_arrival(tmp_path):
     labels = ["spam", "work", "home", "tea", "leaf"]
     with served(new_learner(), {"http": "0"}, path=str(tmp_path / "served")) as running:
         gate = threading.Event()
-        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(_waiting(gate)))
+        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(waiting(gate)))
         threads = []
         for i, label in enumerate(labels):
             line = f"{label} | free n{i}"
@@ -532,7 +532,7 @@ def test_too_much_that_waits_is_refused_and_then_room_is_there_again(monkeypatch
     with served(new_learner(), {"http": "0", "max_body": 2000}) as running:
         port, gate, first = running.server.http.port, threading.Event(), []
         body = b'{"texts": ["free"]}'.ljust(1200)  # of `BODIES`, there is always room for the longest body
-        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(_waiting(gate)))
+        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(waiting(gate)))
         thread = threading.Thread(target=lambda: first.append(post(port, "predict", body)))
         thread.start()
         wait_until(lambda: running.server.http.connections)
@@ -587,7 +587,7 @@ def test_a_client_that_does_not_read_is_closed():
 def test_what_the_server_takes_is_not_the_clients_time():
     with served(new_learner(), {"http": "0", "timeout": 0.6}) as running:
         port, gate = running.server.http.port, threading.Event()
-        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(_waiting(gate)))
+        running.server._loop.call_soon_threadsafe(lambda: running.service.ask(waiting(gate)))
         threading.Timer(2.0, gate.set).start()
         with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
             connection.sendall(REQUEST + REQUEST[:-5])  # the server does not read the rest before the first is answered
@@ -640,7 +640,7 @@ def test_requests_one_behind_the_other_on_a_connection(port):
 
 def test_a_client_that_goes_while_it_is_answered_leaves_nothing(server, port):
     gate = threading.Event()
-    server.server._loop.call_soon_threadsafe(lambda: server.service.ask(_waiting(gate)))
+    server.server._loop.call_soon_threadsafe(lambda: server.service.ask(waiting(gate)))
     with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
         connection.sendall(REQUEST)
         time.sleep(0.2)
@@ -707,7 +707,7 @@ def test_after_a_failure_all_requests_are_answered_by_503():
         port, gate = running.server.http.port, threading.Event()
         running.service.failed = lambda: None  # otherwise the server would end
         running.service.answerer.answers = lambda text, learn: 1 / 0
-        for request in (_waiting(gate), _line()):
+        for request in (waiting(gate), _line()):
             running.server._loop.call_soon_threadsafe(running.service.ask, request)
         ask = lambda: answers.append(post(port, "predict", {"texts": ["free"]}))  # noqa: E731
         threads = [threading.Thread(target=ask) for _ in range(3)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -13,7 +14,9 @@ pytest.importorskip("prometheus_client", reason="prometheus-client, of the extra
 
 import browser
 from servers import served
-from test_http import LINES, asked, new_learner
+from test_http import LINES, asked, new_learner, waiting
+
+import xclass
 
 TYPE = "document.getElementById('example').value = {!r}; document.getElementById('ask').requestSubmit()"
 NARROW = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -102,6 +105,33 @@ def test_what_is_wrong_is_told(server, page):
         page.value(TYPE.format(example))
         wait(page, f"document.getElementById('message').textContent.includes({message!r})")
     assert page.value("document.getElementById('message').getAttribute('role')") == "alert"
+
+
+def test_a_learner_without_probabilities_predicts(page):
+    learner = xclass.Learner("scalar", bits=10)
+    learner.learn_many(["2 | a"] * 50)
+    with served(learner, {"http": "0"}) as running:
+        running.http = running.server.http.port
+        opened(page, running)
+        page.value(TYPE.format("a"))
+        wait(page, "document.getElementById('reasons').childElementCount > 0")
+        assert page.value("parseFloat(document.getElementById('verdict').textContent)") == pytest.approx(2, abs=0.3)
+        assert page.value("document.getElementById('top').hidden")
+        assert page.value("document.getElementById('message').textContent") == ""
+
+
+def test_a_key_asks_once_while_an_answer_is_awaited(server, page):
+    opened(page, server)
+    gate = threading.Event()
+    server.server._loop.call_soon_threadsafe(server.service.ask, waiting(gate))
+    before = sum(url.endswith("/predict") for url in page.requests())
+    page.value("document.getElementById('reasons').replaceChildren()")
+    page.value("document.getElementById('example').value = 'free'; document.getElementById('example').focus()")
+    for _ in range(3):
+        page.press("Enter", text="\r", code="Enter", windowsVirtualKeyCode=13, modifiers=2)
+    gate.set()
+    wait(page, "document.querySelectorAll('#reasons section').length === 2")
+    assert sum(url.endswith("/predict") for url in page.requests()) == before + 1
 
 
 def test_an_example_is_learned_and_the_figures_follow(page):

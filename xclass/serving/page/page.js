@@ -3,7 +3,7 @@
 const SECONDS = 2; // between two readings of the model's facts
 const TOP = 10, EXPLAINED = 2, SHARES = 10;
 const at = (id) => document.getElementById(id);
-let model = "", asked = null;
+let model = "", facts = null, asked = null;
 
 // Everything that the server says is put in as text, never as markup.
 function element(name, text, ...children) {
@@ -50,6 +50,7 @@ function read(text) {
 }
 
 async function guarded(button, work) {
+  if (button.disabled) return; // Ctrl+Enter while an answer is awaited
   at("message").textContent = "";
   button.disabled = true;
   try {
@@ -65,17 +66,15 @@ async function predict() {
   const text = at("example").value;
   if (!text.trim()) throw new Error("Type an example first.");
   const given = read(text);
+  if (!facts) await refresh();
   const began = performance.now();
-  const answer = await request("predict", { ...given, k: TOP });
+  const answer = await request("predict", facts.probabilities ? { ...given, k: TOP } : given);
   const milliseconds = performance.now() - began;
   const [{ prediction, top = [] }] = answer.predictions;
   asked = given;
   at("verdict").textContent = `${shown(prediction)}, answered in ${number(milliseconds, 3)} ms`;
   const rows = at("top").tBodies[0];
-  const measure = top.some((one) => "score" in one) ? "score" : "probability";
-  at("measure").textContent = measure === "score" ? "Score" : "Probability";
-  const largest = measure === "probability" ? 1 : Math.max(...top.map((one) => Math.abs(one.score)), 1e-9);
-  rows.replaceChildren(...top.map((one) => row(String(one.class), one[measure], largest, "")));
+  rows.replaceChildren(...top.map((one) => row(String(one.class), one.probability, 1, "")));
   at("top").hidden = !top.length;
   at("answer").hidden = false;
   await explain(given);
@@ -150,7 +149,7 @@ function pairs(place, values) {
 }
 
 async function refresh() {
-  const facts = await request("model");
+  facts = await request("model");
   at("model-name").textContent = facts.name;
   const classes = facts.classes === null ? "real numbers" : `${whole(facts.classes)} classes`;
   at("summary").textContent = `${facts.reduction} learned ${classes} from ${whole(facts.examples)} examples.`;
@@ -192,7 +191,7 @@ async function begin() {
     at("choice").hidden = false;
     at("model").append(...models.map((name) => element("option", name)));
     at("model").addEventListener("change", () => {
-      model = at("model").value;
+      [model, facts] = [at("model").value, null];
       at("answer").hidden = true;
       refresh().catch((error) => { at("message").textContent = error.message; });
     });
