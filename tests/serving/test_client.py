@@ -81,7 +81,7 @@ def test_run_blocks_without_an_event_loop_and_is_a_task_within_one(tmp_path):
         ({"prot": 1}, "there is no option 'prot'; did you mean 'port'"),
         ({"port": -1}, "port: -1 is not a whole number from 0 to 65535"),
         ({"top_k": 0}, "top_k: 0 is not a whole number from 1 to 1000"),
-        ({"checkpoint": 3}, "--checkpoint saves what is learned"),
+        ({"checkpoint": 3}, "--checkpoint has no effect"),
         ({"learn": False, "save_to": "m"}, "-f has no effect"),
     ],
 )

@@ -219,10 +219,6 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> tuple[dict[str, A
         raise UsageError("--max_body has no effect: it needs --http PORT, whose requests it limits")
     if "initial_regressor" not in given and "testonly" in given:
         raise UsageError("-t without -i would predict with a new model, which has learned nothing; give -i MODEL")
-    if "checkpoint" in given and "final_regressor" not in given:
-        raise UsageError("--checkpoint has no effect: it needs -f FILE, the model to save")
-    if "testonly" in given and "final_regressor" in given:
-        raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
     return given, notes
 
 

@@ -129,14 +129,14 @@ class Service:
         checkpoint: int | None = None,
         console: Console | None = None,
     ) -> None:
-        if checkpoint is not None and (path is None or not learns):
-            raise UsageError("--checkpoint saves what is learned to -f FILE; give -f, and leave out -t")
+        if path is not None and not learns:
+            raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
+        if checkpoint is not None and path is None:
+            raise UsageError("--checkpoint has no effect: it needs -f FILE, the model to save")
         self.answerer = Answerer(learner, learns, listing)
         self._listing, self._path, self._checkpoint = listing, path, checkpoint
         self._console = Console(quiet=True) if console is None else console
         if path is not None:
-            if not learns:
-                raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
             model_file.check_writable(path)
             leftovers.remove(path, derived=True)
         self.lines_at_once = 64
