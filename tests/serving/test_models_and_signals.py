@@ -16,6 +16,7 @@ from unittest import mock
 
 import pytest
 from command import start_process
+from command import xclass as xclass_command
 from servers import SECONDS, Messages, Served, answers, command, served, wait_for
 
 import xclass
@@ -238,6 +239,30 @@ def test_a_start_that_fails_leaves_the_files_as_they_were(kind, tmp_path):
         assert isinstance(second.error, UsageError) and "cannot listen at" in str(second.error)
         assert os.listdir(tmp_path) == before
         assert first.ask(LINE) == ANSWER
+
+
+def test_sighup_does_not_end_a_server_that_has_not_begun(tmp_path):
+    """It waits for its token, which comes by a pipe, after it has loaded the model."""
+    pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+    write(tmp_path / "m")
+    os.mkfifo(tmp_path / "token", 0o600)
+    words = ("-i", "m", "-t", "--port", "0", "--port_file", "port", "--http", "0", "--token_file", "token")
+    before = signal.getsignal(signal.SIGHUP)
+    process = start_process("serve", *words, cwd=tmp_path)
+    try:
+        with open(tmp_path / "token", "w") as token:  # once the server has opened the other end
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.2)
+            token.write("0123456789abcdef")
+        wait_for(lambda: process.poll() is not None or (tmp_path / "port").exists())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert xclass_command("serve", "-i", "none", cwd=tmp_path).status == 1
+    assert signal.getsignal(signal.SIGHUP) == before
 
 
 # ports, and the limit of open files

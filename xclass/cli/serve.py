@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -138,6 +141,20 @@ def _leave_terminal(telling: int, server: object) -> None:
     os.close(telling)
 
 
+@contextlib.contextmanager
+def _hangups_ignored() -> Iterator[None]:
+    """Ignore SIGHUP, which would end the process while no server handles it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@_hangups_ignored()
 def run(
     words: Sequence[str],
     more: Mapping[str, Option] = MappingProxyType({}),

@@ -177,6 +177,7 @@ def _signals(server: Server) -> Iterator[None]:
         return
     loop = asyncio.get_running_loop()
     handlers = {signal.SIGTERM: server.stop, signal.SIGINT: server.stop, signal.SIGHUP: server.reload}
+    before = signal.getsignal(signal.SIGHUP)
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
     try:
@@ -184,6 +185,7 @@ def _signals(server: Server) -> Iterator[None]:
     finally:
         for number in handlers:
             loop.remove_signal_handler(number)
+        signal.signal(signal.SIGHUP, before)  # the loop sets the default, which ends the process
 
 
 def run(serving: Coroutine[Any, Any, None]) -> None:
