@@ -9,29 +9,18 @@ with Client(port=26542) as client:
 
 from __future__ import annotations
 
+import itertools
 import socket
-from collections.abc import Iterator, Sequence
-from types import TracebackType
+from collections.abc import Sequence
 
 AT_ONCE = 1 << 15  # bytes that are sent before their answers are read: they fit into the buffers of a connection
 
 
 class Client:
-    """Hold a connection to a server; only one thread at a time may use it.
+    """Hold a connection to the port of a server, or to its Unix socket `path`; only one thread at a time may use it.
 
-    Parameters
-    ----------
-    host, port : str, int
-        Where the server listens.
-    path : str, optional
-        Its Unix socket instead, `--socket`.
-    timeout : float, default 60
-        Seconds to wait for an answer.
-
-    Raises
-    ------
-    OSError
-        If there is no connection, or it ends before all lines are answered.
+    Methods raise OSError if there is no connection, it ends, or an answer takes longer than `timeout` seconds, and
+    ValueError for a line that the server cannot read, after it has answered the lines before it.
     """
 
     def __init__(
@@ -39,56 +28,47 @@ class Client:
     ) -> None:
         if path is None:
             self._socket = socket.create_connection((host, port), timeout)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         else:
             self._socket = socket.socket(socket.AF_UNIX)
             self._socket.settimeout(timeout)
-            try:
-                self._socket.connect(path)
-            except OSError:
-                self._socket.close()
-                raise
-        self._answers = self._socket.makefile("rb")
+            self._socket.connect(path)
+        self._answers = self._socket.makefile(encoding="utf-8", errors="surrogateescape", newline="\n")
 
-    def ask(self, lines: Sequence[str]) -> Iterator[str]:
-        """Send lines of VW text, and yield their answers, as `-p` writes them; ValueError is raised for an error."""
+    def predict(self, lines: Sequence[str]) -> list[str]:
+        """Return the predictions for lines of VW text as `-p` writes them; lines with a label are learned, too."""
         if any("\n" in line for line in lines):
             raise ValueError("an example is one line, and a text of these holds a newline")
         sent = [f"{line}\n".encode("utf-8", "surrogateescape") for line in lines]
-        end = 0
-        while end < len(lines):
-            begin, size = end, 0
-            while end < len(lines) and (end == begin or size + len(sent[end]) <= AT_ONCE):
-                size += len(sent[end])
-                end += 1
-            self._socket.sendall(b"".join(sent[begin:end]))
-            some = lines[begin:end]
-            answers = [self._answers.readline().decode("utf-8", "surrogateescape") for _ in some]
-            for line, answer in zip(some, answers, strict=True):
+        ends, found = itertools.accumulate(map(len, sent)), list[str]()
+        for _, part in itertools.groupby(zip(sent, ends, strict=True), lambda one: one[1] // AT_ONCE):
+            texts = [text for text, _ in part]
+            self._socket.sendall(b"".join(texts))
+            answers = [self._answers.readline() for _ in texts]
+            for line, answer in zip(lines[len(found) :], answers, strict=False):
                 if not answer.endswith("\n"):
                     raise ConnectionError("the server has closed the connection before it has answered all lines")
                 if answer.startswith("error: "):
                     raise ValueError(f"{line[:60]!r}: {answer[7:-1]}")
-                yield answer[:-1]
-
-    def predict(self, lines: Sequence[str]) -> list[str]:
-        """Return the predictions for lines without labels, `| features`, as texts.
-
-        Raises ValueError for a line that the server cannot read, after it has answered the lines before it.
-        """
-        return list(self.ask(lines))
+                found.append(answer[:-1])
+        return found
 
     def learn(self, lines: Sequence[str]) -> list[str]:
         """Learn labelled lines, `label | features`, and return the predictions made before each was learned."""
-        return list(self.ask(lines))
+        return self.predict(lines)
 
     def predict_top_k(self, lines: Sequence[str]) -> list[list[tuple[str, float]]]:
         """Return the most probable classes with their probabilities, from a server with `--top_k K`.
 
         The last pair of a list may have the class "", which stands for all other classes.
         """
-        pairs = [[pair.rpartition(":") for pair in answer.split()] for answer in self.ask(lines)]
-        return [[(label, float(p)) for label, _, p in some] for some in pairs]
+        found = []
+        for line, answer in zip(lines, self.predict(lines), strict=True):
+            head, words = line.partition("|")[0].split(), answer.split()
+            if head and words[-1] == head[-1].removeprefix("'"):  # the tag
+                words.pop()
+            pairs = [word.rpartition(":") for word in words]
+            found.append([(label, float(p)) for label, _, p in pairs])
+        return found
 
     def close(self) -> None:
         """End the connection."""
@@ -98,7 +78,5 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

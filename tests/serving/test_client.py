@@ -37,6 +37,7 @@ def test_a_client_gets_probabilities_by_a_unix_socket(tmp_path):
         listing = probabilities.Options(top_k=2)
         with served(learner, {"socket": path}, listing=listing), Client(path=path) as client:
             found = client.predict_top_k(["| a", "| b"])
+            assert client.predict_top_k(["'x:0.5 | a", "y|| b"]) == found  # tags
     assert [pairs[0][0] for pairs in found] == ["tea", "cup"]
     for (_, p), (second, q), *rest in found:
         assert p > q and second in ("cup", "milk", "tea")
