@@ -285,6 +285,55 @@ def test_predictions_go_between_the_explanations_of_a_request(monkeypatch):
     assert ended == ["refused answered", "predict answered", "explain answered", "wait answered"]
 
 
+def test_predictions_go_between_those_of_a_long_request():
+    """Its parts are answered as the whole would be, by one model, and messages count from its first example."""
+    from xclass.serving.http import examples
+
+    lines = [f"| n{i % 7} room" if i % 3 else "| free" for i in range(1300)]
+    order: list[str] = []
+
+    async def note(name, answered):
+        answer = await answered
+        order.append(name)
+        return answer
+
+    async def ask():
+        with new_learner() as learner:
+            expected = examples.answers(learner, [examples.Question(lines)])[0]
+            one = desk.Desk(Service(learner))
+            one.service.start()
+            answers = await asyncio.gather(
+                note("long", one.predict(examples.Question(lines))),
+                note("listing", one.predict(examples.Question(xclass.Documents(["free"] * 10), k=1000))),
+                note("short", one.predict(examples.Question(["| room"]))),
+            )
+            batches = one.service.batches
+            with pytest.raises(xclass.DataError, match=r"^batch:1301:5: '1e50' is too large"):
+                await one.predict(examples.Question([*lines, "| a:1e50"]))
+            new = new_learner()
+            new.learn_many(["junk | free"] * 50)
+            answer_part = one._predictions.ask
+
+            async def replacing(part):
+                answer = await answer_part(part)
+                if part.before and one.service.learner is not new:
+                    await one.service.replace(lambda: new)
+                return answer
+
+            one._predictions.ask = replacing
+            replaced = await one.predict(examples.Question(lines))
+            predicted = one.predicted
+            await one.service.end()
+            new.close()
+            return expected, answers, batches, replaced, predicted
+
+    expected, (long, listing, short), batches, replaced, predicted = asyncio.run(ask())
+    assert long == expected and order == ["short", "listing", "long"] and batches == 6
+    assert len(listing["predictions"]) == 10 and short["predictions"] == [{"prediction": "work"}]
+    assert {one["prediction"] for one in replaced["predictions"][::3]} == {"junk"}
+    assert predicted == 1300 + 10 + 1 + 1300
+
+
 def test_explanations_of_a_request_are_of_one_model():
     """If another model takes its place meanwhile, they begin anew."""
     from xclass.serving.http import examples
@@ -672,6 +721,13 @@ def test_facts_metrics_and_health(port):
     assert float(figures['xclass_http_requests_total{operation="predict",status="200"}']) >= 3
     assert float(figures['xclass_http_request_seconds_count{operation="predict"}']) >= 3
     assert 'xclass_http_request_seconds_bucket{le="0.5",operation="predict"}' in figures
+
+
+def test_metrics_of_a_model_whose_file_name_is_not_utf_8():
+    with new_learner() as learner:
+        models = {"caf\udce9": desk.Desk(Service(learner))}
+        text = metrics.Metrics(lambda: models).text().decode()
+    assert r'xclass_examples_learned_total{model="caf\\xe9"} 15.0' in text
 
 
 def test_a_server_is_ready_once_its_kernels_are_loaded():

@@ -18,9 +18,9 @@ from ..service import MORE, Request, Service
 from . import examples
 from .examples import Answer, Question
 
-MOST_EXAMPLES = 512  # that a batch gathers
+BATCH_WORK = 512  # most `Question.work` of a batch, unless it has a single example
 MOST_WAITING = 10_000  # questions
-MOST_SECONDS_OF_LATENCY = 1000  # latest answers that the median is taken of
+LATENCIES = 1000  # latest answers that the median is taken of
 
 
 class Busy(Exception):
@@ -40,16 +40,23 @@ class Desk:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._predictions = _Gatherer(service)
-        self.latest: deque[float] = deque(maxlen=MOST_SECONDS_OF_LATENCY)
+        self.latest: deque[float] = deque(maxlen=LATENCIES)
         self.predicted = 0
         self._others = 0  # questions that learn or are explained
         self._one_explains = asyncio.Lock()  # between two explanations, the worker answers what waits
 
     async def predict(self, question: Question) -> Answer:
-        """Return predictions of examples; raise their error, or Busy."""
-        answer = await self._predictions.ask(question)
+        """Return predictions of examples; raise their error, or Busy.
+
+        Other questions go between the parts of a long one. All parts are answered by one model: they begin anew if
+        another one has taken its place.
+        """
+        learner, answers = None, list[Answer]()
+        while learner is not self.service.learner:
+            learner = self.service.learner
+            answers = [await self._predictions.ask(part) for part in question.parts(BATCH_WORK)]
         self.predicted += len(question.examples)
-        return answer
+        return examples.joined(answers)
 
     async def learn(self, question: Question) -> Answer:
         """Learn from examples, and return the predictions made before; raise their error, or Busy."""
@@ -118,11 +125,14 @@ class _Gatherer:
 
     def _answer(self, learner: Learner) -> list[Answer | XclassError]:
         """Answer, in the worker, the questions that wait now."""
-        room = MOST_EXAMPLES
+        count = work = 0  # of examples, and of the one with the most, as all of a batch list as many classes
         self._taken = []
-        while self._waiting and (room > 0 or not self._taken):
+        while self._waiting:
+            question, _ = self._waiting[0]
+            count, work = count + len(question.examples), max(work, question.work)
+            if self._taken and count * work > BATCH_WORK:
+                break
             self._taken.append(self._waiting.popleft())
-            room -= len(self._taken[-1][0].examples)
         return examples.answers(learner, [question for question, _ in self._taken])
 
     def _deliver(self, result: Any, last: bool) -> None:

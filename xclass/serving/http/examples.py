@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ from ...reductions.core.spec import Wanted
 from ...system.printable import printable
 
 MOST_WARNINGS = 10  # of a request that are answered
+PLACE = re.compile("^batch:([0-9]+)")  # of an example in a message
+CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
 
 
 class Question(NamedTuple):
@@ -40,6 +43,7 @@ class Question(NamedTuple):
     weights : their weights, None for 1
     k : number of classes to list or to explain, None for the prediction alone
     shares : most shares of a class that an explanation lists
+    before : number of examples of the same request that are in earlier questions
     """
 
     examples: Sequence[Any]
@@ -47,9 +51,34 @@ class Question(NamedTuple):
     weights: list[float] | None = None
     k: int | None = None
     shares: int = 20
+    before: int = 0
+
+    @property
+    def work(self) -> int:
+        """Return how much work an example is, compared with a prediction without a list of classes."""
+        return 1 + (self.k or 0) // CLASSES_OF_WORK
+
+    def parts(self, most: int) -> list[Question]:
+        """Divide a question that only predicts into questions with at most `most` work, or one example."""
+        size = max(1, most // self.work)
+        if len(self.examples) <= size:
+            return [self]
+        made = type(self.examples)
+        return [
+            self._replace(examples=made(self.examples[begin : begin + size]), before=begin)  # type: ignore[call-arg]
+            for begin in range(0, len(self.examples), size)
+        ]
 
 
 Answer = dict[str, Any]
+
+
+def joined(found: Sequence[Answer]) -> Answer:
+    """Return the answer to a question from those to its parts."""
+    if len(found) == 1:
+        return found[0]
+    warnings = [warning for answer in found for warning in answer.get("warnings", ())]
+    return {"predictions": [one for answer in found for one in answer["predictions"]], **_warnings(warnings)}
 
 
 def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | XclassError]:
@@ -141,12 +170,14 @@ def _converted(
                 raise UsageError(f"{core.config.reduction.name} does not estimate probabilities; leave k out")
             given = list(learner.inputs.batches(question.examples, question.labels, question.weights, learns))
         except XclassError as error:
+            error.args = (_moved(str(error), question.before),)
             found.append(error)
             continue
         for batch in given:
             batches.append(batch)
             owners += [i] * batch.n
-        found.append({"predictions": [], **({"learned": 0} if learns else {}), **_warnings(core.take_notes())})
+        notes = [_moved(note, question.before) for note in core.take_notes()]
+        found.append({"predictions": [], **({"learned": 0} if learns else {}), **_warnings(notes)})
     if len(batches) > 1:
         return found, batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches]), owners
     return found, batches[0] if batches else None, owners
@@ -216,6 +247,11 @@ def _add(
 def _finite(prediction: Any) -> Any:
     """Return a prediction, None in place of a number that is not finite, which JSON does not have."""
     return None if isinstance(prediction, float) and not math.isfinite(prediction) else prediction
+
+
+def _moved(message: str, before: int) -> str:
+    """Return a message that begins with the number of an example with that in the whole request."""
+    return PLACE.sub(lambda found: f"batch:{int(found[1]) + before}", message) if before else message
 
 
 def _warnings(notes: Sequence[str]) -> dict[str, list[str]]:

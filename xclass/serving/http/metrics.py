@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from ...system import memory
+from ...system.printable import printable
 from .desk import Desk
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)  # bounds of latency
@@ -25,7 +26,7 @@ class Metrics:
         )
         self._seconds = Histogram(
             "xclass_http_request_seconds",
-            "Time from the first byte of a request's body to its answer",
+            "Time from the end of a request's head to its answer",
             ("operation",),
             buckets=SECONDS,
             registry=self._registry,
@@ -61,7 +62,8 @@ class _Models(Collector):
         lines = CounterMetricFamily("xclass_lines", "Lines answered by the line protocol", labels=["model"])
         failed = CounterMetricFamily("xclass_failed_saves", "Saves of the model that failed", labels=["model"])
         unsaved = GaugeMetricFamily("xclass_unsaved_examples", "Examples learned that no file has", labels=["model"])
-        for name, desk in self._desks().items():
+        for file_name, desk in self._desks().items():
+            name = printable(file_name)  # that of a file may be no UTF-8
             learner = desk.service.learner
             lines.add_metric([name], desk.service.lines)
             failed.add_metric([name], desk.service.failed_saves)
