@@ -687,6 +687,70 @@ def test_requests_one_behind_the_other_on_a_connection(port):
             received += part
 
 
+def exchanged(port, text):
+    """Send bytes, and return what comes until the server closes the connection, or sends nothing for a while."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+        connection.sendall(text)
+        connection.settimeout(0.5)
+        with contextlib.suppress(TimeoutError):
+            while part := connection.recv(1 << 16):
+                received += part
+            return received, True
+    return received, False
+
+
+PLAIN = b'{"texts": ["free"]}'
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
+LENGTH = b"Content-Length: 19\r\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "statuses", "closes"),
+    [
+        (HEAD.replace(b"1.1", b"1.0") + LENGTH + b"\r\n" + PLAIN, [200], True),
+        (HEAD + LENGTH + b"Expect: 100-continue\r\n\r\n" + PLAIN, [100, 200], False),
+        (HEAD.replace(b"json", b"xml") + LENGTH + b"Expect: 100-continue\r\n\r\n", [415], True),
+        (HEAD + b"Content-Length: 99999999\r\nExpect: 100-continue\r\n\r\n", [413], True),
+        (CHUNKED + b"\r\n13;a=b\r\n" + PLAIN + b"\r\n0\r\nHost: evil.example\r\n\r\n", [200], False),
+        (CHUNKED + LENGTH + b"\r\n13\r\n" + PLAIN + b"\r\n0\r\n\r\n", [400], True),
+        (CHUNKED.replace(b"chunked", b"xchunked") + b"\r\n13\r\n" + PLAIN + b"\r\n0\r\n\r\n", [400], True),
+        (CHUNKED + b"\r\nffffffffffffffffff\r\n" + PLAIN, [400], True),
+        (HEAD + LENGTH * 2 + b"\r\n" + PLAIN, [400], True),
+        (HEAD + b"Host: evil.example\r\n" + LENGTH + b"\r\n" + PLAIN, [400], False),
+        (HEAD + b"content-type: text/plain\r\n" + LENGTH + b"\r\n" + PLAIN, [400], False),
+        (HEAD + LENGTH + b"X-A: a\r\nX-A: b\r\n\r\n" + PLAIN, [200], False),
+        (HEAD + LENGTH + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n" + PLAIN, [400], True),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", [200], False),
+        (b"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", [400], True),
+        (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", [404], False),
+        (b"GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", [200], False),
+        (b"GET /%76%31/model HTTP/1.1\r\nHost: localhost\r\n\r\n", [200], False),
+        (b"GET /v1/\xff/model HTTP/1.1\r\nHost: localhost\r\n\r\n", [400], True),
+        (b"HEAD /v1/model HTTP/1.1\r\nHost: localhost\r\n\r\n", [200], False),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01", [400], True),  # TLS
+        (REQUEST + b"garbage\r\n\r\n", [200], True),  # the answer to the first request is not mistaken
+    ],
+)  # fmt: skip
+def test_strange_requests(port, text, statuses, closes):
+    received, closed = exchanged(port, text)
+    assert [int(one) for one in re.findall(rb"HTTP/1.1 (\d+) ", received)] == statuses, received
+    assert closed == closes
+    if statuses[-1] >= 400:
+        assert b"content-type: application/json" in received and received.rpartition(b"\r\n\r\n")[2][:9] == b'{"error":'
+
+
+@pytest.mark.parametrize("before", [b"GET / HTTP/1.1\r\n", CHUNKED + b"\r\n13\r\n" + PLAIN + b"\r\n0\r\n"])
+@pytest.mark.parametrize("piece", [b"X: y\r\n" * 2000, b"X: " + b"y" * 20000])
+def test_headers_without_end_are_not_kept(port, before, piece):
+    """Also those behind a body, where they are called trailers."""
+    with socket.create_connection(("127.0.0.1", port), SECONDS) as connection, pytest.raises(OSError):
+        connection.sendall(before)
+        for _ in range(5000):
+            connection.sendall(piece)
+    assert post(port, "predict", PLAIN)[0] == 200
+
+
 def test_a_client_that_goes_while_it_is_answered_leaves_nothing(server, port):
     gate = threading.Event()
     server.server._loop.call_soon_threadsafe(lambda: server.service.ask(waiting(gate)))

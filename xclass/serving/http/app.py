@@ -34,7 +34,7 @@ from ...system import memory
 from ...system.bounded_json import Malformed
 from ..models import Models
 from ..service import Service, Unavailable
-from . import bodies, description
+from . import bodies, description, guard
 from .desk import Busy, Desk
 from .guard import Guard
 from .metrics import Metrics
@@ -108,6 +108,8 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["xclass.headers"] = headers = dict(scope["headers"])
         try:
+            if len(headers) < len(scope["headers"]):
+                guard.check_repeated(scope["headers"])
             self._guard.check_site(headers)
         except HTTPException as error:
             await _error(error)(scope, receive, send)

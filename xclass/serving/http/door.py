@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import socket
 import time
@@ -25,6 +26,8 @@ from ...errors import UsageError
 IDLE_SECONDS = 75  # without a request on a connection
 HEAD_BYTES = 1 << 15  # of the names and values before a body that are kept while more of them come
 SWEEP_SECONDS = 1.0  # between two searches for connections that take too long
+BODY = (b"content-length", b"transfer-encoding")  # headers of requests with a body
+UPGRADE = "neither CONNECT nor a body with the header Upgrade is understood; send the request by HTTP/1.1 alone"
 SILENT = logging.Logger("xclass.http", logging.CRITICAL + 1)  # what clients do wrong is not worth a line each
 
 
@@ -143,7 +146,7 @@ class _Connection(HttpToolsProtocol):
         super().__init__(door.config, door.state, {})
         self.logger, self.access_log = SILENT, False
         self._door = door
-        self._head: int | None = 0  # bytes of a head that is not complete; None while a body is received
+        self._head = 0  # bytes since the last head, or part of a body, that is complete
         self._began: float | None = None  # when the first byte came of a request that is not complete
         self._blocked: float | None = None  # since when the client does not read
 
@@ -168,12 +171,11 @@ class _Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._began is None:
             self._began = time.monotonic()
-        if self._head is not None:
-            self._head += len(data)
+        self._head += len(data)
         super().data_received(data)
-        if self._head is not None and self._head > HEAD_BYTES and not self.transport.is_closing():
+        if self._head > HEAD_BYTES and not self.transport.is_closing():
             if self.waits:
-                self.send_400_response(f"the head of the request is longer than {HEAD_BYTES} bytes")
+                self.send_400_response(f"the headers of the request are longer than {HEAD_BYTES} bytes")
             else:  # this would be taken for the answer to an earlier request
                 self.transport.abort()
 
@@ -183,8 +185,15 @@ class _Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._head = None
+        self._head = 0
+        if self.parser.should_upgrade() and any(name in BODY for name, _ in self.headers):
+            raise ValueError(UPGRADE)  # the parser would take the body for the next request
         super().on_headers_complete()
+        self.headers = []  # those behind a body are none of the request's
+
+    def on_body(self, body: bytes) -> None:
+        self._head = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._head, self._began = 0, None
@@ -194,6 +203,23 @@ class _Connection(HttpToolsProtocol):
         if self._began is not None:  # the next request waited for this answer, perhaps
             self._began = time.monotonic()
         super().on_response_complete()
+        if self.expect_100_continue and self.cycle.response_complete and self.cycle.more_body:
+            self.transport.close()  # perhaps the client sends its next request in place of the body
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request that can be read, in JSON, and close the connection."""
+        if not self.waits:  # this would be taken for the answer to an earlier request
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if self.parser.should_upgrade():
+            msg = UPGRADE
+        content = json.dumps({"error": msg}).encode()
+        headers = [*self.server_state.default_headers, (b"content-type", b"application/json")]
+        headers += [(b"content-length", b"%d" % len(content)), (b"connection", b"close")]
+        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (head, content))
+        self.transport.close()
 
     def check_time(self, now: float, limit: float) -> None:
         """Close the connection if the client takes too long to send a request or to read an answer."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
 from starlette.exceptions import HTTPException
 
 JSON = b"application/json"
+JUDGED = (b"host", b"origin", b"authorization", b"content-type")  # headers by which requests are refused
 
 
 class Guard:
@@ -75,6 +77,16 @@ class Guard:
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != JSON:
             raise HTTPException(415, f"Content-Type is {_shown(kind)}; send JSON as application/json")
+
+
+def check_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a request that has a header twice by which it is judged, because a proxy may judge it by the other one."""
+    counts = Counter(name for name, _ in headers)
+    for name in JUDGED:
+        if counts[name] > 1:
+            raise HTTPException(
+                400, f"the request has the header {name.decode().title()} {counts[name]} times; give one"
+            )
 
 
 def host_name(host: bytes) -> str | None:
