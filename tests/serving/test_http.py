@@ -771,7 +771,8 @@ def test_facts_metrics_and_health(port):
     assert status == 200
     assert (facts["name"], facts["reduction"], facts["labels"], facts["classes"]) == ("model", "oaa", "multiclass", 3)
     assert (facts["examples"], facts["learns"], facts["needs_token"]) == (len(LINES), True, False)
-    assert facts["options"]["bits"] == 12 and facts["latency_ms"]["median"] > 0 and facts["predicted"] >= 6
+    assert facts["options"]["bits"] == 12 and [] not in facts["options"].values()
+    assert facts["latency_ms"]["median"] > 0 and facts["predicted"] >= 6
     assert asked(port, "GET", "/v1/models")[2] == {"models": ["model"]}
     assert asked(port, "GET", "/healthz")[0] == asked(port, "GET", "/readyz")[0] == 200
     _, headers, text = asked(port, "GET", "/metrics")

@@ -310,7 +310,7 @@ def chosen_options(learner: Learner) -> dict[str, Any]:
     return {
         name: value
         for name, value in learner.core.config.stored().items()
-        if value not in (None, False, declared.get(name)) and name != "named_labels"
+        if value not in (None, False, [], declared.get(name)) and name != "named_labels"
     }
 
 
