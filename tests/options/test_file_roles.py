@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from types import SimpleNamespace
 
 import pytest
 from command import start_process, xclass
@@ -142,6 +143,20 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_starts(place, 
                 with pytest.raises(DataError, match=f"{path}: {option.writes} cannot be written there: {reason}"):
                     files.check(declared, {name: path, "explain": 1, "no_stdin": True})
                     pytest.fail(f"{command} {option.flags}")
+
+
+def test_a_write_protected_place_is_told_from_a_write_protected_file(place, monkeypatch):
+    monkeypatch.chdir(place)
+    (place / "file").write_text("")
+    monkeypatch.setattr(os, "access", lambda path, mode: "file" not in str(path))
+    with pytest.raises(DataError, match="no permission to write to this file; change that by chmod or chown"):
+        output_file.check_writable("file", "the model")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(DataError, match=f"no permission to write in {place}; give a file in a folder of your own"):
+        output_file.check_writable("file", "the model")
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with pytest.raises(DataError, match=f"{place} is mounted read-only; mount it"):
+        output_file.check_writable("new", "the model")
 
 
 def test_a_model_replaces_nothing_but_a_model(place, monkeypatch):

@@ -181,6 +181,10 @@ def write_failure(path: str, error: OSError) -> str:
         return "this is a folder; give the name of a file"
     if not os.path.isdir(folder):
         return f"there is no folder {folder}; create it, or give another file"
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return f"{folder} is mounted read-only; mount it so that it can be written to, or give a file elsewhere"
+    if isinstance(error, PermissionError) and os.path.exists(path) and os.access(folder, os.W_OK):
+        return "there is no permission to write to this file; change that by chmod or chown, or give another file"
     if isinstance(error, PermissionError):
         return f"there is no permission to write in {folder}; give a file in a folder of your own"
     return str(error.strerror or error)
