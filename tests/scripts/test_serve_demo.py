@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
-from running import ROOT
+from running import ROOT, environment
 
 from xclass.cli import serve
 from xclass.options import words
@@ -30,12 +33,31 @@ def test_the_unit_of_systemd_starts_what_learns_and_saves():
     assert options["final_regressor"].startswith("/var/lib/xclass/") and "StateDirectory=xclass" in text
 
 
+def test_systemd_understands_the_unit(tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    text = (ROOT / "demo" / "xclass-serve.service").read_text().replace("/opt/xclass/bin/xclass", sys.executable)
+    unit = tmp_path / "xclass-serve.service"
+    for content, problems in ((text, ""), (text.replace("ProtectClock", "ProtectClocks"), "ProtectClocks")):
+        unit.write_text(content)
+        result = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=60)
+        assert (problems in result.stderr) and bool(problems) == bool(result.stderr)
+
+
 def test_the_image_is_not_of_root_and_starts_with_compiled_kernels():
     text = (ROOT / "demo" / "serve.Dockerfile").read_text()
-    assert text.index("xclass -f") < text.index("USER xclass") < text.index("ENTRYPOINT")
+    assert text.index("RUN python /src/serve_warm.py") < text.index("USER 999") < text.index("ENTRYPOINT")
     (entry,), (command,) = (re.findall(rf"^{name} (.*)$", text, re.MULTILINE) for name in ("ENTRYPOINT", "CMD"))
     assert json.loads(entry) == ["xclass", "serve"]
     assert given(json.loads(command)) == {"models": "/models", "http": "0.0.0.0:8000"}
+
+
+def test_servers_answer_all_that_they_are_asked_while_the_image_is_built(tmp_path):
+    pytest.importorskip("uvicorn")
+    for options, status in (("--oaa 3", 0), ("--oaa 1", 1)):  # where a label is 2
+        words = [sys.executable, str(ROOT / "demo" / "serve_warm.py"), options]
+        result = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=400)
+        assert result.returncode == status, result.stderr
 
 
 def test_the_manifest_fits_the_schema_of_kubernetes():
@@ -63,6 +85,8 @@ def test_the_manifest_fits_the_image():
     assert {probe: container[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")} == {
         "livenessProbe": "/healthz", "readinessProbe": "/readyz",
     }  # fmt: skip
+    assert container["startupProbe"]["httpGet"] == container["readinessProbe"]["httpGet"]
     assert container["securityContext"]["readOnlyRootFilesystem"] and spec["securityContext"]["runAsNonRoot"]
+    assert f"USER {spec['securityContext']['runAsUser']}" in (ROOT / "demo" / "serve.Dockerfile").read_text()
     (mount,) = container["volumeMounts"]
     assert mount["mountPath"] == options["models"] and mount["name"] == spec["volumes"][0]["name"]
