@@ -56,6 +56,7 @@ import xclass
 from scripts.lib.command_line import run
 from scripts.lib.processes import BenchError
 from scripts.serve import servers
+from xclass.serving.http import bodies
 
 CLASSES = 20
 ASKED = 30  # lines of a client
@@ -208,7 +209,7 @@ def question(chance: random.Random) -> tuple[str, dict[str, Any]]:
         if operation == "learn":
             body["labels"] = labels
     if operation == "explain" and chance.random() < 0.5:
-        body["k"] = chance.randrange(1, 21)
+        body["k"] = chance.randint(1, bodies.MOST_CLASSES_EXPLAINED)
     return operation, body
 
 
