@@ -334,6 +334,20 @@ def test_predictions_go_between_those_of_a_long_request():
     assert predicted == 1300 + 10 + 1 + 1300
 
 
+@pytest.mark.parametrize("operation", ["predict", "learn"])
+def test_a_long_answer_is_that_of_short_requests(operation, monkeypatch):
+    """It is written by a thread, in parts."""
+    question = {"lines": ["spam 2 | offer", "| free room", "home | never seen"] * 2}
+    if operation == "predict":
+        question["k"] = 3
+    answers = []
+    for limit in (app.LONG, 0):
+        monkeypatch.setattr(app, "LONG", limit)
+        with served(new_learner(), {"http": "0"}) as running:
+            answers.append(post(running.server.http.port, operation, question))
+    assert answers[0] == answers[1] and answers[0][0] == 200
+
+
 def test_explanations_of_a_request_are_of_one_model():
     """If another model takes its place meanwhile, they begin anew."""
     from xclass.serving.http import examples
