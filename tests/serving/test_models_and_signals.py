@@ -246,28 +246,30 @@ def test_a_start_that_fails_leaves_the_files_as_they_were(kind, tmp_path):
         assert first.ask(LINE) == ANSWER
 
 
-def test_sighup_does_not_end_a_server_that_has_not_begun(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_signals_to_a_server_that_has_not_begun(number, tmp_path):
     """It waits for its token, which comes by a pipe, after it has loaded the model."""
     pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
     write(tmp_path / "m")
     os.mkfifo(tmp_path / "token", 0o600)
     words = ("-i", "m", "-t", "--port", "0", "--port_file", "port", "--http", "0", "--token_file", "token")
-    before = signal.getsignal(signal.SIGHUP)
+    before = [signal.getsignal(one) for one in (signal.SIGHUP, signal.SIGTERM)]
     process = start_process("serve", *words, cwd=tmp_path)
     try:
         with open(tmp_path / "token", "w") as token:  # once the server has opened the other end
-            process.send_signal(signal.SIGHUP)
+            process.send_signal(number)
             time.sleep(0.2)
-            token.write("0123456789abcdef")
+            assert (process.poll() is None) == (number == signal.SIGHUP)
+            token.write("0123456789abcdef" * (number == signal.SIGHUP))
         wait_for(lambda: process.poll() is not None or (tmp_path / "port").exists())
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=SECONDS)
-        assert process.returncode == 0
+        _, errors = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0 and b"Traceback" not in errors
     finally:
         process.kill()
         process.communicate()
     assert xclass_command("serve", "-i", "none", cwd=tmp_path).status == 1
-    assert signal.getsignal(signal.SIGHUP) == before
+    assert [signal.getsignal(one) for one in (signal.SIGHUP, signal.SIGTERM)] == before
 
 
 # ports, and the limit of open files

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,19 +143,26 @@ def _leave_terminal(telling: int, server: object) -> None:
 
 
 @contextlib.contextmanager
-def _hangups_ignored() -> Iterator[None]:
-    """Ignore SIGHUP, which would end the process while no server handles it."""
+def _signals_without_a_server() -> Iterator[None]:
+    """While no server handles signals, ignore SIGHUP, which would end the process, and end it with status 0 at SIGTERM.
+
+    By default, the system gives SIGTERM to no process whose number is 1, as in a container.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = [
+        (number, signal.signal(number, handler))
+        for number, handler in ((signal.SIGHUP, signal.SIG_IGN), (signal.SIGTERM, lambda *_: sys.exit(0)))
+    ]
     try:
         yield
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
-@_hangups_ignored()
+@_signals_without_a_server()
 def run(
     words: Sequence[str],
     more: Mapping[str, Option] = MappingProxyType({}),

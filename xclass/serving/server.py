@@ -191,10 +191,11 @@ def _signals(server: Server) -> Iterator[None]:
 
 def run(serving: Coroutine[Any, Any, None]) -> None:
     """Execute `serve` in an event loop: uvloop's if it is installed, which takes half the time."""
-    try:
-        from uvloop import run as execute
-    except ImportError:
-        execute = asyncio.run
+    execute: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        execute = uvloop.run
     gc.collect()
     gc.freeze()  # otherwise the garbage collector looks through all objects now and then, which takes 60 ms
     try:
