@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import http.client
 import json
 import logging
@@ -776,6 +777,19 @@ def test_a_client_that_goes_while_it_is_answered_leaves_nothing(server, port):
 
 
 # facts, metrics and the description
+
+
+@pytest.mark.parametrize("operation", ["predict", "explain"])
+def test_a_request_that_is_refused_leaves_nothing(port, operation):
+    """Otherwise a cycle keeps the request, and all that was made of it, until the garbage is collected."""
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            assert post(port, operation, {"lines": ["| a", "1 2 3 4 5 6 | a"]})[0] == 400
+        assert not [error for error in gc.get_objects() if isinstance(error, xclass.XclassError)]
+    finally:
+        gc.enable()
 
 
 def test_facts_metrics_and_health(port):

@@ -280,6 +280,7 @@ class _Endpoint:
             refusal = error
         except (Malformed, XclassError) as error:
             refusal = HTTPException(500 if isinstance(error, ModelError) else 400, str(error))
+            _forget_frames(error)
         except Unavailable as error:
             refusal = HTTPException(503, str(error), CLOSE)
         except Busy:
@@ -294,6 +295,13 @@ class _Endpoint:
             return
         await _error(refusal)(scope, receive, send)
         self._app.metrics.count(self._operation, refusal.status_code, time.perf_counter() - began)
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Take the traceback off an error: its frames hold the request, and some the error, which would be a cycle."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
 
 
 def number_of_classes(learner: Learner) -> int | None:
