@@ -1,5 +1,6 @@
 """The command `xclass serve`: signals, files, mistakes in its options, and what is left after a death."""
 
+import gc
 import os
 import random
 import signal
@@ -11,6 +12,8 @@ from command import xclass as run
 from servers import SECONDS, ask, command, connected, received, wait_for
 
 import xclass
+from xclass.cli import serve
+from xclass.serving import server
 
 TEXT = "".join(f"{i % 3 + 1} |f y{i % 3} n{i % 7}\n" for i in range(300))
 
@@ -155,6 +158,18 @@ def test_an_address_for_everyone_is_said_to_be_one(folder):
     with command(folder, "serve", "-i", "m", "-t", "--host", "0.0.0.0") as (process, port):
         assert ask(port, b"| y1\n")
         assert "everyone who reaches 0.0.0.0 can use the learner" in ended(process)[1]
+
+
+def test_a_server_collects_garbage_often(monkeypatch):
+    found = []
+    monkeypatch.setattr(server, "run", lambda serving: (serving.close(), found.append(gc.get_threshold()[0])))
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(100_000)
+        assert serve.run(["--oaa", "3", "-b", "10", "--quiet"]) == 0
+    finally:
+        gc.set_threshold(*before)
+    assert found[0] <= 1000
 
 
 def test_help_lists_the_options():

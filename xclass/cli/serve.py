@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import re
 import signal
@@ -21,6 +22,7 @@ from ..options.declare import Option, OptionGroup, option, options_of, threads_o
 from ..system import output_file, terminal
 from . import option_text, vw_flags
 
+NEW_OBJECTS = 1000  # of a server, between two collections of the youngest garbage
 USAGE = "xclass serve -i FILE [-t] [-f FILE --checkpoint N] [OPTIONS]"
 INTRO = (
     "Serve a model by Vowpal Wabbit's line protocol: a client sends lines of VW text to a port, and gets for each the "
@@ -206,6 +208,8 @@ def run(
             service = Service(loaded(o, given), not o.testonly, listing, o.final_regressor, o.checkpoint, console)
             reload = None if o.initial_regressor is None else lambda: loaded(o, given)
             held = models.OneModel(service, console, reload, name_of_model(o.initial_regressor or o.final_regressor))
+        # garbage may hold a request of megabytes, so it is collected more often than in other commands, see `cli.main`
+        gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
         server.run(server.serve(held, options, console, ready))
     return 0
 
