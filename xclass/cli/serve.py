@@ -146,9 +146,9 @@ def _leave_terminal(telling: int, server: object) -> None:
 
 @contextlib.contextmanager
 def _signals_without_a_server() -> Iterator[None]:
-    """While no server handles signals, ignore SIGHUP, which would end the process, and end it with status 0 at SIGTERM.
+    """Ignore SIGHUP, and end the process with status 0 at SIGTERM, while no server handles these signals.
 
-    By default, the system gives SIGTERM to no process whose number is 1, as in a container.
+    By default, SIGHUP would end it, and SIGTERM would do nothing to a process whose number is 1, as in a container.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
