@@ -17,9 +17,9 @@ from .api.learner import Learner
 from .errors import UsageError
 from .options.declare import options_of
 from .reductions.core import probabilities
-from .run.report.console import Console
 from .serving import server
 from .serving.models import OneModel
+from .serving.operator_console import OperatorConsole
 from .serving.options import Options
 from .serving.service import Service
 
@@ -62,8 +62,8 @@ def run(
     Returns
     -------
     task : asyncio.Task or None
-        In a running event loop, the task that serves; cancel it to end the server. Otherwise None, after the server
-        was ended by SIGTERM, Ctrl-C or `server.stop_soon()`.
+        In a running event loop, the task that serves; to end the server, cancel it and wait for it. Otherwise None,
+        after the server was ended by SIGTERM, Ctrl-C or `server.stop_soon()`.
 
     Raises
     ------
@@ -85,6 +85,7 @@ def run(
     ...     writer.write(b"2 'first | cold rainy\\\\n1 | warm\\\\n| cold\\\\n")
     ...     answers = [await reader.readline() for _ in range(3)]
     ...     task.cancel()
+    ...     await asyncio.wait([task])
     ...     return answers
     >>> asyncio.run(main())
     [b'1 first\\n', b'1\\n', b'2\\n']
@@ -98,7 +99,7 @@ def run(
     if top_k is not None:
         k = configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
         listing = probabilities.Options(top_k=k)
-    console = Console(quiet=False)
+    console = OperatorConsole(quiet=False)
     models = OneModel(Service(learner, learn, listing, save_to, checkpoint, console), console)
     try:
         asyncio.get_running_loop()

@@ -76,6 +76,25 @@ def test_run_blocks_without_an_event_loop_and_is_a_task_within_one(tmp_path):
     assert xclass.load(path).examples == 8
 
 
+def test_a_task_that_is_cancelled_and_left_saves_the_model(tmp_path):
+    """`asyncio.run` cancels it once more."""
+    path = tmp_path / "m"
+
+    async def within():
+        begun = asyncio.get_running_loop().create_future()
+        learner = xclass.Learner("oaa", classes=2, bits=10)
+        task = serve.run(learner, port=0, save_to=str(path), ready=begun.set_result)
+        await asyncio.to_thread(learn, (await begun).door.port)
+        task.cancel()
+
+    def learn(port):
+        with Client(port=port) as one:
+            one.learn(LINES[:4])
+
+    asyncio.run(within())
+    assert xclass.load(path).examples == 4
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import sys
 import threading
 import time
 from unittest import mock
@@ -14,7 +15,8 @@ import xclass
 from xclass.api import model_contents
 from xclass.errors import ModelError
 from xclass.serving.models import FolderModels
-from xclass.serving.service import FAILED, Service, Unavailable
+from xclass.serving.operator_console import OperatorConsole
+from xclass.serving.service import FAILED, MORE, Service, Unavailable
 
 LEARNED = b"".join(b"%d |f y%d n%d\n" % (i % 3 + 1, i % 3, i % 7) for i in range(30))
 
@@ -103,6 +105,90 @@ def test_what_no_checkpoint_has_saved_is_kept_when_a_model_is_loaded(tmp_path):
 
     asyncio.run(ask())
     assert xclass.load(folder / "m.interrupted").examples == 30
+
+
+def test_what_is_saved_while_a_model_is_loaded_is_kept(tmp_path):
+    """The next save would replace it by what the new learner has learned."""
+    path, read, go_on = tmp_path / "m", threading.Event(), threading.Event()
+
+    def load() -> xclass.Learner:
+        learner = xclass.load(path)
+        read.set()
+        assert go_on.wait(60)
+        return learner
+
+    async def ask() -> None:
+        service = Service(new(), path=str(path), checkpoint=10)
+        service.start()
+        await answers(service, LEARNED)
+        assert await service.save() == 30
+        replacing = asyncio.ensure_future(service.replace(load))
+        await asyncio.to_thread(read.wait)
+        await answers(service, LEARNED)
+        while service.unsaved:
+            await asyncio.sleep(0.01)
+        go_on.set()
+        await replacing
+        assert service.learner.examples == 30
+        await service.end()
+
+    asyncio.run(ask())
+    assert xclass.load(tmp_path / "m.interrupted").examples == 60
+
+
+def test_predictions_go_between_the_parts_of_a_function():
+    async def ask() -> None:
+        service = Service(new())
+        service.start()
+        await answers(service, LEARNED)
+        learned_before: list[int] = []
+        begun, asked, predicted = threading.Event(), threading.Event(), threading.Event()
+
+        def part(learner: xclass.Learner) -> object:
+            learned_before.append(learner.examples)
+            begun.set()
+            event = asked if len(learned_before) == 1 else predicted
+            return MORE if event.wait(20) and len(learned_before) < 6 else None
+
+        whole = asyncio.ensure_future(service.call(part, learns=True))
+        await asyncio.to_thread(begun.wait)
+        learned = asyncio.ensure_future(answers(service, b"1 |f y0\n"))
+        prediction = asyncio.ensure_future(answers(service, b"|f y0\n"))
+        prediction.add_done_callback(lambda _: predicted.set())
+        await asyncio.sleep(0)  # until these are asked
+        asked.set()
+        await asyncio.gather(whole, learned, prediction)
+        await service.end()
+        assert learned_before == [30] * 6
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("failing", ["save", "count"])
+def test_a_standard_error_that_nobody_reads_ends_nothing(failing, tmp_path, monkeypatch):
+    """Neither after a failed checkpoint, nor after a defect."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    monkeypatch.setattr(sys, "stderr", os.fdopen(writing, "w"))
+    path = tmp_path / "m"
+
+    async def ask() -> None:
+        service = Service(new(), path=str(path), checkpoint=10, console=OperatorConsole(quiet=False))
+        service.start()
+        await answers(service, LEARNED[: LEARNED.index(b"\n") + 1])
+        if failing == "save":
+            with mock.patch.object(model_contents, "save", side_effect=ModelError("full")):
+                assert (await answers(service, LEARNED)).count(b"\n") == 30
+            await service.end()
+            return
+        with mock.patch.object(type(service.learner.core), "count", lambda *_: 1 // 0):
+            assert (await answers(service, LEARNED)) == FAILED * 30
+        with pytest.raises(ZeroDivisionError):
+            await service.end()
+
+    asyncio.run(ask())
+    found = path if failing == "save" else tmp_path / "m.interrupted"
+    assert xclass.load(found).examples == (31 if failing == "save" else 1)
 
 
 def test_predictions_do_not_wait_for_the_save_before_a_model_is_loaded(tmp_path):

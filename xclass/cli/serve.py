@@ -181,8 +181,8 @@ def run(
     given, notes = _given(words, {**own, **more})
     from ..kernels import jit
     from ..reductions.core import probabilities
-    from ..run.report.console import Console
     from ..serving import models, server
+    from ..serving.operator_console import OperatorConsole
     from ..serving.options import Options as ServerOptions
     from ..serving.service import Service
     from ..system import thread_limit
@@ -191,7 +191,7 @@ def run(
     options = ServerOptions(**_taken(given, options_of(ServerOptions)))
     lists = {name: given.pop(name) for name in LISTS if name in given}
     listing = probabilities.Options(**lists) if lists else None
-    console = Console(o.quiet)
+    console = OperatorConsole(o.quiet)
     for note in notes:
         console.info(note)
     jit.activate()

@@ -15,8 +15,8 @@ from functools import partial
 
 from ..api.learner import Learner
 from ..errors import UsageError, XclassError
-from ..run.report.console import Console
 from ..system.printable import printable
+from .operator_console import OperatorConsole
 from .service import Service, Unavailable
 
 SUFFIX = ".bin"  # of the files that are taken for models
@@ -43,7 +43,7 @@ class Models:
     are_loaded = True
     ending = False
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: OperatorConsole) -> None:
         self.services: dict[str, Service] = {}
         self._console = console
 
@@ -67,7 +67,7 @@ class OneModel(Models):
     """
 
     def __init__(
-        self, service: Service, console: Console, load: Callable[[], Learner] | None = None, name: str = "model"
+        self, service: Service, console: OperatorConsole, load: Callable[[], Learner] | None = None, name: str = "model"
     ) -> None:
         super().__init__(console)
         self.of_lines = self._service = self.services[name] = service
@@ -107,7 +107,7 @@ class FolderModels(Models):
 
     pause = 2.0
 
-    def __init__(self, folder: str, load: Callable[[str], Learner], console: Console) -> None:
+    def __init__(self, folder: str, load: Callable[[str], Learner], console: OperatorConsole) -> None:
         super().__init__(console)
         self._folder, self._load = folder, load
         self.are_loaded = False

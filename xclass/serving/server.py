@@ -18,10 +18,10 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, install_extra
-from ..run.report.console import Console
 from ..system import output_file
 from .door import Door, remove_own
 from .models import Models
+from .operator_console import OperatorConsole
 from .options import LOOPBACK, Options
 
 if TYPE_CHECKING:  # its packages may be missing
@@ -46,7 +46,7 @@ class Server:
     http : HTTP, with its port; None without --http
     """
 
-    def __init__(self, models: Models, options: Options, console: Console) -> None:
+    def __init__(self, models: Models, options: Options, console: OperatorConsole) -> None:
         options = _with_open_files(options, (models.of_lines is not None) + (options.http is not None), console)
         self._models, self._options, self._console = models, options, console
         self.door = None if models.of_lines is None else Door(models.of_lines, options)
@@ -89,8 +89,8 @@ class Server:
                 self._models.ending = True
                 self._stopping.set()
                 self._asked.set()
-                await self._close(0.0 if refreshing is None else PATIENCE)
                 try:
+                    await self._close(0.0 if refreshing is None else PATIENCE)
                     if refreshing is not None:
                         await refreshing
                 finally:
@@ -137,7 +137,7 @@ async def _closed(doors: Sequence[Door | HttpDoor], patience: float) -> None:
     await asyncio.gather(*(door.close(patience) for door in doors))
 
 
-def http_door(models: Models, options: Options, console: Console) -> HttpDoor:
+def http_door(models: Models, options: Options, console: OperatorConsole) -> HttpDoor:
     """Return the door for HTTP; raise UsageError if its packages are not installed, or if an option is not allowed."""
     try:
         from .http import site
@@ -146,7 +146,7 @@ def http_door(models: Models, options: Options, console: Console) -> HttpDoor:
     return site.door(models, options, console.line)
 
 
-def _with_open_files(options: Options, doors: int, console: Console) -> Options:
+def _with_open_files(options: Options, doors: int, console: OperatorConsole) -> Options:
     """Raise the limit of open files of this process as far as the connections of all doors need it.
 
     If the system does not allow that, return options that allow fewer connections, so that models can still be saved.
@@ -207,7 +207,7 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
 async def serve(
     models: Models,
     options: Options,
-    console: Console,
+    console: OperatorConsole,
     ready: Callable[[Server], object] | None = None,
     signals: bool = True,
 ) -> None:

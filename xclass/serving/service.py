@@ -32,9 +32,9 @@ from ..errors import ModelError, UsageError, XclassError
 from ..model import model_file
 from ..reductions.core import probabilities
 from ..run import warm_up
-from ..run.report.console import Console
 from ..system import leftovers, output_file
 from .lines import Answerer
+from .operator_console import OperatorConsole
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ BATCH_BYTES = 1 << 18  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
 FAILED = b"error: the server has failed\n"  # the answer to a line after a defect
-MORE = object()  # returned by a function that wants to be called again before other requests that learn
+MORE = object()  # returned by a function that has not finished; it is called again before others that learn
 Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
 
 
@@ -127,7 +127,7 @@ class Service:
         listing: probabilities.Options | None = None,
         path: str | None = None,
         checkpoint: int | None = None,
-        console: Console | None = None,
+        console: OperatorConsole | None = None,
     ) -> None:
         if path is not None and not learns:
             raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
@@ -135,7 +135,7 @@ class Service:
             raise UsageError("--checkpoint has no effect: it needs -f FILE, the model to save")
         self.answerer = Answerer(learner, learns, listing)
         self._listing, self._path, self._checkpoint = listing, path, checkpoint
-        self._console = Console(quiet=True) if console is None else console
+        self._console = OperatorConsole(quiet=True) if console is None else console
         if path is not None:
             model_file.check_writable(path)
             leftovers.remove(path, derived=True)
@@ -148,6 +148,7 @@ class Service:
         self._arrivals: SimpleQueue[Request | None] = SimpleQueue()  # None wakes the worker
         self._waiting: deque[Request] = deque()
         self._ended = False
+        self._is_turn_of_others = False  # of requests that learn nothing, before a function is called again
         self._saving = threading.Event()  # set while the model is being saved
         self._save_error: Exception | None = None  # of the latest save
         self._seconds_per_line, self._bytes_per_line = 1e-4, 64.0
@@ -174,10 +175,10 @@ class Service:
 
     @property
     def room(self) -> int:
-        """Return how many examples may be learned until the model has to be saved."""
+        """Return the most examples that a batch may learn, so that others do not wait long and no save is missed."""
         if self._checkpoint is None:
-            return MOST_LINES
-        return max(1, self._checkpoint - (self.learner.examples - self._tried_examples))
+            return self.lines_at_once
+        return max(1, min(self.lines_at_once, self._checkpoint - (self.learner.examples - self._tried_examples)))
 
     def _began_with(self, learner: Learner) -> None:
         self._examples_before = learner.examples  # when it was loaded
@@ -215,39 +216,47 @@ class Service:
 
         Raise UsageError if there is no file for it, and ModelError if it cannot be saved.
         """
-        path = self._path
-        if path is None:
+        if self._path is None:
             raise UsageError("the server has no file to save the model to; start it with -f FILE")
         saved: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        await self.call(lambda learner: self._begin_save(path, saved), learns=True)
+        await self.call(lambda learner: self._begin_save(saved=saved), learns=True)
         return await saved
 
     async def replace(self, load: Callable[[], Learner]) -> None:
         """Continue with another learner, which `load` returns; the old one serves on if an error is raised.
 
-        What the old one has learned and is in no file is saved as MODEL.interrupted before.
+        What the old one has learned since it was saved, or since the loading began, is saved as MODEL.interrupted
+        before.
         """
+        examples, keeping = self.learner.examples, False
         learner = await asyncio.to_thread(load)
 
         def keep(old: Learner) -> None:
-            if self._path is not None and self.unsaved:
-                self._begin_save(output_file.interrupted(self._path))
+            nonlocal keeping
+            # a checkpoint may have replaced the file after it was read, and will be replaced itself
+            keeping = self._path is not None and (self.unsaved > 0 or old.examples > examples)
+            if keeping:
+                self._begin_save(interrupted=True)
 
         def exchange(old: Learner) -> None:
-            if self._path is not None and self.unsaved:
+            if keeping and self._save_error is not None:
                 raise ModelError(f"what was learned could not be saved before: {self._save_error}")
             self.answerer = answerer
             self._began_with(learner)
-            old.close()
+            self._in_loop(old.close)  # where its facts are read
 
         try:
             answerer = Answerer(learner, self.answerer.learns, self._listing)
             await asyncio.to_thread(_load_kernels, answerer)
-            # the second one waits for the save that the first one begins, and nothing is learned between them
-            await asyncio.gather(self.call(keep, learns=True), self.call(exchange, learns=True))
         except BaseException:
-            if self.learner is not learner:
-                learner.close()
+            learner.close()
+            raise
+        # the second one waits for the save that the first one begins, and nothing is learned between them
+        exchanged = asyncio.gather(self.call(keep, learns=True), self.call(exchange, learns=True))
+        try:
+            await asyncio.shield(exchanged)
+        except Exception:
+            learner.close()
             raise
 
     async def end(self) -> None:
@@ -256,9 +265,15 @@ class Service:
         Raise the error of the worker if it has failed, and ModelError if the model cannot be saved.
         """
         self._ended = True
-        if self._thread is not None:
-            self._arrivals.put(None)
-            await asyncio.to_thread(self._thread.join)
+        cancelled = None
+        self._arrivals.put(None)
+        while self._thread is not None and self._thread.is_alive():  # the model is saved even if this is cancelled
+            try:
+                await asyncio.to_thread(self._thread.join)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
         if self.failure is not None:
             raise self.failure
 
@@ -275,8 +290,11 @@ class Service:
                     self._collect()
         except BaseException as error:  # a defect, after which the learner may be half changed
             self.failure = error
-            self._save_interrupted()
             self._in_loop(self.failed)
+            while self._saving.is_set():
+                self._collect(self._arrivals.get())
+            if self._path is not None and self.unsaved:
+                self._write(interrupted=True)
             while True:
                 while self._waiting:
                     self._refuse(self._waiting.popleft())
@@ -314,10 +332,15 @@ class Service:
 
     def _take(self) -> list[Part]:
         """Take the next requests, or parts of them, that make a batch; a function comes alone."""
+        allowed = self._waiting
         saving = self._saving.is_set()
-        allowed = self._allowed() if saving else self._waiting
+        if saving or self._is_turn_of_others:
+            allowed = self._allowed()
+            if not (saving or allowed):
+                allowed = self._waiting
+        self._is_turn_of_others = False
         taken: list[Part] = []
-        size, room = 0, self.lines_at_once if saving else min(self.lines_at_once, self.room)
+        size, room = 0, self.lines_at_once if saving else self.room
         while allowed and room > 0 and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
             request = allowed[0]
             text, lines = request.take(room)
@@ -328,12 +351,12 @@ class Service:
                 allowed.popleft()
             if request.job is not None:
                 break
-        if saving:
+        if allowed is not self._waiting:
             self._waiting.extendleft(reversed(allowed))
         return taken
 
     def _allowed(self) -> deque[Request]:
-        """Take all requests out of those that wait that may be answered while the model is being saved."""
+        """Take all requests out of those that wait that may be answered before others are learned."""
         allowed: deque[Request] = deque()
         held: deque[Request] = deque()
         clients = set()
@@ -359,6 +382,7 @@ class Service:
                 result = error
             if result is MORE:
                 self._waiting.appendleft(request)
+                self._is_turn_of_others = True
             else:
                 self._in_loop(request.deliver, result, True)
             if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
@@ -380,8 +404,7 @@ class Service:
             self._console.info(self.answerer.notes.pop(0))
         due = self._checkpoint is not None and self.learner.examples - self._tried_examples >= self._checkpoint
         if due and not self._saving.is_set():
-            assert self._path is not None
-            self._begin_save(self._path)
+            self._begin_save()
 
     def _measure(self, lines: int, size: int, seconds: float) -> None:
         """Choose how many lines a request should have by the time and the answers that lines have taken."""
@@ -395,40 +418,42 @@ class Service:
 
     # saving
 
-    def _begin_save(self, path: str, saved: asyncio.Future[int] | None = None) -> None:
+    def _begin_save(self, interrupted: bool = False, saved: asyncio.Future[int] | None = None) -> None:
         """Let a thread of its own save the model; `saved` gets the number of its examples, or the error."""
         self._saving.set()
         try:
-            threading.Thread(target=self._save, args=[path, saved], name="xclass-save").start()
-        except RuntimeError as error:  # there are too many threads
-            self._end_save(path, saved, error)
+            threading.Thread(target=self._save, args=[interrupted, saved], name="xclass-save").start()
+        except RuntimeError:  # there are too many threads
+            self._save(interrupted, saved)
 
-    def _save(self, path: str, saved: asyncio.Future[int] | None) -> None:
-        error: Exception | None = None
+    def _save(self, interrupted: bool, saved: asyncio.Future[int] | None) -> None:
+        """Save the model, and let the worker learn again."""
         try:
-            links = "follow" if path == self._path else "replace"
-            model_contents.save(path, self.learner.core.contents, links=links)
-        except Exception as raised:  # not fatal, because the model is saved again
-            error = raised
-        self._end_save(path, saved, error)
+            self._write(interrupted)
+            if saved is not None:
+                self._in_loop(_settle, saved, self._save_error or self.learner.examples)
+        finally:
+            self._saving.clear()
+            self._arrivals.put(None)
 
-    def _end_save(self, path: str, saved: asyncio.Future[int] | None, error: Exception | None) -> None:
-        """Note whether the model was saved, and let the worker learn again."""
+    def _write(self, interrupted: bool) -> None:
+        """Save the model, as MODEL.interrupted if `interrupted`, note whether it was saved, and tell the operator."""
+        assert self._path is not None
         examples = self._tried_examples = self.learner.examples
-        if error is not None:
+        self._save_error = None
+        try:
+            path = output_file.interrupted(self._path) if interrupted else self._path
+            model_contents.save(path, self.learner.core.contents, links="replace" if interrupted else "follow")
+        except Exception as error:  # not fatal, because the model is saved again
             self.failed_saves += 1
+            self._save_error = error
             self._console.line(
                 f"the model of {examples} examples was not saved; {self.unsaved} are in no file: {error}"
             )
         else:
-            if path != self._path:
-                self._console.line(f"what was learned from {self.learned} examples is in {path}")
             self._saved_examples = examples
-        self._save_error = error
-        if saved is not None:
-            self._in_loop(_settle, saved, error or examples)
-        self._saving.clear()
-        self._arrivals.put(None)
+            if interrupted:
+                self._console.line(f"what was learned from {self.learned} examples is in {path}")
 
     def _finish(self) -> None:
         """End the pass and save the model, as a run does at its end."""
@@ -440,17 +465,6 @@ class Service:
             lambda path, links="follow": model_contents.save(path, contents, links=links), self._path
         )
         self._console.info(f"model of {self.learner.examples} examples saved to {self._path}")
-
-    def _save_interrupted(self) -> None:
-        """Save what is learned and in no file as MODEL.interrupted, after a defect, and log where it is."""
-        if self._path is None or not self.unsaved:
-            return
-        try:
-            path = output_file.interrupted(self._path)
-            model_contents.save(path, self.learner.core.contents, links="replace")
-            self._console.line(f"what was learned from {self.learned} examples is in {path}")
-        except Exception as error:  # must not replace the error that ends the service
-            self._console.line(f"what was learned from {self.unsaved} examples is lost: {error}")
 
 
 def _load_kernels(answerer: Answerer) -> None:

@@ -3,7 +3,8 @@
     answers(learner, [Question(["| kettle leaf"], k=5), ...], learns=False)  ->  [{"predictions": [...]}, ...]
 
 A question that is refused gets its error in place of an answer, and the others are answered. What is learned is what
-`Learner.learn_many` learns from the same examples.
+`Learner.learn_many` learns from the same examples. It learns none if an example has too many features after crossing
+namespaces; here, the others are learned, and a warning names that one.
 """
 
 from __future__ import annotations
@@ -209,7 +210,12 @@ def _answer(
             try:
                 answer(batch_ops.cut(whole, done, done + 1))
             except XclassError as error:
-                found[owners[done]] = error
+                own = found[owners[done]]
+                if learns and not isinstance(own, XclassError):  # the others may have been learned
+                    own["predictions"].append({"prediction": None})
+                    own["warnings"] = [*own.get("warnings", ()), printable(str(error))][:MOST_WARNINGS]
+                else:
+                    found[owners[done]] = error
                 done += 1
     core.take_notes()
 
