@@ -8,7 +8,7 @@ from ..run.report.console import Console
 
 
 class OperatorConsole(Console):
-    """Write lines to standard error; they are dropped if nobody reads it any more, or if it cannot be written."""
+    """Write lines to standard error; they are dropped if it is closed or cannot be written."""
 
     def line(self, text: str) -> None:
         with contextlib.suppress(OSError):
