@@ -20,7 +20,7 @@ class Client:
     """Hold a connection to the port of a server, or to its Unix socket `path`; only one thread at a time may use it.
 
     Methods raise OSError if there is no connection, it ends, or an answer takes longer than `timeout` seconds, and
-    ValueError for a line that the server cannot read, after it has answered the lines before it.
+    ValueError for a line that the server cannot read; lines after it may have been learned, too.
     """
 
     def __init__(

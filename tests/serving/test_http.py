@@ -603,9 +603,9 @@ def test_a_body_that_is_too_long_is_refused_early():
 @pytest.mark.parametrize(("module", "limit"), [(app, "BODIES"), (desk, "MOST_WAITING")])
 def test_too_much_that_waits_is_refused_and_then_room_is_there_again(monkeypatch, module, limit):
     monkeypatch.setattr(module, limit, 1)
-    with served(new_learner(), {"http": "0", "max_body": 2000}) as running:
+    with served(new_learner(), {"http": "0", "max_body": 2 * app.LONG}) as running:
         port, gate, first = running.server.http.port, threading.Event(), []
-        body = b'{"texts": ["free"]}'.ljust(1200)  # of `BODIES`, there is always room for the longest body
+        body = b'{"texts": ["free"]}'.ljust(app.LONG + 1)  # of `BODIES`, there is always room for the longest body
         running.server._loop.call_soon_threadsafe(lambda: running.service.ask(waiting(gate)))
         thread = threading.Thread(target=lambda: first.append(post(port, "predict", body)))
         thread.start()
@@ -617,6 +617,46 @@ def test_too_much_that_waits_is_refused_and_then_room_is_there_again(monkeypatch
         assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
         assert "too many requests wait" in content["error"]
         assert first[0][0] == post(port, "predict", body)[0] == 200
+
+
+def test_clients_that_stop_in_a_long_body_refuse_nobody(monkeypatch):
+    monkeypatch.setattr(app, "BODIES", 1)
+    with served(new_learner(), {"http": "0", "max_body": 4 * app.LONG}) as running:
+        port, body = running.server.http.port, b'{"texts": ["free"]}'
+        head = HEAD + b"Content-Length: %d\r\n\r\n" % (2 * app.LONG)
+        slow = [socket.create_connection(("127.0.0.1", port), SECONDS) for _ in range(3)]
+        for connection in slow:  # the third is one too many
+            connection.sendall(head + b" " * (2 * app.LONG - 1))
+            time.sleep(0.1)
+        assert slow[0].recv(1000).startswith(b"HTTP/1.1 503")
+        assert post(port, "predict", body)[0] == 200  # though there is no room
+        assert post(port, "predict", body.ljust(2 * app.LONG))[0] == 200
+        assert slow[1].recv(1000).startswith(b"HTTP/1.1 503")
+        slow[2].sendall(b" ")
+        assert slow[2].recv(1000).startswith(b"HTTP/1.1 400")
+        for connection in slow:
+            connection.close()
+
+
+def test_connections_that_arrive_at_once_are_bounded():
+    with served(new_learner(), {"http": "0", "max_connections": 5}) as running:
+        http_door, gone = running.server.http, []
+        now: list = []
+
+        def arrive():
+            made = [door._Connection(http_door) for _ in range(30)]
+            for connection in made:
+                transport = mock.Mock()
+                transport.abort.side_effect = lambda c=connection: gone.append(c)
+                connection.connection_made(transport)
+            now.append((len(http_door.connections), [c for c in made if c not in gone]))
+            for connection in made:
+                connection.connection_lost(None)
+
+        running.server._loop.call_soon_threadsafe(arrive)
+        wait_until(lambda: now)
+        ((count, left),) = now
+        assert count == len(left) == 5
 
 
 def test_slow_clients_are_closed_and_hold_no_others():

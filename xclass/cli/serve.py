@@ -140,7 +140,8 @@ def _leave_terminal(telling: int, server: object) -> None:
     for stream in (0, 1):  # messages are written to standard error
         os.dup2(null, stream)
     os.close(null)
-    os.write(telling, b"1")
+    with contextlib.suppress(BrokenPipeError):  # the command was ended while it waited
+        os.write(telling, b"1")
     os.close(telling)
 
 

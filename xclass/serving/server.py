@@ -197,11 +197,14 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
 
         execute = uvloop.run
     gc.collect()
-    gc.freeze()  # otherwise the garbage collector looks through all objects now and then, which takes 60 ms
+    freezes = not gc.get_freeze_count()  # what a program has frozen itself stays so
+    if freezes:
+        gc.freeze()  # otherwise the garbage collector looks through all objects now and then, which takes 60 ms
     try:
         execute(serving)
     finally:
-        gc.unfreeze()
+        if freezes:
+            gc.unfreeze()
 
 
 async def serve(

@@ -41,7 +41,7 @@ from .metrics import Metrics
 
 PAGE = Path(__file__).parent.parent / "page"
 LONG = 1 << 14  # bytes of a body that a thread parses, and examples times classes of an answer that it writes
-BODIES = 1 << 25  # bytes of all bodies that are not answered; once they are parsed they take ten times as much
+BODIES = 1 << 25  # bytes from which on long bodies are refused; once they are parsed they take ten times as much
 CLOSE = {"connection": "close"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -86,6 +86,7 @@ class App:
         self._models, self._guard, self._log = models, guard, log
         self._longest_body, self._longest_line = longest_body, longest_line
         self._held = 0  # bytes of bodies that are not answered
+        self._incomplete: dict[asyncio.Task[Any] | None, int] = {}  # bytes of long bodies by those who receive them
         self._desks: dict[str, Desk] = {}
         self.metrics = Metrics(self.desks)
         routes = []
@@ -177,11 +178,14 @@ class App:
         return content
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
-        """Return the body of a request, whose bytes the caller takes off `_held`."""
+        """Return the body of a request, whose bytes the caller takes off `_held`.
+
+        Short bodies are never refused for the bytes of others: `--max_connections` bounds them.
+        """
         length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length[:20]) > self._longest_body:
             raise self._too_long()
-        parts, size = [], 0
+        parts, size, task = [], 0, asyncio.current_task()
         try:
             while True:
                 message = await receive()
@@ -193,13 +197,27 @@ class App:
                 self._held += len(part)
                 if size > self._longest_body:
                     raise self._too_long()
-                if self._held > max(BODIES, self._longest_body):
-                    raise Busy
+                if size >= LONG:
+                    self._incomplete[task] = size
+                    self._make_room(task)
                 if not message.get("more_body", False):
                     return parts[0] if len(parts) == 1 else b"".join(parts)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and size >= LONG and task not in self._incomplete:
+                raise Busy from None  # `_make_room` has cancelled it, and taken its bytes off
             self._held -= size
             raise
+        finally:
+            self._incomplete.pop(task, None)
+
+    def _make_room(self, task: asyncio.Task[Any] | None) -> None:
+        """Let the oldest incomplete bodies give way if there are too many bytes; raise Busy if that is the task's."""
+        while self._held > max(BODIES, self._longest_body):
+            oldest = next(iter(self._incomplete))
+            if oldest is None or oldest is task:
+                raise Busy
+            self._held -= self._incomplete.pop(oldest)
+            oldest.cancel()
 
     def _too_long(self) -> HTTPException:
         message = f"the body is longer than {self._longest_body} bytes; send fewer examples at once"

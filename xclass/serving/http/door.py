@@ -113,6 +113,7 @@ class Door:
             return True
         oldest = next((connection for connection in self.connections if connection.waits), None)
         if oldest is not None:
+            del self.connections[oldest]  # it is told only later that it is closed, perhaps after more have come
             oldest.transport.abort()
         return oldest is not None
 
@@ -159,9 +160,10 @@ class _Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         room = self._door.make_room()
         super().connection_made(cast(asyncio.Transport, transport))
-        self._door.connections[self] = None
         self._began = time.monotonic()
-        if not room:
+        if room:
+            self._door.connections[self] = None
+        else:
             self.transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
