@@ -30,10 +30,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import tracked
 from command import xclass
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+PAGES = tracked.files("README.md", "docs/*.md")
 CLASSES = 10
 
 MARK = re.compile(r"<!-- not tested: (.*) -->")

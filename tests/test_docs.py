@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import tracked
 
 from scripts import man_page, options_page
 from xclass.cli import arguments, help_text
@@ -74,7 +75,7 @@ def test_readme_is_short():
     assert max(len(line) for line in text.decode().splitlines()) <= 120
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = tracked.files("*.md", "docs/*.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -93,7 +94,7 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_is_linked_from_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for page in set(ROOT.glob("docs/*.md")) - {ROOT / "docs" / "index.md"}:  # the front page of the site
+    for page in set(tracked.files("docs/*.md")) - {ROOT / "docs" / "index.md"}:  # the front page of the site
         assert f"(docs/{page.name})" in text, page.name
 
 
@@ -114,5 +115,5 @@ def test_every_name_that_a_page_links_to_code_is_there():
 
 def test_every_page_is_part_of_the_site():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    for page in set(ROOT.glob("docs/*.md")) - {ROOT / "docs" / "index.md"}:
+    for page in set(tracked.files("docs/*.md")) - {ROOT / "docs" / "index.md"}:
         assert f"\n{page.stem}\n" in index, page.name

@@ -7,11 +7,13 @@ import functools
 import re
 from pathlib import Path
 
+import tracked
+
 from scripts.man_page import page as man_page
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-SOURCES = sorted(ROOT.glob("xclass/**/*.py"))
+PAGES = tracked.files("*.md", "docs/*.md")
+SOURCES = tracked.files("xclass/**/*.py")
 OURS = re.compile(  # words that no textbook has, or that leave the reader to guess
     r"\b(herd|manieth|nobody|whoever|however many|as it comes|as they come|without a thought|is told of|"
     r"the caller has seen to|said of|likelier|soever|hardly ever)\b",

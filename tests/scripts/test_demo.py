@@ -225,6 +225,23 @@ def test_scripts_stop_where_there_is_no_python(tmp_path, script):
     assert not (tmp_path / "a b" / ".venv").exists()
 
 
+def test_only_tracked_files_are_checked(tmp_path):
+    git = ["git", "-c", "safe.directory=*", "-c", "user.name=a", "-c", "user.email=a@b"]
+    lists = (ROOT / "tests" / "support" / "tracked.py").read_text(encoding="utf-8")
+    (tmp_path / "tests" / "support").mkdir(parents=True)
+    (tmp_path / "tests" / "support" / "tracked.py").write_text(lists, encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    for name in ("kept.md", "docs/kept.md", "docs/removed.md", "stray.md"):
+        (tmp_path / name).touch()
+    subprocess.run([*git, "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run([*git, "add", "kept.md", "docs"], cwd=tmp_path, check=True)
+    (tmp_path / "docs" / "removed.md").unlink()
+    shown = "import tracked; print(*(path.name for path in tracked.files('*.md', 'docs/*.md')))"
+    here = tmp_path / "tests" / "support"
+    done = subprocess.run([sys.executable, "-c", shown], cwd=here, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["kept.md", "kept.md"]
+
+
 @pytest.mark.slow
 def test_texts_get_their_five_most_probable_classes(tmp_path):
     pytest.importorskip("sklearn")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+import tracked
 from running import ROOT, tool
 
 COMMAND = re.compile(r"python -m scripts\.([a-z_.]*[a-z_])((?:[^`\n\\]|\\\n|\\)*)")
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("scripts/**/*.py")])
+PAGES = tracked.files("*.md", "docs/*.md", "scripts/**/*.py")
 NAMED = {}  # command -> options
 for page in PAGES:
     for name, words in COMMAND.findall(page.read_text(encoding="utf-8")):
