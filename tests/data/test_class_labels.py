@@ -7,8 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import xclass
+from xclass.api import model_contents
 from xclass.data import class_names
-from xclass.data.class_names import MOST_NUMBER, NEGATIVE, NO_NUMBER, OTHER_FORM, key_of, number_of, spelled
+from xclass.data.class_names import MOST_BYTES, MOST_NUMBER, NEGATIVE, NO_NUMBER, OTHER_FORM, key_of, number_of, spelled
 
 WRITTEN = st.from_regex(r"[+-]?[0-9]{0,19}(\.[0-9]{0,3})?", fullmatch=True) | st.text("0123456789.+-e x", max_size=8)
 
@@ -43,3 +45,44 @@ def test_a_name_and_its_key_are_those_of_bytes(name):
 )
 def test_equal_numbers_have_one_name(label, name):
     assert spelled(label) == name
+
+
+LONGEST, TOO_LONG = "n" * MOST_BYTES, "n" * (MOST_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    "file, line",
+    [
+        ("t.vw", "{} | x\n"),
+        ("t.jsonl", '{{"label": "{}", "text": "x"}}\n'),
+        ("t.csv", "{},x\n"),
+        ("t.ft", "__label__{} x\n"),
+        ("t.svm", "{} 1:1\n"),
+        ("lists.vw", "tea,{} | x\n"),
+    ],
+)
+def test_a_file_in_any_format_has_names_of_at_most_4096_bytes(tmp_path, file, line):
+    names = ["tea", "beer", "coffee", LONGEST, TOO_LONG]
+    path = tmp_path / file
+    path.write_text(("label,text\n" if file == "t.csv" else "") + "".join(map(line.format, names)))
+    learner = xclass.Learner("multilabel" if file == "lists.vw" else "oaa", classes=9, learn_names=True, bits=10)
+    with pytest.raises(xclass.DataError, match=r":[56]:[0-9]+: the name of a class .* has more than 4096 bytes"):
+        learner.learn_file(path)
+    assert LONGEST in learner.classes and TOO_LONG not in learner.classes
+
+
+def test_a_program_a_list_of_names_and_a_model_have_names_of_at_most_4096_bytes(tmp_path):
+    learner = xclass.Learner("oaa", classes=3, learn_names=True, bits=10)
+    learner.learn_many(["| a", "| b"], ["tea", LONGEST])
+    learner.save(tmp_path / "model.bin")
+    assert xclass.load(tmp_path / "model.bin").classes == ["tea", LONGEST]
+    bound = "at most 4096 bytes, and this one has 4097"
+    with pytest.raises(xclass.DataError, match=bound):
+        learner.learn_many(["| c"], [TOO_LONG])
+    with pytest.raises(xclass.UsageError, match=bound):
+        xclass.Learner("oaa", classes=2, named_labels=f"tea,{TOO_LONG}")
+    contents = learner.core.contents()
+    strange = contents._replace(options={**contents.options, "named_labels": f"tea,{TOO_LONG}"})
+    model_contents.save(str(tmp_path / "strange.bin"), lambda: strange)
+    with pytest.raises(xclass.ModelError, match=bound):
+        xclass.load(tmp_path / "strange.bin")

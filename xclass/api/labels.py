@@ -210,11 +210,8 @@ class LabelConverter:
                 label[i] = class_names.UNKNOWN
                 continue
             if key not in classes and value not in new:
-                if not class_names.is_allowed(value):
-                    raise DataError(
-                        f"{place}[{i}] is {short_repr(value)}; a name has no control characters or halves of surrogate "
-                        "pairs"
-                    )
+                if fault := class_names.fault_of(value):
+                    raise DataError(f"{place}[{i}] is {short_repr(value)}; {fault}")
                 if self.lists and "," in value:
                     raise DataError(
                         f"{place}[{i}] is {short_repr(value)}; a name has no comma, which separates labels in files: "

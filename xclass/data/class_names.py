@@ -32,11 +32,12 @@ from ..kernels.jit import bare, jit
 from . import hashing
 
 SPACE, COMMA = 32, 44  # the largest byte that can follow a name, and what follows it in a list
-DONE, TABLE_FULL, TOO_MANY_NAMES = range(3)  # why `number_names` returned
+DONE, TABLE_FULL, REFUSED = range(3)  # why `number_names` returned
 UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is no class
 NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a prediction is written
 NEGATIVE, NO_NUMBER, OTHER_FORM = -1, -2, -3  # what `class_number` returns for a text that is not the number of a class
 MOST_NUMBER = 10**15  # numbers of classes are read up to this one
+MOST_BYTES = 4096  # of a name in UTF-8
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
 BLANKS = re.compile(r"[ \t\n\r\v\f]+")  # white space as in `bytes.split`
 
@@ -118,7 +119,7 @@ def number_names(
     In `data`, every name ends with a comma or a byte of at most 32, which is followed by three bytes or more. `label`
     is float64[n], NaN for no name, and written from `row` on; `count` names are known. If `fixed`, unknown names get
     the label UNKNOWN. Return the example that could not be numbered, or n; the number of known names; and DONE,
-    TABLE_FULL, or TOO_MANY_NAMES.
+    TABLE_FULL, or REFUSED for a new name that is one too many or too long.
     """
     text = intrinsics.pointer(data)
     for i in range(row, len(label)):
@@ -134,8 +135,8 @@ def number_names(
             if fixed:
                 label[i] = UNKNOWN
                 continue
-            if count >= max_names:
-                return i, count, TOO_MANY_NAMES
+            if count >= max_names or end - begin > MOST_BYTES:
+                return i, count, REFUSED
             low = table.start[count]
             if 2 * (count + 1) > len(table.slot) or low + end - begin > len(table.letters):
                 return i, count, TABLE_FULL
@@ -228,7 +229,7 @@ class Names:
     def number(
         self, text: UInt8s, label: Float64s, row: int, max_names: int | None, spellings: Mapping[str, str]
     ) -> int:
-        """Number the names of a block, see `number_names`; return the first example with a name too many, or n.
+        """Number the names of a block, see `number_names`; return the first example with a name that is refused, or n.
 
         Unknown names become UNKNOWN unless `growing` is set. `max_names` is None for no limit. `spellings` has the
         spelling of each name that differs from its key.
@@ -312,13 +313,17 @@ def separated(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def is_allowed(name: str) -> bool:
-    """Return whether a name can be that of a class: it is stored and printed as one line without control characters."""
+def fault_of(name: str) -> str:
+    """Return why a name cannot be that of a class, or nothing: it is stored and printed as one short line."""
     try:
-        name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
-    return bool(spelled(name)) and all(letter >= " " or letter == "\t" for letter in set(name))
+        size = len(name.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        return "a name has no halves of surrogate pairs"
+    if not all(letter >= " " or letter == "\t" for letter in set(name)):
+        return "a name has no control characters"
+    if size > MOST_BYTES:
+        return f"a name has at most {MOST_BYTES} bytes, and this one has {size}; give a shorter one"
+    return "" if spelled(name) else "a name is not empty"
 
 
 def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Table:

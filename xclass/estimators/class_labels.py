@@ -72,7 +72,9 @@ class ClassLabels:
         for value in self.values.tolist():
             if value not in self._names:
                 text = class_names.spelled(value)
-                text = text if class_names.is_allowed(text) else repr(value)
+                text = repr(value) if class_names.fault_of(text) else text
+                if fault := class_names.fault_of(text):
+                    raise DataError(f"y holds the label {short_repr(value)}; {fault}")
                 self._names[value] = text if self.lowest else class_names.in_lists(text)
         self._positions = {self._names[value]: j for j, value in enumerate(self.values.tolist())}
         known: dict[str, Any] = {}

@@ -82,7 +82,7 @@ def label_text(given: object, key: str = "label") -> bytes:
             raise MalformedError(malformed.LABEL_NAME, (key,), given, True)
         try:
             return records.one_line(given.encode("utf-8", "surrogateescape"))
-        except UnicodeEncodeError:  # half of a surrogate pair, which `class_names.is_allowed` refuses
+        except UnicodeEncodeError:  # half of a surrogate pair, which `class_names.fault_of` names
             raise MalformedError(malformed.LABEL_NAME, (key,), given, True) from None
     if not isinstance(given, (int, float)) or isinstance(given, bool) or abs(given) == math.inf or given != given:
         raise MalformedError(malformed.ENTRY, (key,), given, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..array_types import UInt8s
+from ..data.class_names import MOST_BYTES
 from . import numbers
 
 TREATMENTS = ("stop", "skip", "vw")
@@ -26,6 +27,7 @@ RECORD_QUOTES, KEY_TWICE = range(40, 42)  # of JSON
 HEADER_AGAIN, BLANK_QUOTE = range(42, 44)  # of CSV
 EMPTY_LABEL, EMPTY_LIST = range(44, 46)  # of a list of labels
 ROW_NAME, ROW_COLUMN, ROW_SHORT, ROW_VALUE = range(46, 50)  # of a row of numbers
+LONG_NAME = 50
 
 # where a reduction learns one label
 LEARN_LISTS = "use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels"
@@ -43,6 +45,7 @@ SENTENCES = {
     **dict.fromkeys((UNKNOWN_NAME, UNLISTED), "label {seen!r} is not one of --named_labels"),
     TOO_MANY_CLASSES: "label {seen!r} is a new name, but all classes {range} have names already; a larger K has room "
     "for more",
+    LONG_NAME: f"the name of a class that begins with {{seen!r}} has more than {MOST_BYTES} bytes; write a shorter one",
     LABEL_WORDS: "the words from {seen!r} to the first bar | are more than a label, a weight and an initial prediction"
     "; write features after a bar, and a tag as 'tag or directly before the bar",
     LABEL: "label {seen!r} is not a finite number; a line is `label | features`, and names of classes are learned only "

@@ -33,10 +33,11 @@ from ..errors import DataError, UsageError
 from ..kernels.direct import DirectCall
 from ..options.declare import option
 from ..options.relations import refused
+from ..system.printable import short_repr
 from . import label_words, malformed, tokens
 from .line_parts import Rules
 from .name_weights import NameWeights
-from .numbers import NEWLINE
+from .numbers import NEWLINE, SPACE
 from .tokens import PADDING
 
 MOST_COLUMNS = 1 << 20  # of a row of numbers
@@ -105,6 +106,8 @@ class Options(texts.Options):
         for name in self.label_names():
             if key_of(name) in known:
                 raise UsageError(f"--named_labels lists {name!r} twice; list every name once")
+            if 4 * len(name) > class_names.MOST_BYTES and (fault := class_names.fault_of(name)):
+                raise UsageError(f"--named_labels lists {short_repr(name)}; {fault}")
             known.add(key_of(name))
 
     def dense_names(self) -> tuple[str, ...]:
@@ -311,7 +314,8 @@ class Parser:
     ) -> tuple[Batch, DataError | None]:
         """Replace names by the numbers of their classes, adding new classes.
 
-        A name beyond the highest class ends the batch with an error, or its row is removed if bad lines are skipped.
+        A name that is too long or beyond the highest class ends the batch with an error, or its row is removed if bad
+        lines are skipped.
         """
         count_before = len(self.names.names)
         if self._weights is None:
@@ -332,7 +336,10 @@ class Parser:
                 line_start = position - label_column(row) + 1
             else:
                 line_start = batch.text[:position].tobytes().rfind(b"\n") + 1
-            note = [malformed.TOO_MANY_CLASSES, int(batch.line[row]), line_start, position]
+            letters = batch.text[position : position + class_names.MOST_BYTES + 1]
+            is_long = bool(((letters > SPACE) & (letters != label_words.COMMA)).all())
+            problem = malformed.LONG_NAME if is_long else malformed.TOO_MANY_CLASSES
+            note = [problem, int(batch.line[row]), line_start, position]
             message = self._message(batch.text, note, name)
             if self.rules.treatment != malformed.SKIP:
                 return batch_ops.cut(batch, 0, row), DataError(f"{message}{malformed.CURE}")
