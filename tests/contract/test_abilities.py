@@ -13,7 +13,6 @@ from xclass.abilities.find import ability
 FUNCTIONS = {  # what a module has to have; see the docstrings of the folders
     "describe": (),
     "explain": ("explain",),
-    "inspect": (),
     "merge": ("listed_tables", "merge"),
     "spread": (
         "combine",

@@ -41,8 +41,8 @@ def larger_bits(bits: int, tables: Sequence[Table]) -> int:
 
 def measure(learner: LearnerCore) -> list[Table]:
     """Return the occupancy of the tables of a learner, or of its large arrays if it has no tables."""
-    inspect, reduction = ability(learner.config.reduction, "inspect"), learner.reduction
-    if hasattr(inspect, "word_tables") and inspect.word_tables(reduction):
+    describe, reduction = ability(learner.config.reduction, "describe"), learner.reduction
+    if hasattr(describe, "word_tables") and describe.word_tables(reduction):
         return [
             Table(
                 table.name,
@@ -51,7 +51,7 @@ def measure(learner: LearnerCore) -> list[Table]:
                 None if tagged_words.waits_for_loss(table.words) else _lost(table.words),
                 tagged_words.doublings(table.words),
             )
-            for table in inspect.word_tables(reduction)
+            for table in describe.word_tables(reduction)
         ]
     if reduction.tables:
         tables = []

@@ -10,7 +10,7 @@ from command import learn, xclass
 from streams import multiclass
 
 from xclass import UsageError, load
-from xclass.abilities.inspect.cpt import word_tables
+from xclass.abilities.describe.cpt import word_tables
 from xclass.api import configuration, model_contents
 from xclass.api.learner import Learner
 from xclass.api.learner_core import LearnerCore

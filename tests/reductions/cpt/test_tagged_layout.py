@@ -14,7 +14,7 @@ from library import fact, go_through, state_of, summary_of, trained
 from streams import multiclass
 
 from xclass import Learner, ModelError, UsageError, load
-from xclass.abilities.inspect.cpt import weight_tables, word_tables
+from xclass.abilities.describe.cpt import weight_tables, word_tables
 from xclass.binary import tagged_words
 from xclass.model import model_file
 from xclass.reductions.cpt import options as cpt_options

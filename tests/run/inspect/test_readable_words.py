@@ -16,7 +16,7 @@ from streams import multiclass
 
 from tests.oracles import tagged_words as oracle
 from xclass import load
-from xclass.abilities.inspect.cpt import word_tables
+from xclass.abilities.describe.cpt import word_tables
 from xclass.binary import tagged_words, word_owners
 from xclass.kernels.constants import GOLDEN
 

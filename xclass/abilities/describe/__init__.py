@@ -1,4 +1,5 @@
-"""Describe learners for people: lines for the start and the end of a run, figures, trees; a module has what applies.
+"""Describe learners for people: lines for the start and the end of a run, figures, trees, weights; a module has what
+applies.
 
 banner(learner)                lines before the first batch, such as shape and memory, in words that need no explanation
 vw_banner(learner)             these lines with VW's names, for `--vw_exact`
@@ -8,4 +9,6 @@ figures(learner)               the figures of the summary by name, in lower case
 outline(learner, levels)       the nodes of the first levels of trees in preorder, see `tree_view`; no stage may run
 class_counts(learner)          classes (int64[k]) and the weight of the learned examples of each (float64[k]), or None
 feature_counts(learner, index) the weight of the learned examples with each feature (float64[z]), or None
+table_view(learner)            the `TableView` of a learner with weight tables of `gd`, see `Learner.tables`
+word_tables(learner), ...      tables of tagged words and what their words belong to, see `cpt`
 """

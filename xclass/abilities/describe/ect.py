@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ...binary import gd, in_words
-from ...reductions.ect import bracket
+import numpy as np
+
+from ...binary import gd, gd_sequential, in_words
+from ...data.batch import Batch
+from ...reductions.ect import bracket, matches
 from ...reductions.ect.bracket import Draw
 from ...reductions.ect.reduction import Tournament
 from . import tree_view
 from .tree_view import NodeView, TreeNode
+from .weight_views import TableView, WeightLookup
 
 
 def banner(learner: Tournament) -> list[str]:
@@ -46,3 +50,23 @@ def _node_view(draw: Draw, classes: int, place: int) -> NodeView:
         return NodeView(labels=((place + 1, None),))
     match = (place - classes) >> 1
     return NodeView(tuple(draw.sides[match].tolist()), facts={"match": match + 1})
+
+
+def table_view(learner: Tournament) -> TableView:
+    return TableView(partial(_lookups, learner), rows_are_exclusive=learner.vw_layout)
+
+
+def _lookups(learner: Tournament, batch: Batch) -> list[WeightLookup]:
+    """Return the matches of the prediction, then those of the label, the final included."""
+    bracket, table = learner.bracket, learner.tables[0]
+    row = gd_sequential.new_row(batch)
+    count, _ = gd_sequential.load(row, table, learner.rule, batch, 0)
+    buffer, score = np.empty(learner.most_matches, np.int64), np.empty(learner.most_matches, np.float32)
+    _, end = matches.predict(bracket, table, row, count, buffer, score, 0)
+    scored = buffer[:end].tolist()
+    y = batch.label[0] - 1
+    if 0 <= y < learner.classes and len(bracket.sides) and not learner.tests_as_vw:
+        end = matches.label_matches(bracket, table, row, count, int(y), buffer)
+        final = range(len(bracket.sides), len(bracket.sub))
+        scored += [match for match in (*buffer[:end].tolist(), *final) if match not in scored]
+    return [WeightLookup(0, int(bracket.sub[match]), match) for match in scored]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...binary import in_words
 from ...reductions.oaa.scorers import SLOT_BYTES, ClassScorers
+from .weight_views import TableView, WeightLookup
 
 
 def banner(learner: ClassScorers) -> list[str]:
@@ -13,3 +14,8 @@ def banner(learner: ClassScorers) -> list[str]:
 
 def vw_banner(learner: ClassScorers) -> list[str]:
     return [f"memory: {learner.memory / 2**20:.0f} MB of weights", *learner.crowding]
+
+
+def table_view(learner: ClassScorers) -> TableView:
+    classes = range(learner.classes)
+    return TableView(lambda batch: [WeightLookup(0, c, c) for c in classes], rows=learner.rows, limits=learner.limits)

@@ -8,13 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from ...array_types import Bools, Int64s
+from ...array_types import Bools, Int32s, Int64s
 from ...binary import gd, in_words
+from ...data.batch import Batch
+from ...reductions.recall_tree import label_counts, routing, scoring
 from ...reductions.recall_tree.label_counts import BOUND, ENTROPY, WEIGHT, Counts
 from ...reductions.recall_tree.reduction import RecallTree
 from ...reductions.recall_tree.routing import Tree
+from ...reductions.recall_tree.scoring import SHARDS
 from . import tree_view
 from .tree_view import NodeView, TreeNode
+from .weight_views import TableView, WeightLookup
 
 MOST_SHOWN = 5  # most candidates in the view of a node
 
@@ -87,3 +91,117 @@ def _size(tree: Tree, counts: Counts) -> tuple[int, Int64s]:
         left = tree.left[level[inner]]
         level, depth = np.concatenate([left, left + 1]), depth + 1
     return nodes, np.concatenate(depths)
+
+
+def table_view(learner: RecallTree) -> TableView:
+    exclusive = learner.sequential and learner.crosser is None
+    extra, lines = partial(_extra, learner), partial(_lines, learner)
+    return TableView(partial(_lookups, learner), exclusive, extra=extra, lines=lines)
+
+
+def _lookups(learner: RecallTree, batch: Batch) -> list[WeightLookup]:
+    """Return the routers on the path, the candidates at its end and the scorer of the label."""
+    place, x = learner.new_features(batch)
+    count = batch.start[1] - batch.start[0]
+    place[:count] = batch.index.astype(np.uint64) * learner.tables[0].width
+    x[:count] = batch.value
+    lookups = []
+    a = 0
+    while learner.tree.router[a] >= 0:
+        router = int(learner.tree.router[a])
+        lookups.append(WeightLookup(0, router, router))
+        s = gd.score(learner.tables[0], place, x, count, np.uint64(router), batch.initial[0])
+        child = int(learner.tree.left[a]) + (0 if s < 0 else 1)
+        if routing.stops(learner.counts, learner.settings, a, child):
+            break
+        a = child
+    labels = learner.counts.top_label[a, : learner.counts.top_size[a]].tolist()
+    y = batch.label[0] - 1
+    if 0 <= y < learner.classes and y not in labels and not learner.tests_as_vw:
+        labels.append(int(y))
+    for c in labels:
+        table, sub = (0, learner.routers + c) if learner.sequential else (1 + c % SHARDS, c // SHARDS)
+        place[:count] = batch.index.astype(np.uint64) * learner.tables[table].width
+        width = np.uint64(1) if learner.sequential else learner.tables[table].width
+        full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), a, width, batch, 0, place, x, count)
+        extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
+        lookups.append(WeightLookup(table, sub, learner.routers + c, extra))
+    return lookups
+
+
+def _extra(learner: RecallTree) -> list[WeightLookup]:
+    """Return the path features of every node for the labels counted there."""
+    lookups = []
+    for a, labels in _labels_of_nodes(learner.counts, learner.tree.left).items():
+        path = tuple((scoring.PATH_HASH * b, 1.0) for b in path_nodes(learner, a))
+        lookups += [WeightLookup(0, learner.routers + y, learner.routers + y, path) for y in labels]
+    return lookups
+
+
+def path_nodes(learner: RecallTree, a: int) -> list[int]:
+    """Return the nodes whose path features an example at node a has."""
+    if not learner.settings.path or learner.settings.node_only:
+        return [a] if learner.settings.path else []
+    nodes = []
+    while a > 0:
+        nodes.append(a)
+        a = int(learner.tree.parent[a])
+    return nodes
+
+
+def _lines(learner: RecallTree) -> list[str]:
+    """Return VW's description of the tree, with the labels counted at each node, candidates first."""
+    tree, counts = learner.tree, learner.counts
+    counted = _labels_of_nodes(counts, tree.left)
+    lines = [
+        f"k = {learner.settings.classes}",
+        f"node_only = {str(learner.settings.node_only).lower()}",
+        f"nodes = {len(tree.left)}",
+        f"max_candidates = {counts.top_label.shape[1]}",
+        f"max_depth = {learner.depth}",
+    ]
+    level = np.zeros(len(tree.left), np.int64)
+    for a in range(len(tree.left)):
+        internal = bool(tree.router[a] >= 0)
+        if a:
+            level[a] = level[tree.parent[a]] + 1
+        top = counts.top_label[a, : counts.top_size[a]].tolist()
+        seen = counted.get(a, {})
+        others = sorted((-seen[y], y) for y in set(seen) - set(top))
+        labels = top + [y for _, y in others]
+        lines += [
+            f"parent = {max(tree.parent[a], 0)}",
+            f"recall_lbest = {_number_text(np.float32(counts.node[a, label_counts.BOUND]))}",
+            f"internal = {str(internal).lower()}",
+            f"depth = {level[a]}",
+            f"base_router = {max(tree.router[a], 0)}",
+            f"left = {tree.left[a]}",
+            f"right = {tree.left[a] + 1 if internal else 0}",
+            f"n = {_number_text(counts.node[a, label_counts.WEIGHT])}",
+            f"entropy = {_number_text(counts.node[a, label_counts.ENTROPY])}",
+            "passes = 1",
+            f"n_preds = {len(labels)}",
+        ]
+        for y in labels:
+            # a model may have a candidate that it never counted
+            lines += [f"label = {y + 1}", f"label_count = {_number_text(seen.get(y, 0.0))}"]
+    return lines
+
+
+def _labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]:
+    """Return the counts as nested dictionaries: node -> 0-based label -> count; `left` has the child of each node."""
+    counted: dict[int, dict[int, float]] = {}
+    for at in np.flatnonzero(counts.cell_key[:, 0]).tolist():
+        key = int(counts.cell_key[at, 0])
+        above, y = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
+        child = int(left[above]) if above >= 0 else 0  # the root is a left child
+        for side in (0, 1):
+            if counts.cell_count[at, 1 + side] > 0:
+                counted.setdefault(child + side, {})[y] = float(counts.cell_count[at, 1 + side])
+    return counted
+
+
+def _number_text(value: float | np.float32) -> str:
+    """Return a number without trailing ".0", for example 2, 0.5 or 0.21432579."""
+    text = str(value)
+    return text.removesuffix(".0")

@@ -10,7 +10,7 @@ from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...reductions.recall_tree import label_counts, routing, scoring
 from ...reductions.recall_tree.reduction import RecallTree
 from ...reductions.recall_tree.scoring import SHARDS
-from ..inspect.recall_tree import path_nodes
+from ..describe.recall_tree import path_nodes
 from . import reasons
 from .reasons import chosen, initial_share, shares_of
 

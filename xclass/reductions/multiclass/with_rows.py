@@ -201,7 +201,7 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "inspect", "merge", "spread"),
+    abilities=("describe", "explain", "merge", "spread"),
     dense=dense,
     widest_array=means.MOST_COLUMNS,
 )

@@ -319,5 +319,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "inspect", "merge"),
+    abilities=("describe", "explain", "merge"),
 )

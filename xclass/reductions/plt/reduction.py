@@ -258,7 +258,7 @@ REDUCTION = Reduction(
     label_range=label_lists.growing_range,
     check=label_lists.check,
     probabilities=True,
-    abilities=("describe", "explain", "inspect", "merge"),
+    abilities=("describe", "explain", "merge"),
     vw_record=Reduction(
         name="plt",
         title="Probabilistic label tree",
@@ -272,7 +272,7 @@ REDUCTION = Reduction(
         check=label_lists.check,
         check_arrays=vw_learner.check_arrays,
         probabilities=True,
-        abilities=("describe", "explain", "inspect", "merge"),
+        abilities=("describe", "explain", "merge"),
         folder="vw_plt",
     ),
 )

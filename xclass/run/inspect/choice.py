@@ -19,18 +19,18 @@ def inspector(config: Config, learner: LearnerCore) -> Inspector | None:
 
     jit.include_later()
     first, reduction = f"--{requested[0]}", f"--{chosen_name(config)}"
-    inspect, explains = ability(config.reduction, "inspect"), "explain" in config.reduction.abilities
+    describe, explains = ability(config.reduction, "describe"), "explain" in config.reduction.abilities
     if first == "--explain":
         if len(requested) > 1:
             raise UsageError(f"--explain and --{requested[1]} cannot be combined: drop one of them")
         if not explains:
             raise UsageError(f"--explain: {reduction} does not explain its predictions; leave it out")
         return explainer.Explainer(config, learner)
-    if inspect is not None and learner.reduction.tables:
+    if hasattr(describe, "table_view") and learner.reduction.tables:
         return readable_model.WeightInspector(config, learner)
     if requested == ["audit"] and explains:
         return explainer.ShareAudit(config, learner)
-    if not hasattr(inspect, "word_tables"):
+    if not hasattr(describe, "word_tables"):
         raise UsageError(f"{first} shows weight tables, which {reduction} does not have")
     if "audit" in requested:
         raise UsageError(f"--audit and {first} cannot be combined with {reduction}: drop one of them")

@@ -29,8 +29,8 @@ class Inspector:
         return self._learner.reduction
 
     @property
-    def _inspect(self) -> Any:
-        return ability(self._config.reduction, "inspect")
+    def _describe(self) -> Any:
+        return ability(self._config.reduction, "describe")
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
         """Return one stage that looks at a task before and after the stages of the learner."""

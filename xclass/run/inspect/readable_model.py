@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abilities.inspect.views import TableView, WeightLookup
+from ...abilities.describe.weight_views import TableView, WeightLookup
 from ...api.configuration import Config
 from ...api.learner_core import LearnerCore
 from ...array_types import Float, UInt32s, UInt64s
@@ -60,7 +60,7 @@ class WeightInspector(Inspector):
 
     @property
     def _view(self) -> TableView:
-        view: TableView = self._inspect.table_view(self._model)
+        view: TableView = self._describe.table_view(self._model)
         return view
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:

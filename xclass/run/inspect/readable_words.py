@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abilities.inspect.views import WordTable
+from ...abilities.describe.weight_views import WordTable
 from ...api.configuration import Config
 from ...api.learner_core import LearnerCore
 from ...array_types import AnyArray
@@ -53,7 +53,7 @@ class WordInspector(Inspector):
             self._owners = [word_owners.new_owners(table.words) for table in self._word_tables()]
 
     def _word_tables(self) -> list[WordTable]:
-        tables: list[WordTable] = self._inspect.word_tables(self._model)
+        tables: list[WordTable] = self._describe.word_tables(self._model)
         return tables
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
@@ -86,7 +86,7 @@ class WordInspector(Inspector):
         rows = np.concatenate([np.flatnonzero(learned), np.flatnonzero(~learned)])
         batch = task.batch
         for number, (table, key) in enumerate(
-            zip(self._word_tables(), self._inspect.word_keys(self._model, task), strict=True)
+            zip(self._word_tables(), self._describe.word_keys(self._model, task), strict=True)
         ):
             owners = self._owners[number]
             if len(owners.after_key) != len(table.words.word):  # the table was doubled
@@ -99,7 +99,7 @@ class WordInspector(Inspector):
     def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
         more = ("layout", *options_of(self._config.reduction.options))
         learned = text_header.Learned(LOWEST, HIGHEST)
-        return text_header.lines(self._config, stored, counters, learned, self._inspect.word_lines(self._model), more)
+        return text_header.lines(self._config, stored, counters, learned, self._describe.word_lines(self._model), more)
 
     def _lines(self, named: bool) -> Iterator[bytes]:
         for number, table in enumerate(self._word_tables()):
@@ -128,7 +128,7 @@ class WordInspector(Inspector):
         feature, inverse = np.unique(owners.feature[at], return_inverse=True)
         name = np.array([self._names.get(index, b"") for index in feature.tolist()], object)[inverse.reshape(-1)]
         q = (table.words.word[at] & np.uint32(NUMBER_MASK)).astype(np.int64)
-        place = self._inspect.word_places(self._model, number, owners.after_key[at].astype(np.int64) - 1, q)
+        place = self._describe.word_places(self._model, number, owners.after_key[at].astype(np.int64) - 1, q)
         return np.where(place == b"", b"", name + place + b":")
 
     @cached_property
