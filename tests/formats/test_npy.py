@@ -87,21 +87,41 @@ def test_labels_are_beside_the_rows(tmp_path):
     [
         (LABELS[:-1], "699 labels for 700 rows"),
         (np.append(LABELS, 1), "701 labels for 700 rows"),
-        (LABELS.reshape(7, 100), r"the labels are an array int64\[7, 100\]"),
-        (LABELS.astype(object), "the labels cannot be read"),
+        (LABELS.reshape(7, 100), r"the labels are an array int64\[7, 100\].*: save `y.argmax\(axis=1\)`"),
+        (LABELS[:, None], r"the labels are an array int64\[700, 1\].*: save `y.ravel\(\)`"),
+        (LABELS.astype(object), r"object\[700\]; give numbers or names in one dimension: save `y.astype\(str\)`"),
         (LABELS.astype(complex), "complex128"),
+        (LABELS.astype("M8[D]"), "datetime64"),
+        (saved(LABELS)[:-9], "the array ends before the label of row 700; get a complete copy"),
+        (saved(LABELS)[:60], "no array that NumPy's `save` has written"),
+        (saved(LABELS.astype("U1")).replace(b"3\0\0\0", b"\0\0\0\xff"), "the names of the labels are damaged"),
+        (gzip.compress(b"1\n" * 700), "the data are compressed, but the name does not end in .gz"),
         ("1\n" * 699, "699 labels for 700 rows"),
-        ("1\n" * 700 + "\n2\n", "701 labels for 700 rows"),
+        ("1\n" * 702, "702 labels for 700 rows; give one for each row$"),
+        (
+            "1\n" * 600 + "\n" + "2\n" * 100,
+            "701 labels for 700 rows.*; line 601 is empty: remove it",
+        ),
+        ("label\n" + "1\n" * 700, "the first line, 'label', is a header: remove it"),
+        ("cat\n" + "dog\n" * 700, "701 labels for 700 rows; give one for each row$"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(tmp_path, labels, message):
     np.save(tmp_path / "rows.npy", ROWS)
-    if isinstance(labels, str):
-        (tmp_path / "rows.labels.txt").write_text(labels)
+    if isinstance(labels, (str, bytes)):
+        (tmp_path / "rows.labels.txt").write_bytes(labels if isinstance(labels, bytes) else labels.encode())
     else:
         np.save(tmp_path / "rows.labels.npy", labels, allow_pickle=True)
     with pytest.raises(DataError, match=message):
-        read(tmp_path / "rows.npy")
+        read(tmp_path / "rows.npy", names=True)
+
+
+def test_labels_may_be_compressed_and_begin_with_a_mark(tmp_path):
+    np.save(tmp_path / "rows.npy", ROWS)
+    text = b"\xef\xbb\xbf" + "".join(f"{label}\r\n" for label in LABELS).encode() + b"\n\n"
+    for name, content in (("y.txt.gz", text), ("y.npy.gz", saved(LABELS)), ("y.gz", saved(LABELS.astype("f2")))):
+        (tmp_path / name).write_bytes(gzip.compress(content))
+        assert read(tmp_path / "rows.npy", label_file=str(tmp_path / name))[1].tolist() == LABELS.tolist()
 
 
 def test_values_that_are_not_finite_are_bad_lines(tmp_path):
@@ -130,7 +150,12 @@ def test_values_that_are_not_finite_are_bad_lines(tmp_path):
         (saved(ROWS[:, :0]), "the array has 0 columns"),
         (saved(np.zeros((2, 2), object), allow_pickle=True), r"object\[2, 2\]"),
         (saved(np.zeros((2, 2), "i4,f4")), r"give numbers in two dimensions"),
-        (saved(np.zeros((2, 2), complex)), "complex128"),
+        (saved(np.zeros((2, 2), complex)), r"complex128.*; save `numpy.hstack\(\[X.real, X.imag\]\)`"),
+        (saved(np.zeros((2, 2), "V2")), r"NumPy saves bfloat16 as the type V2; save `X.astype\(numpy.float32\)`"),
+        (saved(np.zeros((2, 2), "V1")), "NumPy saves float8 as the type V1"),
+        (saved(np.zeros((2, 2), "M8[D]")), "these are times"),
+        (saved(np.zeros((2, 2), "U3")), r"these are texts; save `X.astype\(numpy.float32\)` if they are numbers"),
+        (saved(np.zeros((2, 2, 2))), r"save `X.reshape\(len\(X\), -1\)`"),
         (saved(ROWS)[:40], "no array that NumPy's `save` has written"),
         (b"1 | a\n", "no array that NumPy's `save` has written"),
         (b"", "no array that NumPy's `save` has written|^$"),

@@ -394,13 +394,21 @@ def test_any_damage_ends_in_a_model_error(tmp_path, data):
 
 
 def test_saving_goes_through_a_link_and_keeps_permissions(tmp_path):
-    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "real").write_bytes(b"")
     (tmp_path / "real").chmod(0o600)
     (tmp_path / "link").symlink_to("real")
     small_model(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o600
     model_file.load(tmp_path / "real")
+
+
+def test_saving_replaces_nothing_but_a_model(tmp_path):
+    (tmp_path / "labels.npy").write_bytes(b"of yesterday")
+    with pytest.raises(ModelError, match=r"labels\.npy: this is not a model of xclass, so it is not replaced"):
+        small_model(tmp_path / "labels.npy")
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.npy"]
+    assert (tmp_path / "labels.npy").read_bytes() == b"of yesterday"
 
 
 def test_saving_to_the_null_device_leaves_it_there():

@@ -133,6 +133,30 @@ def test_a_command_refuses_before_it_starts(place, args, message):
     assert contents(place) == before
 
 
+@pytest.mark.parametrize("labels", ["rows.labels.npy", "rows.labels.txt"])
+def test_no_output_replaces_the_labels_that_lie_beside_an_array(tmp_path, monkeypatch, labels):
+    monkeypatch.chdir(tmp_path)
+    for name in ("rows.npy", "rows.vw", labels, "rows.vw.labels.txt", "other"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "same").symlink_to(labels)
+    for command, declared in COMMANDS.items():
+        for name in [name for name, one in declared.items() if one.writes and typed(one, name, NEW)]:
+            for data in {"data", "train"} & declared.keys() if "data" in declared else ():
+                for path in (labels, "same"):
+                    with pytest.raises(UsageError, match="which --label_file reads"):
+                        files.check(declared, {data: ("rows.npy",), name: path, "explain": 1})
+                        pytest.fail(f"{command} {name}")
+                more = {"label_file": "other", "explain": 1}
+                files.check(declared, {data: ("rows.npy",), name: labels, **more})
+                files.check(declared, {data: ("rows.vw",), name: "rows.vw.labels.txt", "explain": 1})
+
+
+def test_a_server_writes_over_no_model_of_its_folder(tmp_path):
+    (tmp_path / "a.bin").touch()
+    result = xclass("serve", "--models", tmp_path, "--http", 0, "--pid_file", tmp_path / "a.bin")
+    assert result.status == 2 and "a.bin, which --models reads" in result.err
+
+
 def test_a_file_that_cannot_be_written_is_refused_before_anything_starts(place, monkeypatch):
     monkeypatch.chdir(place)
     for command, declared in COMMANDS.items():

@@ -1,5 +1,6 @@
 """Situations from public reports about files that a command destroyed or left half written, one test each."""
 
+import gzip
 import os
 
 import pytest
@@ -101,3 +102,29 @@ def test_nothing_is_saved_beside_a_device(place):
     result = xclass("d.vw", "-f", "full", cwd=place)
     assert result.status == 1 and "what was learned is lost: full is not a regular file" in result.err
     assert not (place / "full.interrupted").exists()
+
+
+@pytest.mark.parametrize("kill", [[], ["-k"]])
+def test_a_cache_that_vw_made_is_replaced(place, kill):
+    """Both tools call the cache of -c DATA.cache, and a Makefile for VW is run again with xclass."""
+    (place / "d.vw.cache").write_bytes((7).to_bytes(8, "little") + b"9.11.9\0c\x12\0\0\0" + bytes(60))
+    result = xclass("d.vw", "--cpt", 3, "-c", *kill, cwd=place)
+    assert result.status == 0
+    assert ("d.vw.cache: the cache is made again: it is one of Vowpal Wabbit" in result.err) == (not kill)
+    assert (place / "d.vw.cache").read_bytes().startswith(b"xclass cache\n")
+    (place / "d.vw.cache").write_bytes(b"a text of mine")
+    result = xclass("d.vw", "--cpt", 3, "-c", *kill, cwd=place)
+    assert result.status == 1 and "neither read nor replaced" in result.err
+
+
+def test_files_beside_the_data_may_be_compressed(place):
+    """Names, trees, predictions and texts of classes are read as data are."""
+    xclass("d.vw", "-t", "-i", "ma", "-p", "p", "--quiet", cwd=place)
+    for name in ("nm", "t", "p"):
+        (place / f"{name}.gz").write_bytes(gzip.compress((place / name).read_bytes()))
+    assert xclass("d.vw", "--cpt", 3, "--cpt_tree", "t.gz", "--quiet", cwd=place).status == 0
+    assert xclass("d.vw", "--multiclass", "--named_labels", "@nm.gz", "--quiet", cwd=place).status == 0
+    assert xclass("compare", "p", "p.gz", "-d", "d.vw", cwd=place).status == 0
+    (place / "cut.gz").write_bytes((place / "p.gz").read_bytes()[:-9])
+    result = xclass("compare", "p", "cut.gz", "-d", "d.vw", cwd=place)
+    assert result.status == 1 and "cut.gz: the compressed data end too early" in result.err

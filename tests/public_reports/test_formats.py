@@ -107,7 +107,7 @@ def zipped() -> bytes:
          "a.json:1:1: this is JSON with objects of several lines; write one object on each line, such as by"),
         ("a.parquet", b"PAR1\x15\x04", "a.parquet: this is a Parquet file, not text; write it as CSV"),
         ("a.xlsx", zipped(), "a.xlsx: this is a spreadsheet, not text; save it as CSV"),
-        ("a.npz", zipped(), "a.npz: this is an archive of NumPy arrays, not text; give its arrays to"),
+        ("a.npz", zipped(), "a.npz: this is an archive of NumPy arrays, not text; save the array of"),
         ("a.zip", zipped(), "a.zip: this is a zip archive, not text; unpack it"),
         ("a.pkl", pickle.dumps([1]), "a.pkl: this is a pickle of Python, not text"),
         ("a.png", b"\x89PNG\r\n\x1a\n\0", "a.png: this is an image, not text"),

@@ -118,7 +118,7 @@ def test_more_names_than_a_command_line_could_hold(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "names: the file of --named_labels cannot be read (No such file or directory); give one with"),
+        (None, "names: the file cannot be read (No such file or directory); give one with"),
         ("", "names: the file of --named_labels is empty; write one name on each line"),
         ("cat\n\ndog\n", "names:2: the line is empty; every line must be a name without commas and bars"),
         ("cat\nbig|dog\n", "names:2: the name 'big|dog' contains a comma or a bar; every line"),

@@ -759,12 +759,12 @@ class Learner:
     def save(self, path: str | PathLike[str]) -> None:
         """Save a model, which `load` and the command line can read.
 
-        An existing file, whatever it holds, is replaced, but only after all of the new file is written.
+        An existing model is replaced, but only after all of the new file is written.
 
         Raises
         ------
         ModelError
-            If the file cannot be written.
+            If the file cannot be written, or there is another file than a model.
         UsageError
             If the learner holds examples that it learns from at the end of the data and `end_pass` was not called.
         """

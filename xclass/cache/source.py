@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,9 @@ from ..text.text_format import TextFormat
 from . import cache_key
 from .batch_codec import DamagedCacheError
 from .cache_file import MAGIC, Reader, Writer
+
+SHOWN = 64  # bytes at the beginning of a file that tell what it is
+VW_CACHE = re.compile(rb"[\x01-\x20]\0{7}[0-9]+(?:\.[0-9]+)+\0c")  # the version of VW, and the kind of the file
 
 
 def beside_data(paths: Sequence[str]) -> str:
@@ -120,16 +124,18 @@ class Source:
             raise DataError(
                 f"{path}: the cache cannot be kept here, because this is not a regular file; give another name"
             )
+        cache_only, reason = self._cache_only, ""
         with contextlib.suppress(OSError), open(path, "rb") as file:
-            if file.read(len(MAGIC)) not in (MAGIC, b""):
+            first = file.read(SHOWN)
+            if VW_CACHE.match(first):
+                reason = "it is one of Vowpal Wabbit, which xclass cannot read"
+            elif first[: len(MAGIC)] not in (MAGIC, b""):
                 raise DataError(
                     f"{path}: this is not a cache of xclass, so it is neither read nor replaced; give another name by "
                     "--cache_file, or move the file away"
                 )
-        cache_only = self._cache_only
         if kill or (self._reparse and not cache_only):
             return
-        reason = ""
         try:
             with open(path, "rb") as file:
                 cache = Reader(file, self._classes)
@@ -138,7 +144,7 @@ class Source:
             else:
                 reason = cache_key.stale_reason(cache.facts["key"], self._key, None if cache_only else self._files)
         except DamagedCacheError as error:
-            reason = str(error)
+            reason = reason or str(error)
         except OSError as error:
             reason = f"it cannot be read ({error.strerror})"
         if not reason:

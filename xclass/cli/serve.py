@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import glob
 import os
 import re
 import signal
@@ -86,6 +87,7 @@ class Options(OptionGroup):
         "serve all models FILE.bin of this folder over HTTP, each by its name, for predictions only",
         metavar="DIR",
         reads=True,
+        files=lambda folder, _: [] if folder is None else [folder, *glob.glob(f"{glob.escape(folder)}/*.bin")],
     )
     threads: int | None = threads_option("predictions and the model do not depend on N")
     quiet: bool = option("print nothing unless there is an error")

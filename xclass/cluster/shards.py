@@ -32,7 +32,8 @@ from ..data.class_names import Names
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..formats import detect, npy
-from ..text import reader, streams, urls
+from ..system import streams
+from ..text import reader, urls
 from .session import Session
 
 PEEKED = 1 << 18  # bytes of the first file that show what the labels are

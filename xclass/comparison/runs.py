@@ -16,10 +16,11 @@ from ..data.class_names import OTHER_FORM, Names, key_of, number_of
 from ..errors import DataError, UsageError
 from ..formats import detect
 from ..run.results import outcomes, summary
-from ..system import bounded_json
+from ..system import bounded_json, streams
 from ..text import malformed, parser, reader
 
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|inf|nan)")  # in a list of classes
+CURE = "give files that --summary or -p has written"
 BEGINNING = b"{"  # of a summary; a class could begin with it, but then the file is no JSON
 
 
@@ -90,7 +91,7 @@ def read_labels(source: reader.Options) -> Labels:
 
 def read_predictions(path: str, labels: Labels) -> Run:
     """Return the run that has written a file of predictions, one line for each example of the data."""
-    lines = _read(path, None).decode("utf-8", "surrogateescape").split("\n")
+    lines = streams.read_file(path, CURE, None).decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":
         lines.pop()
     if len(lines) != len(labels.label):
@@ -152,17 +153,9 @@ def _keys(texts: list[str], answers: set[str]) -> list[str]:
     ]
 
 
-def _read(path: str, size: int | None) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read() if size is None else file.read(size)
-    except OSError as error:
-        raise DataError(f"{path}: the file cannot be read: {error.strerror}") from None
-
-
 def check_same_kind(paths: Sequence[str], data: Sequence[str]) -> bool:
     """Return whether the files are summaries; they are predictions otherwise."""
-    kinds = [_read(path, 1) == BEGINNING for path in paths]
+    kinds = [streams.read_file(path, CURE, first=len(BEGINNING)) == BEGINNING for path in paths]
     if all(kinds):
         if data:
             raise UsageError(

@@ -21,7 +21,8 @@ from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..options.declare import options_of
 from ..options.words import NUMERAL
-from ..text import foreign, reader, streams
+from ..system import streams
+from ..text import foreign, reader
 from ..text.label_detection import LabelDetector
 from ..text.text_format import Chooser, OtherFormat, TextFormat
 from . import columns, csv_table, fasttext, json_lines, npy, pairs

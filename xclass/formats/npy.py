@@ -9,26 +9,41 @@ Source    NumPy's numpy.lib.format, versions 1.0 and 2.0; arrays of objects are 
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import io
 import itertools
-import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as numpy_format
 
-from ..array_types import AnyArray, UInt8s
+from ..array_types import UInt8s
 from ..data.schema import MOST_COLUMNS, Schema
 from ..errors import DataError, UsageError
-from ..text import parser, reader, streams
+from ..options.words import NUMERAL
+from ..system import streams
+from ..system.printable import short_repr
+from ..text import foreign, parser, reader
 from ..text.foreign import ARRAY
 from ..text.malformed import ROW_VALUE
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
 
 LONGEST_HEADER = 10_000  # bytes, as NumPy allows
-BESIDE = (".labels.npy", ".labels.txt")  # endings of files with labels, in place of .npy
+SHOWN_LABELS = 100  # that are compared with a first line that may be a header
+REMEDY = "give an array or lines of text"
+ADVICE = {  # what to save instead of an array of another type, by the kind of the type
+    "V": "fields of several types; save `numpy.lib.recfunctions.structured_to_unstructured(X)`",
+    "c": "complex numbers; save `numpy.hstack([X.real, X.imag])`",
+    "M": "times; give these as columns of a CSV file, or save `X.astype(float)`",
+    "m": "durations; save `X.astype(float)`",
+    "U": "texts; save `X.astype(numpy.float32)` if they are numbers, else give them as CSV",
+    "S": "texts; save `X.astype(numpy.float32)` if they are numbers, else give them as CSV",
+    "O": "objects; save `X.astype(numpy.float32)`",
+}
+FLOATS_OF_OTHERS = {1: "float8", 2: "bfloat16"}  # types that NumPy saves as bytes without a meaning, by their size
 NO_ITEMS = records.Items(*(np.zeros(0, kind) for kind in ("i8", "i4", "i8", "i8", "f4")))
 
 
@@ -38,11 +53,10 @@ def label_file(path: str, options: reader.Options) -> str | None:
         if len(options.data or ()) > 1:
             raise UsageError(
                 "--label_file names one file, and there are several arrays; put the labels of each beside it, "
-                f"as ARRAY{BESIDE[0]} or ARRAY{BESIDE[1]}"
+                f"as ARRAY{reader.BESIDE[0]} or ARRAY{reader.BESIDE[1]}"
             )
         return options.label_file
-    stem = path.removesuffix(streams.ending_of(path)).removesuffix(".npy")
-    found = [stem + ending for ending in BESIDE if os.path.isfile(stem + ending)]
+    found = reader.labels_beside(path)
     if len(found) > 1:
         raise UsageError(
             f"{path}: there are two files of labels, {' and '.join(found)}; remove one, or give --label_file"
@@ -54,52 +68,145 @@ def without_labels(paths: Sequence[str]) -> list[str]:
     """Return paths without the files of labels that belong to arrays among them."""
     arrays = {path.removesuffix(".npy") for path in paths if path.endswith(".npy")}
     return [
-        path for path in paths if not any(path.endswith(end) and path.removesuffix(end) in arrays for end in BESIDE)
-    ]
+        path for path in paths
+        if not any(path.endswith(end) and path.removesuffix(end) in arrays for end in reader.BESIDE)
+    ]  # fmt: skip
+
+
+class Header(NamedTuple):
+    """Hold what the header of an array says, and its number of bytes."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+    size: int
+
+    @property
+    def width(self) -> int:
+        return self.shape[-1] if self.shape else 0
+
+    @property
+    def kind(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+    @property
+    def advice(self) -> str:
+        """Return why the array is not read as rows and what to save, if that is known."""
+        other = FLOATS_OF_OTHERS.get(self.dtype.itemsize)
+        if self.dtype.kind == "V" and self.dtype.names is None and other:
+            return f"NumPy saves {other} as the type V{self.dtype.itemsize}; save `X.astype(numpy.float32)`"
+        cause = ADVICE.get(self.dtype.kind)
+        if cause is None:
+            return "" if len(self.shape) == 2 else "save `X.reshape(len(X), -1)`"
+        return f"these are {cause}"
+
+
+def size_of_header(text: bytes) -> int:
+    """Return the bytes of the header of an array, of which `text` are the first."""
+    wide = text[6:7] != b"\1"
+    return min(int.from_bytes(text[8 : 12 if wide else 10], "little"), LONGEST_HEADER) + (12 if wide else 10)
+
+
+def header_of(text: bytes, file: str) -> Header:
+    """Read the header at the beginning of an array; raise DataError if it is none."""
+    try:
+        header = io.BytesIO(text[: LONGEST_HEADER + 12])
+        version = numpy_format.read_magic(header)
+        read = {(1, 0): numpy_format.read_array_header_1_0, (2, 0): numpy_format.read_array_header_2_0}[version]
+        return Header(*read(header), header.tell())
+    except Exception as error:  # of NumPy, for a header that anybody may have written
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{file}: this is no array that NumPy's `save` has written ({reason})") from None
 
 
 class Labels:
-    """Read the labels of n rows in order from an array or from lines of text."""
+    """Read the labels of n rows in order from an array or from lines of text; all are counted before the first."""
 
     def __init__(self, path: str, n: int) -> None:
         self._path, self._n, self._taken = path, n, 0
-        self._values: AnyArray | None = None
-        self._lines: Iterator[bytes] | None = None
+        self._closing = contextlib.ExitStack()
+        self._array: Header | None = None
         self.are_names = False
-        try:
-            if path.endswith(".npy"):
-                self._values = np.load(path, mmap_mode="r", allow_pickle=False)
-            else:
-                self._lines = iter(open(path, "rb"))  # noqa: SIM115 (closed with the last reference)
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{path}: the labels cannot be read ({error}); give an array or lines of text") from None
-        if self._values is not None:
-            if self._values.ndim != 1 or self._values.dtype.kind not in "iufbUS":
-                kind = f"{self._values.dtype}{list(self._values.shape)}"
-                raise DataError(f"{path}: the labels are an array {kind}; give numbers or names in one dimension")
-            self.are_names = self._values.dtype.kind in "US"
-            self._check(len(self._values))
+        with self._explained():
+            file = streams.opened(path, self._closing)
+            first = file.peek()
+        self._file: io.BufferedIOBase = file
+        if first.startswith(ARRAY):
+            self._begin_array()
+        elif kind := foreign.what_it_is(first[: foreign.SHOWN], path, True):
+            raise DataError(f"{path}: {kind}")
+        else:
+            self._begin_text()
 
-    def _check(self, count: int) -> None:
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except streams.read_errors() as error:
+            raise DataError(f"{self._path}: the labels: {streams.failure(error, REMEDY)}") from None
+
+    def _begin_array(self) -> None:
+        with self._explained():
+            first = self._file.read(12)
+            first += self._file.read(max(0, size_of_header(first) - len(first)))
+        self._array = header = header_of(first, self._path)
+        if len(header.shape) != 1 or header.dtype.hasobject or header.dtype.kind not in "iufbUS":
+            advice = "save `y.astype(str)` or `y.astype(int)`"
+            if header.dtype.kind in "iufb":
+                advice = (
+                    "save `y.ravel()`" if header.width == 1 else "save `y.argmax(axis=1)` if each row has a single 1"
+                )
+            raise DataError(
+                f"{self._path}: the labels are an array {header.kind}; give numbers or names in one dimension: {advice}"
+            )
+        self.are_names = header.dtype.kind in "US"
+        self._check(header.shape[0])
+
+    def _begin_text(self) -> None:
+        """Count the lines of a text, without empty ones at its end that belong to no row."""
+        with self._explained():
+            text = self._file.read().removeprefix(codecs.BOM_UTF8)
+        self._file = io.BytesIO(text)
+        lines, written = text.count(b"\n") + (text[-1:] not in (b"", b"\n")), text.rstrip()
+        count = max(written.count(b"\n") + bool(written), min(lines, self._n))
+        advice = ""
+        if count == self._n + 1:
+            first, _, rest = text.partition(b"\n")
+            empty = next((k for k, line in enumerate(text.split(b"\n"), 1) if not line.strip()), 0)
+            if not _is_number(first) and all(map(_is_number, rest.split(b"\n", SHOWN_LABELS)[:SHOWN_LABELS])):
+                advice = (
+                    f"; the first line, {short_repr(first.decode(errors='replace').strip())}, is a header: remove it"
+                )
+            elif 0 < empty <= count:
+                advice = f"; line {empty} is empty: remove it"
+        self._check(count, advice)
+
+    def _check(self, count: int, advice: str = "") -> None:
         if count != self._n:
-            raise DataError(f"{self._path}: there are {count} labels for {self._n} rows; give one for each row")
+            raise DataError(f"{self._path}: there are {count} labels for {self._n} rows; give one for each row{advice}")
 
     def take(self, count: int) -> list[bytes]:
         """Return the labels of the next rows, empty for unknown ones."""
-        if self._values is not None:
-            labels = list(map(_written, self._values[self._taken : self._taken + count].tolist()))
-        else:
-            assert self._lines is not None
-            labels = [records.one_line(line) for line in itertools.islice(self._lines, count)]
-        self._taken += len(labels)
-        if len(labels) < count:
-            self._check(self._taken)
-        return labels
+        self._taken += count
+        if self._array is None:
+            return [records.one_line(line) for line in itertools.islice(self._file, count)]
+        dtype = self._array.dtype
+        with self._explained():
+            data = self._file.read(count * dtype.itemsize)
+        if len(data) < count * dtype.itemsize:
+            raise DataError(f"{self._path}: the array ends before the label of row {self._taken}; get a complete copy")
+        try:
+            labels = np.frombuffer(data, dtype)
+            if dtype.kind == "f":  # of any precision
+                with np.errstate(over="ignore"):
+                    labels = labels.astype(np.float64)
+            return list(map(_written, labels.tolist()))
+        except (UnicodeError, ValueError, SystemError):  # no letter of Unicode has such a number
+            raise DataError(f"{self._path}: the names of the labels are damaged; get another copy") from None
 
     def end(self) -> None:
-        """Check, after all rows, that there are no further labels."""
-        if self._lines is not None:
-            self._check(self._taken + sum(1 for line in self._lines if line.strip()))
+        """Close the file after all rows."""
+        self._closing.close()
 
 
 def _written(label: Any) -> bytes:
@@ -110,11 +217,15 @@ def _written(label: Any) -> bytes:
     return records.one_line(label)
 
 
+def _is_number(line: bytes) -> bool:
+    return not line.strip() or NUMERAL.fullmatch(line.decode("latin-1").strip()) is not None
+
+
 class Npy(OtherFormat):
     name = "npy"
     parallel = False  # so that rows and labels are taken in order
     binary = True
-    labelled = f"the labels of ROWS.npy are in ROWS{BESIDE[0]} or ROWS{BESIDE[1]}, or in the file of --label_file"
+    labelled = "the labels of ROWS.npy are in ROWS{} or ROWS{}, or in the file of --label_file".format(*reader.BESIDE)
     unfinished = "the array ends within this row, so the file is truncated; get a complete copy"
 
     def __init__(self, options: reader.Options, schema: Schema) -> None:
@@ -129,21 +240,14 @@ class Npy(OtherFormat):
         return self.dtype.itemsize * self.d
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
-        wide = text[6:7] != b"\1"
-        size = int.from_bytes(text[8 : 12 if wide else 10], "little") + (12 if wide else 10)
-        if text.startswith(ARRAY) and len(text) < min(size, LONGEST_HEADER) and not ended:
+        if text.startswith(ARRAY) and len(text) < size_of_header(text) and not ended:
             return None
-        try:
-            header = io.BytesIO(text[: LONGEST_HEADER + 12])
-            version = numpy_format.read_magic(header)
-            read = {(1, 0): numpy_format.read_array_header_1_0, (2, 0): numpy_format.read_array_header_2_0}[version]
-            shape, by_columns, dtype = read(header)
-        except Exception as error:  # of NumPy, for a header that anybody may have written
-            reason = " ".join(str(error).split())[:200]
-            raise DataError(f"{file}: this is no array that NumPy's `save` has written ({reason})") from None
+        header = header_of(text, file)
+        shape, by_columns, dtype, self._header = header
         if dtype.hasobject or len(shape) != 2 or min(shape) < 0 or dtype.kind not in "iufb":
+            advice = header.advice and f": {header.advice}"
             raise DataError(
-                f"{file}: the array is {dtype}{list(shape)}; give numbers in two dimensions, a row for each"
+                f"{file}: the array is {header.kind}; give numbers in two dimensions, a row for each{advice}"
             )
         if by_columns and min(shape) > 1:
             raise DataError(
@@ -152,7 +256,7 @@ class Npy(OtherFormat):
         self.dtype, (self.n, self.d) = dtype, shape
         if not 0 < self.d <= MOST_COLUMNS:
             raise DataError(f"{file}: the array has {self.d} columns; allowed are 1 to {MOST_COLUMNS}")
-        self._header, self._left, self._excess = header.tell(), self.n, 0
+        self._left, self._excess = self.n, 0
         beside = label_file(file, self._options)
         self.labels = None if beside is None else Labels(beside, self.n)
         return self._header, 0

@@ -74,7 +74,7 @@ def save(
                 return
         unfinished = into or leftovers.Unfinished(path, links)
         try:
-            if links == "refuse":
+            if links != "replace":
                 output_file.refuse_beginning(given_path, unfinished.beginning(output_file.MODEL_BEGINNING))
             unfinished.file.seek(0)
             unfinished.file.truncate()

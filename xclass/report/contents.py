@@ -15,7 +15,7 @@ from ..api.learner import Learner
 from ..errors import DataError, ModelError, UsageError
 from ..reductions.core.label_report import LabelReport
 from ..run.results import summary
-from ..system import bounded_json, processors
+from ..system import processors, streams
 from ..system.printable import short_repr
 from ..text import reader
 from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, remedies, tree
@@ -32,6 +32,7 @@ from .tree import Tree
 
 LINES_OF_CLASS = 3  # wrong lines that are shown for a class
 PAIRS = 15
+CURE = "give a file whose lines are a label, a tab and a text"
 LABEL = re.compile(r"\s*[0-9]{1,18}\s*")  # in the file of --class_names
 
 
@@ -181,7 +182,7 @@ def collect(learner: Learner, request: Request) -> Contents:
 def _class_texts(path: str) -> dict[int, str]:
     """Return the text of each class in a file whose lines are a label, a tab and a text."""
     try:
-        lines = bounded_json.read_bytes(path, "give a smaller file").decode("utf-8-sig").split("\n")
+        lines = streams.read_file(path, CURE).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is no UTF-8; give a text file with the encoding UTF-8") from None
     texts: dict[int, str] = {}

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..run.results.curve import COLUMNS
-from ..system import bounded_json
+from ..system import streams
 from ..system.printable import short_repr
 from .outcomes import Outcomes
 
@@ -34,7 +34,7 @@ def read(path: str) -> Curve:
     """Return the curve in a file that `--curve` has written."""
     remedy = "give a file that --curve has written while the model was trained"
     try:
-        rows = list(csv.reader(bounded_json.read_bytes(path, remedy).decode().splitlines()))
+        rows = list(csv.reader(streams.read_file(path, remedy).decode().splitlines()))
     except (UnicodeDecodeError, csv.Error):
         raise DataError(f"{path}: this is no table of text; {remedy}") from None
     if not rows or tuple(rows[0]) != COLUMNS:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import DataError
+from . import streams
 from .printable import short_repr
 
 MOST_BYTES = 1 << 26  # of a file; the outcomes of a summary take at most 12 MB
@@ -191,23 +192,11 @@ def parse(text: str | bytes, kind: Kind, most_items: int = MOST_ITEMS) -> Any:
 
 def read(path: str, kind: Kind, cure: str) -> Any:
     """Return the value of a JSON file of a kind; `cure` ends the message of an error and says what to do."""
-    data = read_bytes(path, cure)
+    data = streams.read_file(path, cure, MOST_BYTES)
     try:
         return parse(data, kind)
     except Malformed as error:
         raise refusal(path, error, cure) from None
-
-
-def read_bytes(path: str, cure: str) -> bytes:
-    """Return the bytes of a file; raise DataError if it cannot be read or has more than MOST_BYTES."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path}: the file cannot be read: {error.strerror}") from None
-    if len(data) > MOST_BYTES:
-        raise DataError(f"{path}: the file has more than {MOST_BYTES} bytes, which is the limit; {cure}")
-    return data
 
 
 def refusal(path: str, error: Malformed, cure: str, lines_before: int = 0, about: str = "") -> DataError:

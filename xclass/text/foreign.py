@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..model import model_header
-from . import streams
+from ..system import streams
 
 ARRAY = b"\x93NUMPY"  # first bytes of an array of NumPy
 CACHE_MAGIC = b"xclass cache\n"  # first bytes of a cache
@@ -13,7 +13,6 @@ SHOWN = 512  # bytes at the beginning of a file that are examined
 
 TABLE = "write it as CSV, such as by `pandas.{read}(FILE).to_csv('FILE.csv', index=False)`, or give the DataFrame to " \
     "the Python library"  # fmt: skip
-ARRAYS = "give its arrays to the Python library, or write them as text"
 UNPACK = "unpack it, and give the files in it"
 NO_DATA = "give a file of examples"
 MAGIC = (  # first bytes, what they begin, what to do
@@ -41,7 +40,12 @@ MAGIC = (  # first bytes, what they begin, what to do
 ZIP = b"PK\x03\x04"
 ZIPPED = (  # endings of files that are zip archives
     ((".xlsx", ".xlsm", ".ods"), "a spreadsheet", "save it as CSV"),
-    ((".npz",), "an archive of NumPy arrays", ARRAYS),
+    (
+        (".npz",),
+        "an archive of NumPy arrays",
+        "save the array of the rows alone, such as by `numpy.save('ROWS.npy', "
+        "numpy.load('FILE.npz')['X'])`, and the labels as ROWS.labels.npy",
+    ),
     (("",), "a zip archive", UNPACK),
 )
 MARKS = (  # byte order marks

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..array_types import Float64s, Int, Int64s, UInt8s
 from ..data import class_names
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..kernels.jit import apart, bare
+from ..system import streams
 from . import malformed, numbers, vw_numbers
 from .line_parts import Rules
 from .numbers import BAR, NEWLINE, SPACE, TAB
@@ -284,12 +285,12 @@ def check_names(names: str) -> None:
 def read_names(path: str) -> str:
     """Return the names in a file, which has one on each line, separated by commas as in --named_labels."""
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
-            names = [line.removesuffix("\n").removesuffix("\r") for line in file]
-    except OSError as error:
-        raise UsageError(
-            f"{path}: the file of --named_labels cannot be read ({error.strerror}); give one with a name on each line"
-        ) from None
+        content = streams.read_file(path, "give one with a name on each line")
+    except DataError as error:
+        raise UsageError(*error.args) from None
+    names = [line.removesuffix("\r") for line in content.decode("utf-8-sig", "surrogateescape").split("\n")]
+    if not names[-1]:
+        names.pop()
     for number, name in enumerate(names, 1):
         if not name.strip() or any(c in name for c in ",|"):
             fault = f"the name {name!r} contains a comma or a bar" if name.strip() else "the line is empty"

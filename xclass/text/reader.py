@@ -32,9 +32,9 @@ from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
-from ..system import processors, thread_limit
-from . import foreign, parser, streams, urls
-from .streams import Stream
+from ..system import processors, streams, thread_limit
+from ..system.streams import Stream
+from . import foreign, parser, urls
 from .text_format import FORMATS, BlockScanner, Chooser, OtherFormat, TextFormat, vw_text
 
 NO_FEATURES = (
@@ -43,6 +43,7 @@ NO_FEATURES = (
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 # blocks of long lines are larger, because the work for each batch counts when it has few examples
 BLOCK_LINES, LARGEST_BLOCK_OF_LONG_LINES = 1 << 10, 1 << 20
+BESIDE = (".labels.npy", ".labels.txt")  # endings of files with the labels of arrays, in place of .npy
 Block = tuple[UInt8s, int, DataError | None]  # text, end of its last complete line, error that ends the reading
 
 
@@ -54,6 +55,29 @@ def _data_files(paths: tuple[str, ...] | None, given: Mapping[str, Any]) -> list
         path for pattern in paths if not urls.is_url(pattern)
         for path in (not os.path.exists(pattern) and glob.glob(pattern)) or [pattern]
     ]  # fmt: skip
+
+
+def labels_beside(path: str) -> list[str]:
+    """Return the files beside an array of NumPy that hold its labels if none is given."""
+    stem = path.removesuffix(streams.ending_of(path)).removesuffix(".npy")
+    return [stem + ending for ending in BESIDE if os.path.isfile(stem + ending)]
+
+
+def _label_files(path: str | None, given: Mapping[str, Any]) -> list[str]:
+    """Return the files with the labels of arrays: the one that is given, or those beside the arrays."""
+    if path is not None:
+        return [path]
+    data = _data_files((*given.get("data", ()), *given.get("train", ())), {"no_stdin": True})
+    return [labels for one in data if _is_array(one, given) for labels in labels_beside(one)]
+
+
+def _is_array(path: str, given: Mapping[str, Any]) -> bool:
+    """Return whether a file is read as an array, which its name or its first bytes say; False if it is not known."""
+    if path.lower().removesuffix(streams.ending_of(path)).endswith(".npy"):
+        return True
+    with streams.errors_ignored(), contextlib.ExitStack() as closing:
+        return bool(labels_beside(path)) and streams.opened(path, closing).peek().startswith(foreign.ARRAY)
+    return False
 
 
 @dataclass(frozen=True)
@@ -80,6 +104,7 @@ class Options(OptionGroup):
         "labels of the rows of an array, ROWS.npy: an array of them, .npy, or text with one in each line",
         default_text="ROWS.labels.npy or ROWS.labels.txt, if there is one",
         reads=True,
+        files=_label_files,
     )
     columns: tuple[str, ...] = option(
         "columns of CSV files or keys of JSON lines that are features, separated by commas; others are left out",
@@ -450,12 +475,8 @@ class Reader:
             try:
                 size = read_into(buffer[filled:end])
             except streams.read_errors() as error:
-                kind = f"the file cannot be read ({error}); check it, or get another copy"
-                if isinstance(error, EOFError):
-                    kind = "the compressed data end too early, so the file is truncated; get a complete copy"
-                elif isinstance(error, MemoryError):  # an .xz file says how much is needed
-                    kind = "there is too little memory to decompress the file; free some, or compress it by `xz -6`"
-                return filled, True, DataError(f"{self.name}: {kind}")
+                cause = streams.failure(error, "check it, or get another copy")
+                return filled, True, DataError(f"{self.name}: {cause}")
             if not size:
                 return filled, True, None
             filled += size

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..system import bounded_json, output_file
+from ..system import bounded_json, output_file, streams
 from ..system.bounded_json import Anything, List, Malformed, Number, Record, Text, Whole
 from ..system.printable import short_repr
 from .results import CHUNKS, LARGEST, Result, Span
@@ -73,7 +73,7 @@ class State:
 
     def _read(self, path: str) -> None:
         """Read the results of an earlier search."""
-        first, *rest = bounded_json.read_bytes(path, CURE).splitlines() or [b""]
+        first, *rest = streams.read_file(path, CURE).splitlines() or [b""]
         try:
             search = bounded_json.parse(first, FIRST)["search"]
         except Malformed as error:

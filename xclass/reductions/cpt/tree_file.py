@@ -27,6 +27,7 @@ import numpy as np
 from ...data import class_names
 from ...data.batch import HIGHEST_LABEL
 from ...errors import DataError
+from ...system import streams
 from ..core.calibration import Result
 from . import label_tree
 from .label_tree import NODES, Tree
@@ -102,16 +103,15 @@ def read(path: str, names: Sequence[str] = (), lowest: int = 1) -> list[Tree]:
     """Read the trees of a file, whose labels are numbers from `lowest` on if there are no names for those from 1 on."""
     label_of_name = {class_names.key_of(name): j for j, name in enumerate(names, 1)}
     trees: list[_TreeBuilder] = []
+    content = streams.read_file(path, "give a file that --save_tree has written")
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape" if names else "strict") as file:
-            for count, text in enumerate(file, 1):
-                words = WORD.findall(text)
-                if words and not words[0].startswith("#"):
-                    _add_node(words, path, count, label_of_name, lowest, trees)
-    except OSError as error:
-        raise DataError(f"{path}: the tree cannot be read: {error.strerror}") from None
+        lines = content.decode("utf-8", "surrogateescape" if names else "strict").split("\n")
     except UnicodeDecodeError:
         raise DataError(f"{path}: the tree cannot be read: it is not UTF-8 text") from None
+    for count, text in enumerate(lines, 1):
+        words = WORD.findall(text)
+        if words and not words[0].startswith("#"):
+            _add_node(words, path, count, label_of_name, lowest, trees)
     if not trees:
         raise DataError(f"{path}: there is no tree in it; a tree begins with its root, such as `0 -`")
     return [_finish(tree) for tree in trees]

@@ -1,9 +1,10 @@
-"""Open the streams that data are read from: standard input and compressed files."""
+"""Open what is read: standard input, files, and files that are compressed."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ COMPRESSED = (  # first bytes, extension, tool that decompresses
     (b"BZh", ".bz2", "bzcat"),
     (b"\xfd7zXZ\0", ".xz", "xzcat"),
 )
+MOST_BYTES = 1 << 28  # of a file that `read_file` reads
 CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB at most
 MODULES = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of Python that decompress
 
@@ -26,13 +28,16 @@ class Stream(Protocol):
     def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
 
 
-class Pieces:
+class Pieces(RawIOBase):
     """Read the pieces of bytes that an iterator yields as a stream."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._rest = pieces, memoryview(b"")
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # no other types are passed
         while not self._rest:
             piece = next(self._pieces, None)
             if piece is None:
@@ -75,6 +80,38 @@ def decompressed(path: str, file: RawIOBase, closing: contextlib.ExitStack) -> S
             ) from None
         return Pieces(_zstd_pieces(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError))
     return file
+
+
+def opened(path: str, closing: contextlib.ExitStack) -> io.BufferedReader:
+    """Open a file of this machine for reading, decompressed if its name says that it is compressed."""
+    file = closing.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115 (`closing` does)
+    return closing.enter_context(io.BufferedReader(decompressed(path, file, closing)))  # type: ignore[arg-type]  # it is one
+
+
+def read_file(path: str, cure: str, most: int | None = MOST_BYTES, first: int | None = None) -> bytes:
+    """Return the bytes of a file beside the data, such as one of names, decompressed as by `opened`.
+
+    Raise DataError if it cannot be read or has more than `most` bytes; `cure` then says what to do. `first` is the
+    number of bytes at its beginning that are wanted, None for all.
+    """
+    size = first if first is not None else -1 if most is None else most + 1
+    try:
+        with contextlib.ExitStack() as closing:
+            data = opened(path, closing).read(size)
+    except read_errors() as error:
+        raise DataError(f"{path}: {failure(error, cure)}") from None
+    if most is not None and len(data) > most:
+        raise DataError(f"{path}: the file has more than {most} bytes, which is the limit; {cure}")
+    return data
+
+
+def failure(error: Exception, cure: str) -> str:
+    """Return why a file cannot be read, of which one of `read_errors` tells, and what to do."""
+    if isinstance(error, EOFError):
+        return "the compressed data end too early, so the file is truncated; get a complete copy"
+    if isinstance(error, MemoryError):  # an .xz file says how much is needed
+        return "there is too little memory to decompress the file; free some, or compress it by `xz -6`"
+    return f"the file cannot be read ({getattr(error, 'strerror', None) or error}); {cure}"
 
 
 def read_errors() -> tuple[type[Exception], ...]:
