@@ -9,71 +9,119 @@ with Client(port=26542) as client:
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 AT_ONCE = 1 << 15  # bytes that are sent before their answers are read: they fit into the buffers of a connection
+# The server's answer to this first line, an example without features to other servers, says that it marks answers by
+# bytes that no name of a class has: errors, and blanks in names.
+GREETING = b"'xclass-client |\n"
+ERROR, BLANK = "\x15error: ", "\x1f"
 
 
 class Client:
     """Hold a connection to the port of a server, or to its Unix socket `path`; only one thread at a time may use it.
 
     Methods raise OSError if there is no connection, it ends, or an answer takes longer than `timeout` seconds, and
-    ValueError for a line that the server cannot read; lines after it may have been learned, too.
+    ValueError for a line that the server cannot read; lines after it may have been learned, too. After any other
+    exception, such as KeyboardInterrupt, answers may be on their way, so the next call makes a new connection.
     """
 
     def __init__(
         self, host: str = "127.0.0.1", port: int = 26542, path: str | None = None, timeout: float = 60.0
     ) -> None:
-        if path is None:
-            self._socket = socket.create_connection((host, port), timeout)
+        self._address, self._path, self._timeout = (host, port), path, timeout
+        self._closed = False
+        self._connect()
+
+    def _connect(self) -> None:
+        if self._path is None:
+            self._socket = socket.create_connection(self._address, self._timeout)
         else:
             self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.settimeout(timeout)
-            self._socket.connect(path)
-        self._answers = self._socket.makefile(encoding="utf-8", errors="surrogateescape", newline="\n")
+            self._socket.settimeout(self._timeout)
+            self._socket.connect(self._path)
+        self._answers: BinaryIO | None = self._socket.makefile("rb")
+        with self._exchange() as answers:
+            self._socket.sendall(GREETING)
+            answer = answers.readline().decode("utf-8", "surrogateescape")
+            if not answer or answer.startswith(ERROR[1:]):
+                raise ConnectionError(answer.removeprefix(ERROR[1:]).strip() or "the server has closed the connection")
+            self._error = ERROR if answer.startswith(ERROR) else ERROR[1:]
 
-    def predict(self, lines: Sequence[str]) -> list[str]:
+    @contextlib.contextmanager
+    def _exchange(self) -> Iterator[BinaryIO]:
+        """Give the answers to what is sent in the `with` block; end the connection if they are not all read."""
+        if self._closed:
+            raise ConnectionError("the client is closed; make another one")
+        if self._answers is None:
+            self._connect()
+        assert self._answers is not None
+        try:
+            yield self._answers
+        except BaseException:
+            self._end()
+            raise
+
+    def predict(self, lines: Iterable[str]) -> list[str]:
         """Return the predictions for lines of VW text as `-p` writes them; lines with a label are learned, too."""
-        if any("\n" in line for line in lines):
-            raise ValueError("an example is one line, and a text of these holds a newline")
-        sent = [f"{line}\n".encode("utf-8", "surrogateescape") for line in lines]
-        ends, found = itertools.accumulate(map(len, sent)), list[str]()
-        for _, part in itertools.groupby(zip(sent, ends, strict=True), lambda one: one[1] // AT_ONCE):
-            texts = [text for text, _ in part]
-            self._socket.sendall(b"".join(texts))
-            answers = [self._answers.readline() for _ in texts]
-            for line, answer in zip(lines[len(found) :], answers, strict=False):
-                if not answer.endswith("\n"):
-                    raise ConnectionError("the server has closed the connection before it has answered all lines")
-                if answer.startswith("error: "):
-                    raise ValueError(f"{line[:60]!r}: {answer[7:-1]}")
-                found.append(answer[:-1])
-        return found
+        return [answer.replace(BLANK, " ") for _, answer in self._ask(lines)]
 
-    def learn(self, lines: Sequence[str]) -> list[str]:
+    def learn(self, lines: Iterable[str]) -> list[str]:
         """Learn labelled lines, `label | features`, and return the predictions made before each was learned."""
         return self.predict(lines)
 
-    def predict_top_k(self, lines: Sequence[str]) -> list[list[tuple[str, float]]]:
+    def predict_top_k(self, lines: Iterable[str]) -> list[list[tuple[str, float]]]:
         """Return the most probable classes with their probabilities, from a server with `--top_k K`.
 
         The last pair of a list may have the class "", which stands for all other classes.
         """
         found = []
-        for line, answer in zip(lines, self.predict(lines), strict=True):
-            head, words = line.partition("|")[0].split(), answer.split()
-            if head and words[-1] == head[-1].removeprefix("'"):  # the tag
+        for line, answer in self._ask(lines):
+            head, words = line.partition("|")[0], answer.split(" ")
+            if head.split() and (not head.endswith(" ") or head.split()[-1].startswith("'")):  # the tag
                 words.pop()
-            pairs = [word.rpartition(":") for word in words]
+            pairs = [word.replace(BLANK, " ").rpartition(":") for word in words if word]
+            if not all(colon for _, colon, _ in pairs):
+                raise ValueError(f"{answer[:60]!r} is no list of classes; start the server with --top_k K")
             found.append([(label, float(p)) for label, _, p in pairs])
         return found
 
+    def _ask(self, lines: Iterable[str]) -> list[tuple[str, str]]:
+        """Return each line with its answer."""
+        if isinstance(lines, str):
+            raise ValueError(f"the lines are the text {lines[:60]!r}; give a list of lines")
+        lines = list(lines)
+        if any("\n" in line for line in lines):
+            raise ValueError("an example is one line, and a text of these holds a newline")
+        sent = [f"{line}\n".encode("utf-8", "surrogateescape") for line in lines]
+        ends, found = itertools.accumulate(map(len, sent)), list[tuple[str, str]]()
+        for _, part in itertools.groupby(zip(sent, ends, strict=True), lambda one: one[1] // AT_ONCE):
+            texts = [text for text, _ in part]
+            with self._exchange() as received:
+                self._socket.sendall(b"".join(texts))
+                answers = [received.readline().decode("utf-8", "surrogateescape") for _ in texts]
+                if not all(answer.endswith("\n") for answer in answers):
+                    raise ConnectionError("the server has closed the connection before it has answered all lines")
+            for line, answer in zip(lines[len(found) :], answers, strict=False):
+                if answer.startswith(self._error):
+                    raise ValueError(f"{line[:60]!r}: {answer[len(self._error) : -1]}")
+                found.append((line, answer[:-1]))
+        return found
+
+    def _end(self) -> None:
+        if self._answers is not None:
+            self._answers.close()
+            self._socket.close()
+        self._answers = None
+
     def close(self) -> None:
         """End the connection."""
-        self._answers.close()
-        self._socket.close()
+        self._closed = True
+        self._end()
 
     def __enter__(self) -> Client:
         return self

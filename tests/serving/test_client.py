@@ -1,6 +1,7 @@
 """`xclass.client`, and `serve.run` from a program."""
 
 import asyncio
+import itertools
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from servers import served
 import xclass
 from xclass import serve
 from xclass.client import Client
+from xclass.reductions.core import probabilities
 
 LINES = ["1 | sunny warm", "2 | rainy cold"] * 300
 
@@ -29,8 +31,6 @@ def test_a_client_learns_and_predicts():
 
 
 def test_a_client_gets_probabilities_by_a_unix_socket(tmp_path):
-    from xclass.reductions.core import probabilities
-
     with xclass.Learner("oaa", classes=3, bits=10, learn_names=True) as learner:
         learner.learn_many(["tea | a", "cup | b", "milk | c"] * 20)
         path = str(tmp_path / "s")
@@ -42,6 +42,58 @@ def test_a_client_gets_probabilities_by_a_unix_socket(tmp_path):
     for (_, p), (second, q), *rest in found:
         assert p > q and second in ("cup", "milk", "tea")
         assert p + q + sum(share for _, share in rest) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, MemoryError])
+def test_a_call_that_does_not_end_shifts_no_later_answers(error, monkeypatch):
+    lines = [f"'t{i} | warm" for i in range(60)]
+    with xclass.Learner("oaa", classes=2, bits=10) as learner, served(learner) as running:
+        with Client(port=running.port) as client:
+            read, calls = client._answers.readline, itertools.count()
+
+            class Interrupted:
+                close = client._answers.close
+
+                def readline(self):
+                    if next(calls) == 5:
+                        raise error
+                    return read()
+
+            monkeypatch.setattr(client, "_answers", Interrupted())
+            with pytest.raises(error):
+                client.predict(lines)
+            for i in range(3):
+                assert client.predict([f"'{i} | warm"]) == [f"1 {i}"]
+        with pytest.raises(OSError, match="the client is closed"):
+            client.predict(["| warm"])
+
+
+def test_no_name_of_a_class_looks_like_an_error_or_like_several_answers():
+    names = ["milk tea", "error: x", "a:0.5 b", "error:", "1:0.3"]
+    rows = [f"| f{i}" for i in range(len(names))]
+    with xclass.Learner("oaa", classes=len(names), bits=12, learn_names=True) as learner:
+        learner.learn_many(rows * 20, names * 20)
+        with served(learner) as running, Client(port=running.port) as client:
+            assert client.predict(iter(rows)) == names  # an iterator, too
+            assert client.predict(f"'tag {row}" for row in rows) == [f"{name} tag" for name in names]
+            assert running.ask(b"| f0\n'tag | f1\n") == b"milk tea\nerror: x tag\n"  # as -p writes them
+            with pytest.raises(ValueError, match="no list of classes; start the server with --top_k"):
+                client.predict_top_k(rows)
+    with xclass.Learner("oaa", classes=len(names), bits=12, learn_names=True) as learner:
+        learner.learn_many(rows * 20, names * 20)
+        listing = probabilities.Options(top_k=2)
+        with served(learner, learns=False, listing=listing) as running, Client(port=running.port) as client:
+            for found in (client.predict_top_k(rows), client.predict_top_k(f"'1:0.3 {row}" for row in rows)):
+                assert [pairs[0][0] for pairs in found] == names and all(len(pairs) == 3 for pairs in found)
+
+
+def test_a_client_is_told_why_it_is_refused_and_what_to_give():
+    learner = xclass.Learner("oaa", classes=2, bits=10)
+    with learner, served(learner, {"max_connections": 1}) as running, Client(port=running.port) as client:
+        with pytest.raises(ConnectionError, match="has 1 connections already"):
+            Client(port=running.port)
+        with pytest.raises(ValueError, match="give a list of lines"):
+            client.predict("| warm")
 
 
 def test_a_server_that_ends_is_an_error_of_the_client():

@@ -1,5 +1,6 @@
 """The line protocol: answers and models are those of a file, in whatever pieces and by whatever clients lines come."""
 
+import contextlib
 import random
 import socket
 import struct
@@ -150,6 +151,56 @@ def test_a_bad_line_is_answered_by_an_error_and_others_by_their_predictions(tmp_
         if line in BAD:
             assert answer.startswith(BAD[line]), (line, answer)
     assert (tmp_path / "mixed").read_bytes() == (tmp_path / "alone").read_bytes()
+
+
+FOREIGN = {
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n": b"HTTP",
+    b"POST /?q=a|b HTTP/1.1\r\nContent-Type: text/plain\r\n\r\nham | offer money\n": b"HTTP",
+    b"BREW /tea HTTP/1.0\r\n": b"HTTP",
+    b"GET /index.html\r\n": b"HTTP",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": b"HTTP",
+    b"GET /" + b"a" * 10_000: b"HTTP",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03": b"TLS",
+    b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\nham | a\n": b"the PROXY protocol",
+    b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c": b"the PROXY protocol",
+    b"PING\r\n": b"Redis' protocol",
+    b"*1\r\n$4\r\nPING\r\n": b"Redis' protocol",
+    b"set k 0 0 9\r\nham | a b\r\n": b"memcached's protocol",
+    b"stats\r\n": b"memcached's protocol",
+    b"SSH-2.0-OpenSSH_9.6\r\n": b"SSH",
+    b"EHLO example.org\r\nham | a\n": b"a protocol of mail or files",
+    b"\x00\x00\x00\x08\x04\xd2\x16\x2f": b"a protocol that is not text",
+}
+
+
+@pytest.mark.parametrize("piece", [1, 1 << 20])
+def test_a_client_of_another_protocol_gets_one_error_and_teaches_nothing(piece):
+    """Load balancers, scanners, and the page of a stranger, whose browser sends a request with any body to any port."""
+    with xclass.Learner("oaa", classes=3, bits=10, learn_names=True) as learner, served(learner) as running:
+        for text, protocol in FOREIGN.items():
+            with connected(running.port) as connection:
+                for begin in range(0, min(len(text), 200 if piece == 1 else len(text)), piece):
+                    with contextlib.suppress(OSError):  # the server has closed it
+                        connection.sendall(text[begin : begin + piece])
+                if len(text) > 200 and piece == 1:
+                    connection.sendall(text[200:])
+                answer = received(connection).splitlines()
+            answer = [line for line in answer if b"the line is empty" not in line]
+            assert len(answer) == 1 and answer[0].startswith(b"error: this port takes lines of VW text"), (text, answer)
+            assert b"the client speaks " + protocol in answer[0], (text, answer)
+        assert not running.service.learned and not running.service.learner.classes
+
+
+def test_nothing_is_learned_from_a_line_without_a_bar():
+    with xclass.Learner("oaa", classes=3, bits=10, learn_names=True) as learner, served(learner) as running:
+        answers = running.ask(b"stats 1\nHELP me\ntea\n\n \ntea | leaf\nbeer\n\xef\xbb\xbf| leaf\n").splitlines()
+        no_bar = b"error: the line has no bar; a line is `label | features`, or `| features`"
+        empty = no_bar.replace(b"has no bar", b"is empty")
+        assert answers[:5] + answers[6:7] == [no_bar, no_bar, no_bar, empty, empty, no_bar]
+        assert running.service.learned == 1 and running.service.learner.classes == ["tea"]
+        for begin in (b"\xef\xbb\xbftea | leaf\n", b"\xef\xbb\xbfbeer | hops\n"):  # a byte order mark is no part of it
+            assert not running.ask(begin).startswith(b"error")
+        assert running.service.learner.classes == ["tea", "beer"]
 
 
 def test_a_new_name_beyond_the_last_class_is_an_error(tmp_path):

@@ -2,7 +2,8 @@
 
 A connection ends when the client has closed its side and all its lines are answered. Nothing that a client does or
 leaves undone holds others: its lines wait in a buffer of limited size, it has at most two requests with the service at
-a time, and nothing more is read from it while these are not answered or it does not read the answers.
+a time, and nothing more is read from it while these are not answered or it does not read the answers. A client whose
+first line is that of another protocol gets one error, and nothing of it is learned.
 """
 
 from __future__ import annotations
@@ -19,12 +20,17 @@ import numpy as np
 
 from ..errors import UsageError
 from ..text.numbers import NEWLINE
+from . import protocols
+from .lines import ERROR, error_line, unmarked
 from .options import Options
 from .service import Request, Service
 
 REQUESTS = 2  # of a connection that the service has at a time: it works at one while the other is prepared
 REQUEST_BYTES = 1 << 16
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GREETING, GREETED = b"'xclass-client |\n", ERROR + b"none\n"  # first line of a client that wants marks, and its answer
 UNREAD_ANSWERS = 1 << 18  # bytes of answers from which on nothing is read from a client
+LINGER_SECONDS = 1.0
 SWEEP_SECONDS = 1.0  # between two searches for connections that take too long
 
 
@@ -37,8 +43,11 @@ class Connection(asyncio.Protocol):
         self._door, self._options = door, door.options
         self._received = bytearray()  # what is not yet with the service
         self._asked = 0  # requests that the service has
+        self._begun = False  # whether the first line has been looked at
+        self._marked = False  # whether answers are marked, see GREETING
         self._skipping = False  # whether the line that is being received is too long
-        self._ended = False  # whether the client sends nothing more
+        self._ended = False  # whether nothing more is read from the client
+        self._refused = False  # whether it was told why
         self._incomplete = False  # whether its last line has no newline
         self._paused = self._blocked = False  # whether reading is paused; whether the client does not read
         self._line_began = self._last_received = self._blocked_since = time.monotonic()
@@ -56,12 +65,16 @@ class Connection(asyncio.Protocol):
         self._door.lost(self)
 
     def _refuse(self, reason: str) -> None:
-        """Tell the client why the connection is closed, and close it."""
+        """Tell the client why the connection is closed, and close it.
+
+        What it sends for a while is dropped, because the system drops the message if it gets more for a closed one.
+        """
         self._received.clear()
-        self._ended = True
+        self._ended = self._refused = True
         self._blocked_since = time.monotonic()
-        self.transport.write(f"error: {reason}\n".encode())
-        self.transport.close()
+        self._write(error_line(reason))
+        self.transport.write_eof()
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, self.transport.close)
 
     # reading
 
@@ -79,7 +92,23 @@ class Connection(asyncio.Protocol):
         elif not self._received:
             self._line_began = self._last_received
         self._received += data
-        self._ask()
+        if self._begun or self._begin():
+            self._ask()
+
+    def _begin(self) -> bool:
+        """Look at the first line as far as it is there; return whether it may be one of VW text."""
+        protocol, self._begun = protocols.foreign(bytes(self._received[: protocols.HEAD_BYTES]))
+        if protocol is not None:
+            self._refuse(f"this port takes lines of VW text, and the client speaks {protocol}; --http PORT serves HTTP")
+            return False
+        if self._begun:
+            if self._received.startswith(BYTE_ORDER_MARK):
+                del self._received[: len(BYTE_ORDER_MARK)]
+            if self._received.startswith(GREETING):
+                del self._received[: len(GREETING)]
+                self._marked = True
+                self.transport.write(GREETED)
+        return True
 
     def eof_received(self) -> bool:
         """Read nothing more; answers are still written."""
@@ -149,10 +178,13 @@ class Connection(asyncio.Protocol):
 
     # answering
 
+    def _write(self, answers: bytes) -> None:
+        self.transport.write(answers if self._marked else unmarked(answers))
+
     def _answered(self, answers: bytes, last: bool) -> None:
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._refused:
             return
-        self.transport.write(answers)
+        self._write(answers)
         if last:
             self._asked -= 1
             self._ask()
@@ -160,12 +192,12 @@ class Connection(asyncio.Protocol):
 
     def _answered_too_long(self, answers: bytes, last: bool) -> None:
         limit = self._options.max_line
-        self._answered(f"error: the line is longer than {limit} bytes; see --max_line\n".encode(), last)
+        self._answered(error_line(f"the line is longer than {limit} bytes; see --max_line"), last)
 
     def _close_if_done(self) -> None:
         if self._ended and not self._asked and not self._received and not self.transport.is_closing():
             if self._incomplete:
-                self.transport.write(b"error: the last line has no newline at its end, so it is not used\n")
+                self._write(error_line("the last line has no newline at its end, so it is not used"))
             self._blocked_since = time.monotonic()
             self.transport.close()
 
@@ -181,7 +213,7 @@ class Connection(asyncio.Protocol):
     def check_time(self, now: float) -> None:
         """Close the connection if the client takes too long."""
         limit = self._options.timeout
-        if self._blocked or self.transport.is_closing():
+        if self._blocked or self._refused or self.transport.is_closing():
             if now - self._blocked_since > limit and self.transport.get_write_buffer_size():
                 self.transport.abort()
         elif self._asked:

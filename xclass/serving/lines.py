@@ -1,7 +1,8 @@
 """Answer lines of VW text by a learner, one line for each: parse them, predict or learn, and format the predictions.
 
 The answers are the lines that `-p` writes, and what is learned is what a run learns from a file of the same lines. A
-line that cannot be read, and nothing else, is answered by a line that begins with `error: `.
+line that cannot be read, or has no bar, is answered by an error. Errors, and blanks in names, are marked by bytes that
+no name has; `unmarked` takes the marks off, for clients that do not know them.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from ..reductions.core.spec import Wanted
 from ..run.predictions import writer
 from ..system.printable import printable
 from ..text import malformed, parser
-from ..text.numbers import NEWLINE
+from ..text.numbers import BAR, NEWLINE
 
-EMPTY = "the line is empty; a line is `label | features`, or `| features`"
+NO_BAR = "the line {}; a line is `label | features`, or `| features`"
+ERROR, BLANK = b"\x15error: ", b"\x1f"  # marks: what errors begin with, and a blank in a name
 MOST_LABEL_WORDS = 2  # of a line with a class: it and a weight
 PLACE = re.compile("^:[0-9]+: ")  # of a line in a batch, which means nothing to the operator
 
@@ -82,8 +84,9 @@ class Answerer:
         listing = self._listing or core.config.listing_options
         if listing.probabilities and core.config.run.vw_exact:  # VW counts the losses of unlabelled lines, too
             core.progress.lists_scores = core.config.reduction.labels == "multiclass"
+        self._needs_no_bar = core.config.run.vw_exact
         kind = writer.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
-        self._lines = writer.Lines(kind, core.names.class_list, rounded=core.config.run.vw_exact)
+        self._lines = writer.Lines(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
         options = dataclasses.replace(core.config.parser, on_bad_line="skip")
         bits, labels = configuration.feature_bits(core.config), core.config.reduction.labels
         self._parser, self._explainer = (
@@ -103,6 +106,8 @@ class Answerer:
         return not np.isnan(scan.batch.label[: scan.size[0]]).all()
 
     def _scan(self, text: bytes) -> parser.Scan:
+        if not self._needs_no_bar:
+            text = _with_bars(text)
         of, padded = self._parser, _padded(text)
         of.width = of.given_width or self.learner.core.schema.width
         of.look_for_rows(padded, len(text))
@@ -130,7 +135,8 @@ class Answerer:
         while begin < len(text) and self.learner.core.is_new:
             end = text.index(b"\n", begin) + 1
             line = text[begin:end]
-            if len(malformed.label_words_of(_padded(line), 0)) <= MOST_LABEL_WORDS:  # others are malformed
+            words = malformed.label_words_of(_padded(line), 0)
+            if len(words) <= MOST_LABEL_WORDS and (b"|" in line or self._needs_no_bar):  # other lines are malformed
                 self.learner.adapt(partial(_kind_of_labels, line))
                 if self.learner.core is not self._core:
                     self._prepare()
@@ -176,7 +182,7 @@ class Answerer:
                 try:
                     answer(batch_ops.cut(batch, done, done + 1))
                 except XclassError as error:
-                    answers.append(_error(str(error)))
+                    answers.append(error_line(str(error)))
                     done += 1
         return answers
 
@@ -194,8 +200,8 @@ class Answerer:
 
     def _error_of(self, line: bytes) -> bytes:
         """Return the answer to a line that is no example."""
-        if not line.strip():
-            return _error(EMPTY)
+        if b"|" not in line:
+            return error_line(NO_BAR.format("has no bar" if line.strip() else "is empty"))
         of = self._explainer
         of.lines, of.width = 0, self._parser.width
         of.parse(_padded(line), len(line), "")
@@ -203,7 +209,7 @@ class Answerer:
         message = of.first_messages[0] if of.first_messages else ":1:1: the line is malformed"
         of.first_messages.clear()
         _, _, column, sentence = message.split(":", 3)
-        return _error(f"column {column}:{sentence}")
+        return error_line(f"column {column}:{sentence}")
 
     def _take_notes(self) -> None:
         """Move the messages of the parser and the learner to `notes`."""
@@ -216,8 +222,23 @@ def _kind_of_labels(line: bytes, lists: bool) -> KindOfLabels:
     return inputs.kind_of_labels(line.decode("utf-8", "surrogateescape"), None, lists)
 
 
-def _error(message: str) -> bytes:
-    return f"error: {printable(message)}\n".encode("utf-8", "backslashreplace")
+def error_line(message: str) -> bytes:
+    """Return the answer to a line that is refused."""
+    return ERROR + f"{printable(message)}\n".encode("utf-8", "backslashreplace")
+
+
+def unmarked(answers: bytes) -> bytes:
+    """Return answers as `-p` writes them."""
+    return answers.replace(ERROR, ERROR[1:]).replace(BLANK, b" ")
+
+
+def _with_bars(text: bytes) -> bytes:
+    """Return lines, of which those without a bar are left empty."""
+    ends = _ends(text)
+    bars = np.searchsorted(np.flatnonzero(np.frombuffer(text, np.uint8) == BAR), ends)
+    if np.diff(bars, prepend=0).all():  # as nearly always
+        return text
+    return b"".join(line + b"\n" if b"|" in line else b"\n" for line in text.split(b"\n")[:-1])
 
 
 def _padded(text: bytes) -> UInt8s:

@@ -33,7 +33,7 @@ from ..model import model_file
 from ..reductions.core import probabilities
 from ..run import warm_up
 from ..system import leftovers, output_file
-from .lines import Answerer
+from .lines import Answerer, error_line
 from .operator_console import OperatorConsole
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ BATCH_SECONDS = 0.005
 BATCH_BYTES = 1 << 18  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
-FAILED = b"error: the server has failed\n"  # the answer to a line after a defect
+FAILED = error_line("the server has failed")  # the answer to a line after a defect
 MORE = object()  # returned by a function that has not finished; it is called again before others that learn
 Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
 

@@ -42,16 +42,19 @@ class Lines:
 
     `kind` is one of KINDS, see the module. `names` are those of the classes 1, 2, ...; the list may grow; None writes
     numbers, and a class without a name is an empty string. With `rounded`, classes are rounded to float32, as in VW.
+    `blank` is the byte that is written for a blank in a name.
     """
 
-    def __init__(self, kind: str, names: Sequence[str] | None = None, rounded: bool = False) -> None:
+    def __init__(
+        self, kind: str, names: Sequence[str] | None = None, rounded: bool = False, blank: bytes = b" "
+    ) -> None:
         if kind not in KINDS:
             raise ValueError(kind)
         self.kind = kind
         styles = {"raw_scores": line_kernels.RAW, "vw_scores": line_kernels.JOINED}
         self._style = styles.get(kind, line_kernels.SPACED)
         self._rounded = rounded and kind == "multiclass"
-        self._names = () if names is None else names
+        self._names, self._blank = () if names is None else names, blank
         self._encoded = 0  # number of names in `_class_names`
         named = names is not None and kind in ("multiclass", "multilabel", "scores")
         self._class_names = line_kernels.ClassNames(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
@@ -105,6 +108,8 @@ class Lines:
     def _encode_new_names(self) -> None:
         """Append the names that are new since the last batch to the arrays for the kernels."""
         new_names = [name.encode("utf-8", "surrogateescape") for name in self._names[self._encoded :]]
+        if self._blank != b" ":
+            new_names = [name.replace(b" ", self._blank) for name in new_names]
         self._encoded += len(new_names)
         old = self._class_names
         ends = old.start[-1] + np.cumsum([len(name) for name in new_names])
