@@ -131,6 +131,29 @@ def test_files_that_were_refused_are_tried_again(tmp_path):
     asyncio.run(run())
 
 
+def test_a_link_to_itself_is_refused_alone(tmp_path):
+    async def run() -> None:
+        messages = Messages()
+        (tmp_path / "loop.bin").symlink_to("loop.bin")
+        (tmp_path / "gone.bin").symlink_to("nothing")
+        (tmp_path / "folder.bin").mkdir()
+        os.mkfifo(tmp_path / "pipe.bin")
+        write(tmp_path / "one.bin")
+        models = FolderModels(str(tmp_path), xclass.load, messages)
+        for _ in range(2):
+            await models.refresh(False)
+        assert await answers(models.services["one"], LINE) == ANSWER and list(models.services) == ["one"]
+        assert [one for one in messages if "not loaded" in one] == messages[:1]
+        assert messages[0].startswith("loop: the model was not loaded: ") and "symbolic links" in messages[0]
+        (tmp_path / "loop.bin").unlink()
+        write(tmp_path / "loop.bin", 2)
+        await models.refresh(False)
+        assert await answers(models.services["loop"], LINE) == b"2\n"
+        await models.end()
+
+    asyncio.run(run())
+
+
 def test_a_folder_that_cannot_be_read_any_more_is_told_once(tmp_path):
     async def run() -> None:
         messages, folder = Messages(), tmp_path / "models"

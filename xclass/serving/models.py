@@ -7,7 +7,6 @@ refused, and the model that was loaded under its name before is served on.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import traceback
 from collections.abc import Callable
@@ -156,10 +155,16 @@ class FolderModels(Models):
         with os.scandir(self._folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 stem, suffix = os.path.splitext(entry.name)
-                with contextlib.suppress(FileNotFoundError):  # it may be gone by now
-                    if suffix == SUFFIX and not stem.startswith(".") and entry.is_file():
+                if suffix != SUFFIX or stem.startswith("."):
+                    continue
+                try:
+                    if entry.is_file():
                         status = entry.stat()
                         found[stem] = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+                except FileNotFoundError:  # it may be gone by now
+                    pass
+                except OSError as error:  # such as a link to itself: loading refuses this file alone
+                    found[stem] = error.errno
         return found
 
     async def _take(self, name: str, old: Service | None) -> None:
