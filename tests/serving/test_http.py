@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import gzip
 import http.client
 import json
 import logging
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import threading
 import time
+import zlib
 from unittest import mock
 
 import pytest
@@ -96,6 +98,47 @@ def test_predictions_are_those_of_the_library(port):
         assert (status, content["predictions"]) == (200, expected)
         status, content = post(port, "predict", examples)
         assert content["predictions"] == [{"prediction": one["prediction"]} for one in expected]
+
+
+def test_bodies_are_decompressed_within_the_limit():
+    question = json.dumps({"texts": ["free"]}).encode()
+    raw = zlib.compressobj(wbits=-15)
+    bodies_ = {
+        "gzip": gzip.compress(question),
+        "X-GZIP": gzip.compress(question[:5]) + gzip.compress(question[5:]),
+        "deflate": zlib.compress(question),
+        " deflate ": raw.compress(question) + raw.flush(),
+        "identity": question,
+        "": b"\xef\xbb\xbf" + question,  # a byte order mark, which some clients put before JSON
+    }
+    with served(new_learner(), {"http": "0", "max_body": 5000}) as running:
+        port = running.server.http.port
+        for encoding, body in bodies_.items():
+            status, content = post(port, "predict", body, **{"Content-Encoding": encoding})
+            assert (status, content) == (200, {"predictions": [{"prediction": "spam"}]}), encoding
+        for encoding, body, status, message in (
+            ("gzip", gzip.compress(b" " * 6000), 413, "the body is longer than 5000 bytes"),
+            ("gzip", gzip.compress(b" " * 100_000_000, 1)[:4000], 413, "the body is longer than 5000 bytes"),
+            ("gzip", question, 400, "the body is not gzip, as Content-Encoding says"),
+            ("deflate", question, 400, "the body is not deflate, as Content-Encoding says"),
+            ("gzip", gzip.compress(question)[:-12], 400, "the body ends before its gzip data do"),
+            ("br", b"xx", 415, "Content-Encoding is 'br'; send the body by gzip, deflate, or as it is"),
+            ("gzip, gzip", gzip.compress(gzip.compress(question)), 415, "Content-Encoding is 'gzip, gzip'"),
+        ):
+            answer = post(port, "predict", body, **{"Content-Encoding": encoding})
+            assert answer[0] == status and message in answer[1]["error"], (encoding, answer)
+        assert asked(port, "POST", "/v1/predict", b"x", {"Content-Encoding": "br"})[1]["accept-encoding"]
+        assert post(port, "predict", question)[0] == 200
+        assert not running.server.http.config.app._held
+
+
+def test_what_is_asked_by_a_query_string_is_refused_by_name(port):
+    status, _, content = asked(port, "POST", "/v1/predict?k=2&threshold=.9&x", {"texts": ["free"]})
+    assert status == 400 and "a query string with 'k', 'threshold', 'x', which is not used" in content["error"]
+    assert asked(port, "GET", "/v1/model?%ff")[0] == 400
+    assert asked(port, "GET", "/page.js?v=2")[0] == 200
+    status, content = post(port, "predict", {"texts": ["free"], "threshold": 0.9})
+    assert status == 400 and "'threshold' is not known; allowed are texts, k" in content["error"]
 
 
 def test_a_whole_number_may_have_a_decimal_point(port):
@@ -437,7 +480,8 @@ def test_numbers_and_learners_without_probabilities():
         ("predict", b'{"texts": ["a"], "texts": ["b"]}', "occurs twice"),
         ("predict", b"[" * 5000, "nested too deeply"),
         ("predict", b'{"texts": [' + b"[" * 40 + b"]" * 40 + b"]}", "nested too deeply"),
-        ("predict", b'{"k": NaN}', "NaN is no JSON"),
+        ("predict", b'{"k": NaN}', "line 1, column 7: NaN is no JSON"),
+        ("predict", b'{"texts": ["a"],\n"k": 1e999}', "line 2, column 6: the number 1e999 is too large"),
         ("predict", b"\xff", "not UTF-8"),
     ],
 )
@@ -501,6 +545,37 @@ def test_the_page_of_a_stranger_cannot_ask(port):
         if status == 403:
             assert asked(port, "GET", "/", None, headers)[0] == 403
     assert "access-control-allow-origin" not in asked(port, "OPTIONS", "/v1/predict")[1]
+
+
+def test_a_server_behind_a_proxy_is_asked_by_its_names_there():
+    with served(new_learner(), {"http": "0", "allow_host": ("models.example.org",)}) as running:
+        port, body = running.server.http.port, {"texts": ["free"]}
+        here, there = f"127.0.0.1:{port}", "https://models.example.org"
+        for host, origin, status in (
+            ("models.example.org", there, 200),  # the proxy has TLS, and the server has none
+            ("models.example.org:8443", f"{there}:8443", 200),
+            (here, there, 200),  # the proxy asks by the server's address
+            (here, "https://other.example.org", 403),
+            (here, "http://localhost:3000", 403),  # another server of this machine
+            (here, "https://models.example.org.stranger.example", 403),
+        ):
+            assert post(port, "predict", body, Host=host, Origin=origin)[0] == status, (host, origin)
+        for host, message in ((b"", "the request has no Host"), (b"Host: \r\n", "the request has no Host")):
+            with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+                connection.sendall(b"GET /healthz HTTP/1.0\r\n%b\r\n" % host)
+                assert message.encode() in connection.makefile("rb").read()
+        _, content = post(port, "predict", body, Host="tea.example.org")
+        assert "start it with --allow_host tea.example.org" in content["error"]
+    with served(new_learner(), {"http": "0", "allow_host": ("tea.example.org",)}) as running:  # the advice
+        assert post(running.server.http.port, "predict", body, Host="tea.example.org")[0] == 200
+
+
+def test_the_page_asks_by_relative_addresses(port):
+    """A proxy may show it in any folder."""
+    for path in ("/", "/page.js", "/page.css"):
+        _, _, content = asked(port, "GET", path)
+        assert not re.search(rb"""(href|src)="/|fetch\(["'`]/|url\(["']?/|["'`]/(v1|metrics)""", content)
+    assert asked(port, "GET", "/openapi.json")[2]["servers"][0]["url"] == "."
 
 
 def test_names_of_hosts():

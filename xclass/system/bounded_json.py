@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +26,7 @@ MOST_BYTES = 1 << 26  # of a file; the outcomes of a summary take at most 12 MB
 MOST_ITEMS = 1 << 20  # values of a text, which bounds the memory that they take
 MOST_DEPTH = 32
 MOST_DIGITS = 400  # characters of a number
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"{}\[\],:]+', re.DOTALL)  # a text, a number, or a constant
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -183,6 +185,12 @@ def parse(text: str | bytes, kind: Kind, most_items: int = MOST_ITEMS) -> Any:
         assert isinstance(text, bytes)
         line, begin = text.count(b"\n", 0, error.start) + 1, text.rfind(b"\n", 0, error.start)
         raise Malformed(f"byte {text[error.start]:#x} is not UTF-8", line, error.start - begin) from None
+    except _WrongNumber as error:
+        assert isinstance(text, str)
+        token, reason = error.args
+        begin = next(found.start() for found in TOKEN.finditer(text) if found[0].startswith(token))
+        line = text.count("\n", 0, begin) + 1
+        raise Malformed(reason, line, begin - text.rfind("\n", 0, begin)) from None
     except RecursionError:
         raise Malformed(f"it is nested too deeply; allowed is a depth of {MOST_DEPTH}") from None
     _check_values(value, 0)
@@ -215,20 +223,24 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return parsed
 
 
+class _WrongNumber(Exception):
+    """Report a number that is not read: its text, and why."""
+
+
 def _number(convert: Callable[[str], float]) -> Callable[[str], float]:
-    """Return a function that converts the text of a number, and raises Malformed if it is too long or infinite."""
+    """Return a function that converts the text of a number, and raises _WrongNumber if it is too long or infinite."""
 
     def number(text: str) -> float:
         value = convert(text) if len(text) <= MOST_DIGITS else math.inf
         if not -math.inf < value < math.inf:
-            raise Malformed(f"the number {text[:20]}{'...' * (len(text) > 20)} is too large")
+            raise _WrongNumber(text, f"the number {text[:20]}{'...' * (len(text) > 20)} is too large")
         return value
 
     return number
 
 
 def _constant(text: str) -> None:
-    raise Malformed(f"{text} is no JSON; allowed are finite numbers")
+    raise _WrongNumber(text, f"{text} is no JSON; allowed are finite numbers")
 
 
 def _check_values(value: Any, depth: int) -> None:

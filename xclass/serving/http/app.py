@@ -112,6 +112,8 @@ class App:
             if len(headers) < len(scope["headers"]):
                 guard.check_repeated(scope["headers"])
             self._guard.check_site(headers)
+            if scope["query_string"] and scope["path"].startswith("/v1/"):
+                guard.refuse_query(scope["query_string"])
         except HTTPException as error:
             await _error(error)(scope, receive, send)
         else:
@@ -155,9 +157,15 @@ class App:
         if operation == "learn" and not desk.service.learns:
             raise HTTPException(403, "this server only predicts, because it was started with -t")
         began = time.perf_counter()
+        encoding = guard.encoding(headers)
         body = await self._body(receive, headers)
         size = len(body)
         try:
+            if encoding:
+                body = await asyncio.to_thread(bodies.decompressed, body, encoding, self._longest_body)
+                self._held += len(body) - size
+                size = len(body)
+                self._make_room(None)
             if size < LONG:
                 question = bodies.read(operation, body, self._longest_line)
             else:
@@ -184,7 +192,7 @@ class App:
         """
         length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length[:20]) > self._longest_body:
-            raise self._too_long()
+            raise self.too_long()
         parts, size, task = [], 0, asyncio.current_task()
         try:
             while True:
@@ -196,7 +204,7 @@ class App:
                 size += len(part)
                 self._held += len(part)
                 if size > self._longest_body:
-                    raise self._too_long()
+                    raise self.too_long()
                 if size >= LONG:
                     self._incomplete[task] = size
                     self._make_room(task)
@@ -213,13 +221,14 @@ class App:
     def _make_room(self, task: asyncio.Task[Any] | None) -> None:
         """Let the oldest incomplete bodies give way if there are too many bytes; raise Busy if that is the task's."""
         while self._held > max(BODIES, self._longest_body):
-            oldest = next(iter(self._incomplete))
+            oldest = next(iter(self._incomplete), None)
             if oldest is None or oldest is task:
                 raise Busy
             self._held -= self._incomplete.pop(oldest)
             oldest.cancel()
 
-    def _too_long(self) -> HTTPException:
+    def too_long(self) -> HTTPException:
+        """Return the refusal of a body that is too long."""
         message = f"the body is longer than {self._longest_body} bytes; send fewer examples at once"
         return HTTPException(413, message, CLOSE)
 
@@ -294,6 +303,8 @@ class _Endpoint:
             content = await self._app.answer(self._operation, scope, receive)
         except Gone:
             return
+        except bodies.TooLong:
+            refusal = self._app.too_long()
         except HTTPException as error:
             refusal = error
         except (Malformed, XclassError) as error:

@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+import codecs
+import zlib
 from typing import Any
 
 from ...api.inputs import Documents
@@ -136,6 +138,31 @@ SHAPES = {
     ),
     "save": Record(),
 }
+ENCODINGS = (b"gzip", b"x-gzip", b"deflate")
+
+
+class TooLong(Exception):
+    """Report a body that is longer than allowed once it is decompressed."""
+
+
+def decompressed(body: bytes, encoding: bytes, longest: int) -> bytes:
+    """Return a body of one of ENCODINGS; raise TooLong, or Malformed if it is damaged."""
+    parts, size, rest, made = [], 0, body, 16 + zlib.MAX_WBITS
+    if encoding == b"deflate":  # of zlib, but some send it without its head
+        made = zlib.MAX_WBITS if body[:1] == b"\x78" else -zlib.MAX_WBITS
+    while rest:  # gzip may have several parts
+        one = zlib.decompressobj(made)
+        try:
+            parts.append(one.decompress(rest, longest + 1 - size))
+        except zlib.error as error:
+            raise Malformed(f"the body is not {encoding.decode()}, as Content-Encoding says: {error}") from None
+        size += len(parts[-1])
+        if size > longest:
+            raise TooLong
+        if not one.eof:
+            raise Malformed(f"the body ends before its {encoding.decode()} data do")
+        rest = one.unused_data if encoding != b"deflate" else b""
+    return b"".join(parts)
 
 
 def read(operation: str, body: bytes, longest_line: int) -> Question | None:
@@ -143,7 +170,7 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
 
     `longest_line` bounds the bytes of each line and of each text.
     """
-    given = bounded_json.parse(body, SHAPES[operation], MOST_VALUES)
+    given = bounded_json.parse(body.removeprefix(codecs.BOM_UTF8), SHAPES[operation], MOST_VALUES)
     if operation == "save":
         return None
     (kind,) = (kind for kind in ("lines", "examples", "texts") if kind in given)

@@ -10,12 +10,12 @@ from . import bodies
 
 Schema = dict[str, Any]
 ERRORS = {
-    400: "The request is malformed, or the model refuses an example.",
+    400: "The request is malformed, has no Host or a query string, or the model refuses an example.",
     401: "The token is missing or wrong.",
     403: "Host or Origin is not the server's, or learning is not allowed at this address.",
     404: "There is no such model.",
     413: "The body is too long.",
-    415: "The body is not declared as application/json.",
+    415: "The body is not declared as application/json, or is compressed otherwise than by gzip or deflate.",
     500: "The model cannot be saved, or the server has a defect.",
     503: "Too many requests wait, or the server has failed.",
 }
@@ -58,6 +58,7 @@ def described() -> Schema:
             "description": "Predict and learn one of many classes, or lists of labels. A server with one model answers "
             "/v1/predict and the like; with several models, these paths contain the name of a model.",
         },
+        "servers": [{"url": ".", "description": "The folder of this description, also behind a proxy."}],
         "paths": paths,
         "components": {
             "parameters": {
@@ -86,7 +87,7 @@ def _get(identifier: str, summary: str, schema: Schema, *errors: int) -> Schema:
     return {
         "operationId": identifier,
         "summary": summary,
-        "responses": _responses(schema, (403, *errors)),
+        "responses": _responses(schema, (400, 403, *errors)),
     }
 
 

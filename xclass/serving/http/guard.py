@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
 
+from .bodies import ENCODINGS
+
 JSON = b"application/json"
-JUDGED = (b"host", b"origin", b"authorization", b"content-type")  # headers by which requests are refused
+JUDGED = (b"host", b"origin", b"authorization", b"content-type", b"content-encoding")  # headers that decide
+NAME = re.compile(r"[\w.-]+", re.ASCII)  # of a server
 
 
 class Guard:
@@ -42,18 +47,27 @@ class Guard:
         """Refuse a request by its Host and Origin."""
         host = headers.get(b"host", b"")
         if host not in self._known:
+            if not host:
+                raise HTTPException(400, "the request has no Host; send the name or the address of the server in it")
             name = host_name(host)
             if name is None or not (name in self._names or is_address(name)):
                 raise HTTPException(
                     403,
-                    f"Host is {_shown(host)}, which is no name of this server; ask by its address, or start it with "
-                    "--allow_host NAME",
+                    f"Host is {_shown(host)}, which is no name of this server; ask by its address"
+                    + (f", or start it with --allow_host {name}" if name and NAME.fullmatch(name) else ""),
                 )
             if len(self._known) < 100:
                 self._known.add(host)
         origin = headers.get(b"origin")
         if origin is not None and origin not in (b"http://" + host, b"https://" + host):
-            raise HTTPException(403, f"Origin is {_shown(origin)}; allowed are requests of the server's own page")
+            # a proxy may have put its own Host in place of the name in --allow_host
+            name = host_name(origin.partition(b"://")[2])
+            if name not in self._names - {"localhost"}:
+                raise HTTPException(
+                    403,
+                    f"Origin is {_shown(origin)}; allowed are requests of the server's own page, whose name behind a "
+                    "proxy --allow_host gives",
+                )
 
     def check_change(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request that would change or save the model, by its token."""
@@ -77,6 +91,30 @@ class Guard:
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != JSON:
             raise HTTPException(415, f"Content-Type is {_shown(kind)}; send JSON as application/json")
+
+
+def encoding(headers: Mapping[bytes, bytes]) -> bytes:
+    """Return the encoding of a body, nothing for none; refuse those that are not read."""
+    given = headers.get(b"content-encoding", b"").strip().lower()
+    if given in (b"", b"identity", *ENCODINGS):
+        return b"" if given == b"identity" else given
+    raise HTTPException(
+        415,
+        f"Content-Encoding is {_shown(given)}; send the body by gzip, deflate, or as it is",
+        {"accept-encoding": "gzip, deflate"},
+    )
+
+
+def refuse_query(query: bytes) -> None:
+    """Refuse a query string, because what is asked is in the body alone."""
+    names = ", ".join(
+        repr(name[:40]) for name in list(dict(parse_qsl(query[:1000].decode("ascii", "replace"), True)))[:5]
+    )
+    raise HTTPException(
+        400,
+        f"the address has a query string with {names or 'no names'}, which is not used; what is asked belongs in "
+        'the body, as in {"texts": ["..."], "k": 5}',
+    )
 
 
 def check_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:

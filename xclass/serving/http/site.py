@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 
 from ...errors import UsageError
@@ -11,7 +10,7 @@ from ..models import Models
 from ..options import LOOPBACK, Options
 from .app import HEADERS, App
 from .door import Door
-from .guard import Guard
+from .guard import NAME, Guard
 
 LEAST_TOKEN = 16  # characters
 
@@ -22,7 +21,7 @@ def door(models: Models, options: Options, log: Callable[[str], object]) -> Door
     host, port = address(options.http)
     token = None if options.token_file is None else read_token(options.token_file)
     for name in options.allow_host:
-        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+        if not NAME.fullmatch(name):
             raise UsageError(f"--allow_host {name}: allowed are names such as example.org, without a port")
     guard = Guard(host in LOOPBACK, token, options.allow_host)
     app = App(models, guard, options.max_body, options.max_line, log)

@@ -24,7 +24,7 @@ const whole = (value) => Number(value).toLocaleString("en");
 const shown = (label) => (label === null ? "none" : Array.isArray(label) ? label.map(shown).join(", ") || "no label" : String(label));
 
 async function request(operation, body) {
-  const path = `/v1/${model ? encodeURIComponent(model) + "/" : ""}${operation}`;
+  const path = `v1/${model ? encodeURIComponent(model) + "/" : ""}${operation}`;
   const options = { headers: {} };
   if (body) {
     options.method = "POST";
@@ -186,7 +186,7 @@ async function live() {
 }
 
 async function begin() {
-  const { models } = await (await fetch("/v1/models")).json();
+  const { models } = await (await fetch("v1/models")).json();
   if (models.length > 1) {
     at("choice").hidden = false;
     at("model").append(...models.map((name) => element("option", name)));
